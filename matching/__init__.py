@@ -1,0 +1,67 @@
+"""Matching: which Boolean expressions does a publication satisfy?
+
+    import matching
+    from matching import attr
+
+    index = matching.create("auto")
+    index.add(1, "symbol = 'IBM' AND price BETWEEN 80 AND 120")
+    index.add(2, (attr("price") > 100) | (attr("volume") >= 10_000))
+    index.match({"symbol": "IBM", "price": 92.5}).ids        # [1]
+
+Knows nothing of brokers, clocks or networks.
+"""
+
+from matching.builder import Attribute, attr
+from matching.errors import MatchingError, ParseError
+from matching.explain import Explanation, explain
+from matching.json_form import parse_json, to_json, to_json_text
+from matching.language import parse, parse_sql
+from matching.matcher import DestinationReport, Matcher, MatchReport, Structure
+from matching.model import FALSE, TRUE, And, Expression, Not, Operator, Or, Predicate, Xnor, Xor
+from matching.padres_form import parse_padres, to_padres
+from matching.printing import to_text
+from matching.publication_form import parse_publication, to_publication_text
+from matching.reading import ParseLimits
+from matching.registry import create, info, names
+from matching.values import Publication, TypeClass, Value, check_publication
+
+__all__ = [
+    "FALSE",
+    "TRUE",
+    "And",
+    "Attribute",
+    "DestinationReport",
+    "Explanation",
+    "Expression",
+    "MatchReport",
+    "Matcher",
+    "MatchingError",
+    "Not",
+    "Operator",
+    "Or",
+    "ParseError",
+    "ParseLimits",
+    "Predicate",
+    "Publication",
+    "Structure",
+    "TypeClass",
+    "Value",
+    "Xnor",
+    "Xor",
+    "attr",
+    "check_publication",
+    "create",
+    "explain",
+    "info",
+    "names",
+    "parse",
+    "parse_json",
+    "parse_padres",
+    "parse_publication",
+    "parse_sql",
+    "to_json",
+    "to_json_text",
+    "to_padres",
+    "to_publication_text",
+    "to_text",
+]

@@ -1,0 +1,118 @@
+"""What can go wrong in matching.
+
+    MatchingError
+    ├── ValueRefusedError            a value that no predicate or publication can hold (NaN, a 65-bit integer, a list)
+    ├── PublicationError             a publication that is not a map from names to values, or not valid MessagePack
+    ├── ExpressionError              an expression that cannot be
+    │   ├── ParseError               text that is not an expression; carries line, column, token and what was expected
+    │   └── ExpressionTooLargeError  an expression, or one of its normal forms, beyond a limit
+    ├── UnsupportedExpressionError   a conjunctive index was given something else
+    ├── DuplicateIdError             add with an id that is taken
+    ├── UnknownIdError               remove of an id that is not there
+    └── UnknownIndexError            no index, backend or option of that name
+
+Each carries the values it talks about. `exit_code` is what the command line returns for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+
+class MatchingError(Exception):
+    exit_code = 1
+
+
+class ValueRefusedError(MatchingError, ValueError):
+    exit_code = 2
+
+
+class PublicationError(MatchingError, ValueError):
+    exit_code = 2
+
+
+class ExpressionError(MatchingError, ValueError):
+    exit_code = 2
+
+
+class ParseError(ExpressionError):
+    """Text that is not an expression. `line` and `column` count from 1; for the JSON form, `path` says where."""
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        line: int | None = None,
+        column: int | None = None,
+        token: str | None = None,
+        expected: Sequence[str] = (),
+        path: str | None = None,
+    ) -> None:
+        self.problem = problem
+        self.line = line
+        self.column = column
+        self.token = token
+        self.expected = tuple(expected)
+        self.path = path
+        super().__init__(self._in_words())
+
+    def _in_words(self) -> str:
+        places = []
+        if self.line is not None:
+            places.append(f"line {self.line}, column {self.column}")
+        if self.path is not None:
+            places.append(f"at {self.path}")
+        place = ", ".join(places)
+        text = f"{place}: {self.problem}" if place else self.problem
+        if self.expected:
+            text += f"; expected {_one_of(self.expected)}"
+        return text
+
+
+def _one_of(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+class ExpressionTooLargeError(ExpressionError):
+    def __init__(self, what: str, size: int, limit: int) -> None:
+        self.what = what
+        self.size = size
+        self.limit = limit
+        super().__init__(f"{what} is {_readable(size)}, the limit is {limit:,}")
+
+
+def _readable(size: int) -> str:
+    """A chain of XORs can be 2**1000 predicates long when written out: nobody wants to read those digits."""
+    return f"{size:,}" if size < 10**15 else f"over 10^{int((size.bit_length() - 1) * math.log10(2))}"
+
+
+class UnsupportedExpressionError(MatchingError):
+    exit_code = 2
+
+    def __init__(self, index: str, accepts: str, reason: str) -> None:
+        self.index = index
+        self.accepts = accepts
+        super().__init__(f"{index} holds {accepts} only: {reason}; use 'auto' or 'scan' for this expression")
+
+
+class DuplicateIdError(MatchingError, KeyError):
+    def __init__(self, id: int) -> None:
+        self.id = id
+        super().__init__(f"id {id} is taken; remove it first")
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class UnknownIdError(MatchingError, KeyError):
+    def __init__(self, id: int) -> None:
+        self.id = id
+        super().__init__(f"id {id} is not in the index")
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class UnknownIndexError(MatchingError, LookupError):
+    exit_code = 2

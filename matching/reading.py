@@ -1,0 +1,203 @@
+"""Runs a grammar over a text, within limits, and says what is wrong in a user's words.
+
+Each form of expressions (SQL-like, PADRES, JSON) is a `Form`: its parser, and how its terminals are called when
+they are missing. The parser is LALR(1) and builds as it goes: no step recurses, so a text nested a hundred thousand
+levels deep is read like any other, in time linear in its length.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from matching.errors import ExpressionTooLargeError, ParseError
+
+if TYPE_CHECKING:
+    from lark import Lark, Token
+
+END = "$END"
+_LONGEST_QUOTE = 40
+
+
+@dataclass(frozen=True, slots=True)
+class ParseLimits:
+    """What a text may cost. Past a limit `ExpressionTooLargeError` is raised."""
+
+    max_length: int = 65_536
+    """Characters."""
+    max_predicates: int = 4_096
+    max_depth: int = 1_000
+    """Parentheses open at once, and levels of connectives above a predicate."""
+
+    def check_length(self, text: str) -> None:
+        if len(text) > self.max_length:
+            raise ExpressionTooLargeError("the expression, in characters,", len(text), self.max_length)
+
+    def check_predicates(self, count: int) -> None:
+        if count > self.max_predicates:
+            raise ExpressionTooLargeError("the expression, in predicates,", count, self.max_predicates)
+
+    def check_depth(self, depth: int) -> None:
+        if depth > self.max_depth:
+            raise ExpressionTooLargeError("the expression, in levels,", depth, self.max_depth)
+
+
+DEFAULT_LIMITS = ParseLimits()
+UNLIMITED = ParseLimits(sys.maxsize, sys.maxsize, sys.maxsize)
+
+
+@dataclass(frozen=True, slots=True)
+class Unexpected:
+    """A token where no such token can stand; `$END` stands for the end of the text."""
+
+    token: Token
+    before: Token | None
+    accepted: Set[str]
+    """The terminals that could stand here."""
+    open: Token | None
+    """The innermost bracket that is still open."""
+
+    @property
+    def is_end(self) -> bool:
+        return self.token.type == END
+
+
+Expectations: TypeAlias = Sequence[tuple[Set[str], Sequence[str]]]
+"""Terminals that may stand in one place, and what to call them together; the first that fits is taken."""
+
+
+def in_words(accepted: Set[str], expectations: Expectations) -> list[str]:
+    remaining = set(accepted)
+    words: list[str] = []
+    for terminals, called in expectations:
+        if terminals <= remaining:
+            remaining -= terminals
+            words += called
+    return words
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    parser: Callable[[], Lark]
+    expected: Callable[[Unexpected], Sequence[str]]
+    """What could stand there, in a user's words."""
+    explain: Callable[[Unexpected], str | None]
+    """A better sentence than `unexpected …`, where there is one."""
+    explain_character: Callable[[str], str | None]
+    """The same for a text that no token begins with, as an open quote."""
+    counted: Set[str]
+    """Terminals of which every predicate has exactly one."""
+    brackets: Mapping[str, str]
+    """Opening terminals and what closes them."""
+
+
+class _Gauge:
+    """What was read before the last token, measured against the limits."""
+
+    def __init__(self, form: Form, limits: ParseLimits) -> None:
+        self._limits = limits
+        self._counted = form.counted
+        self._opening = frozenset(form.brackets)
+        self._closing = frozenset(form.brackets.values())
+        self._predicates = 0
+        self.open: list[Token] = []
+        self.last: Token | None = None
+        self.before_last: Token | None = None
+
+    def take(self, token: Token) -> None:
+        if self.last is not None:
+            self._account(self.last)
+        self.before_last, self.last = self.last, token
+
+    def _account(self, token: Token) -> None:
+        if token.type in self._counted:
+            self._predicates += 1
+            self._limits.check_predicates(self._predicates)
+        if token.type in self._opening:
+            self.open.append(token)
+            self._limits.check_depth(len(self.open))
+        elif token.type in self._closing and self.open:
+            self.open.pop()
+
+
+def read(form: Form, text: str, limits: ParseLimits) -> Any:
+    """What the form's parser builds from the text."""
+    from lark.exceptions import UnexpectedCharacters, UnexpectedToken
+
+    limits.check_length(text)
+    parsing = form.parser().parse_interactive(text)
+    gauge = _Gauge(form, limits)
+    try:
+        for token in parsing.iter_parse():
+            gauge.take(token)
+        end = _end_token(gauge.last)
+        gauge.take(end)
+        return parsing.feed_token(end)
+    except UnexpectedCharacters as error:
+        raise _bad_character(form, text[error.pos_in_stream :], error.line, error.column) from None
+    except UnexpectedToken:
+        raise _bad_token(form, text, gauge) from None
+
+
+def _end_token(last: Token | None) -> Token:
+    from lark import Token
+
+    if last is None:
+        return Token(END, "", line=1, column=1)
+    return Token(END, "", line=last.end_line, column=last.end_column)
+
+
+def _bad_character(form: Form, rest: str, line: int, column: int) -> ParseError:
+    problem = form.explain_character(rest) or f"unexpected character {rest[0]!r}"
+    return ParseError(problem, line=line, column=column, token=rest[0])
+
+
+def _bad_token(form: Form, text: str, gauge: _Gauge) -> ParseError:
+    assert gauge.last is not None
+    accepted = _accepted_after(form, text if gauge.last.type == END else text[: gauge.last.start_pos])
+    innermost = gauge.open[-1] if gauge.open else None
+    unexpected = Unexpected(gauge.last, gauge.before_last, accepted, innermost)
+    return ParseError(
+        form.explain(unexpected) or _plain_problem(unexpected, form),
+        line=unexpected.token.line,
+        column=unexpected.token.column,
+        token=str(unexpected.token),
+        expected=form.expected(unexpected),
+    )
+
+
+def _accepted_after(form: Form, text: str) -> Set[str]:
+    """What may follow a text that is right so far.
+
+    The parser that failed does not know any more: it may have closed rules on the strength of the wrong token.
+    """
+    parsing = form.parser().parse_interactive(text)
+    parsing.exhaust_lexer()
+    accepted: Set[str] = parsing.accepts()  # type: ignore[no-untyped-call]
+    return accepted
+
+
+def _plain_problem(unexpected: Unexpected, form: Form) -> str:
+    token, innermost = unexpected.token, unexpected.open
+    if unexpected.is_end:
+        if unexpected.before is None:
+            return "the text is empty"
+        if innermost is not None:
+            return f"the text ends, but the {str(innermost)!r} at {place(innermost)} is not closed"
+        return "the text ends too early"
+    if token.type in form.brackets.values() and not unexpected.accepted & {token.type} and innermost is None:
+        return f"the {str(token)!r} closes nothing"
+    return f"unexpected {quoted(str(token))}"
+
+
+def place(token: Token) -> str:
+    return f"line {token.line}, column {token.column}"
+
+
+def quoted(text: str) -> str:
+    """The text as it stands, shortened, in quotes unless it brings its own."""
+    shortened = text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + "…"
+    shortened = shortened.replace("\n", "\\n").replace("\r", "\\r")
+    return shortened if text[:1] in ("'", '"') else f"'{shortened}'"

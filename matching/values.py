@@ -1,0 +1,146 @@
+"""Values, their classes, and the order in which a class's values stand.
+
+A value is a number (int or float, compared by exact value), a string or a boolean. A dimension is an attribute's
+name together with a class: a predicate on the number `a` says nothing about a publication whose `a` is a string.
+
+Every class is a discrete order: after each value comes a next one. Between two neighbours there is nothing, so
+`x > v` and `x >= successor(v)` are the same predicate, and every set of values that predicates can describe is a
+union of half-open intervals. For numbers the order holds the 64-bit integers and the doubles together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TypeAlias
+
+from matching.errors import PublicationError, ValueRefusedError
+
+Value: TypeAlias = int | float | str | bool
+Publication: TypeAlias = Mapping[str, Value]
+
+SMALLEST_INT = -(2**63)
+LARGEST_INT = 2**63 - 1
+
+
+class TypeClass(StrEnum):
+    NUMBER = "number"
+    STRING = "string"
+    BOOLEAN = "boolean"
+    ANY = "any"
+    """Not a class of values: the dimension of `EXISTS`, which asks for presence alone."""
+
+
+Dimension: TypeAlias = tuple[str, TypeClass]
+
+CLASS_BY_TYPE: dict[type, TypeClass] = {
+    int: TypeClass.NUMBER,
+    float: TypeClass.NUMBER,
+    str: TypeClass.STRING,
+    bool: TypeClass.BOOLEAN,
+}
+
+
+def check_value(value: object, where: str) -> Value:
+    """The value as an exact int, float, str or bool; `where` names the place in the error."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        if not SMALLEST_INT <= value <= LARGEST_INT:
+            raise ValueRefusedError(f"{where}: integer {_shortened(value)} does not fit in 64 bits")
+        return int(value)
+    if isinstance(value, float):
+        if math.isnan(value):
+            raise ValueRefusedError(f"{where}: NaN is not a value, because it compares with nothing")
+        return float(value)
+    if isinstance(value, str):
+        _check_text(value, where)
+        return _exact_text(value)
+    raise ValueRefusedError(f"{where}: {type(value).__name__} is not a value; use a number, a string or a boolean")
+
+
+def _shortened(value: int) -> str:
+    return str(value) if value.bit_length() < 256 else f"of {value.bit_length()} bits"
+
+
+def _exact_text(text: str) -> str:
+    """A plain str of the same characters: str() of a member of an enumeration would be its name."""
+    return str.__str__(text)
+
+
+def _check_text(text: str, where: str) -> None:
+    if text.isascii():
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueRefusedError(f"{where}: {text!r} has a lone surrogate at {error.start}") from None
+
+
+def check_attribute(name: object) -> str:
+    if not isinstance(name, str) or not name:
+        raise ValueRefusedError(f"attribute name {name!r} is not a non-empty string")
+    _check_text(name, "attribute name")
+    return _exact_text(name)
+
+
+def check_publication(publication: Mapping[str, object]) -> dict[str, Value]:
+    """A copy with exact Python types, or an error that names the attribute."""
+    if not isinstance(publication, Mapping):
+        raise PublicationError(f"a publication maps names to values, not a {type(publication).__name__}")
+    checked: dict[str, Value] = {}
+    for name, value in publication.items():
+        if type(name) is not str or not name or not name.isascii():
+            name = check_attribute(name)
+        if type(value) is str and value.isascii():
+            checked[name] = value
+        else:
+            checked[name] = check_value(value, f"attribute {name!r}")
+    return checked
+
+
+def smallest(type_class: TypeClass) -> Value:
+    """The value of the class with which every order starts."""
+    return _SMALLEST[type_class]
+
+
+_SMALLEST: dict[TypeClass, Value] = {
+    TypeClass.NUMBER: -math.inf,
+    TypeClass.STRING: "",
+    TypeClass.BOOLEAN: False,
+}
+
+
+def successor(value: Value) -> Value | None:
+    """The next larger value of the same class; None after the largest."""
+    if isinstance(value, bool):
+        return None if value else True
+    if isinstance(value, str):
+        return value + "\0"
+    return _next_number(value)
+
+
+def _next_number(value: int | float) -> int | float | None:
+    following: list[int | float] = []
+    as_float = float(value)
+    next_float = as_float if as_float > value else math.nextafter(as_float, math.inf)
+    if next_float > value:
+        following.append(next_float)
+    if math.isfinite(value):
+        next_int = math.floor(value) + 1
+        if SMALLEST_INT <= next_int <= LARGEST_INT:
+            following.append(next_int)
+    return min(following, default=None)
+
+
+def after_prefix(prefix: str) -> str | None:
+    """The smallest string after all strings that start with the prefix; None when every later string does."""
+    while prefix:
+        code = ord(prefix[-1])
+        if code < 0x10FFFF:
+            # The code points from D800 to DFFF are no characters: no string of ours contains them.
+            following = 0xE000 if code == 0xD7FF else code + 1
+            return prefix[:-1] + chr(following)
+        prefix = prefix[:-1]
+    return None
