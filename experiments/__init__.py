@@ -1,0 +1,1 @@
+"""Experiments: workloads, benchmarks, the papers' figures and the analysis of traces."""

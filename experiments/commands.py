@@ -1,0 +1,102 @@
+"""Commands that need workloads or scenarios."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+
+def match_bench(
+    index: Annotated[
+        list[str] | None,
+        typer.Option("--index", "-i", help="An index to compare; repeat for more. Default: all that can hold it."),
+    ] = None,
+    workload: Annotated[str, typer.Option("--workload", "-w", help="be-gen, abe-gen, query-log or ads.")] = "be-gen",
+    subscriptions: Annotated[int, typer.Option(help="How many subscriptions the indexes hold.")] = 20_000,
+    publications: Annotated[int, typer.Option(help="How many publications are matched and timed.")] = 1_000,
+    dimensions: Annotated[int | None, typer.Option(help="Attributes there are.")] = None,
+    cardinality: Annotated[int | None, typer.Option(help="Values of an attribute.")] = None,
+    subscription_size: Annotated[float | None, typer.Option(help="Predicates of a subscription.")] = None,
+    event_size: Annotated[int | None, typer.Option(help="Attributes of a publication.")] = None,
+    matching_probability: Annotated[
+        float | None, typer.Option(help="Share of subscriptions that a publication matches.")
+    ] = None,
+    equality: Annotated[float | None, typer.Option(help="Share of predicates that are equalities.")] = None,
+    zipf: Annotated[float | None, typer.Option(help="Exponent of the attributes' distribution; 0 is uniform.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="Any parameter of the workload, as key=value; repeat for more.")
+    ] = None,
+    options: Annotated[
+        list[str] | None,
+        typer.Option("--option", help="An option of an index, as pst-hash.access_predicates=3; repeat for more."),
+    ] = None,
+    backend: Annotated[str | None, typer.Option(help="Backend of all indexes; backends are never mixed.")] = None,
+    warm_up: Annotated[int, typer.Option(help="Publications matched before timing, so that indexes learn.")] = 100,
+    rounds: Annotated[int, typer.Option(help="Rounds of each block of work; the best counts.")] = 3,
+    scan_publications: Annotated[
+        int | None,
+        typer.Option(help="Publications that the scan matches. Default: some ten seconds' worth a round."),
+    ] = None,
+    scaling: Annotated[
+        str, typer.Option(help="Time construction at these numbers of subscriptions too, as 5000,10000,20000.")
+    ] = "",
+    seed: Annotated[int, typer.Option(help="The same seed gives the same workload.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Rows with all parameters instead of tables.")] = False,
+) -> None:
+    """Compare matching indexes on a generated workload.
+
+    Shows for each index the time to add a subscription, to match a publication
+    (also as a share of the linear scan's) and to remove a subscription, its
+    candidates and evaluated subscriptions for each publication, and its memory
+    without the expressions. A wrong answer ends the run with exit code 1.
+
+    Times are CPU time. The indexes take turns in small blocks of the same work;
+    each block is done in several rounds, and its best time counts. The cyclic
+    garbage collector is off for all of them while time is taken.
+
+    \b
+    Examples:
+      mercast match bench --index pst-bloom --index pst-hash
+      mercast match bench --workload ads --subscriptions 50000 --json
+      mercast match bench -i pst-hash --option pst-hash.access_predicates=3
+      mercast match bench --set operators=high --scaling 5000,10000,20000
+    """
+    from experiments.matching_bench import run
+    from experiments.matching_bench_options import index_choices, whole_numbers, workload_settings
+    from experiments.matching_bench_plan import BenchPlan, indexes_for
+    from experiments.matching_bench_report import print_rows, print_tables
+    from experiments.progress_bar import progress_bar
+    from experiments.workloads.registry import parameters_from_text
+
+    named = {
+        "dimensions": dimensions,
+        "cardinality": cardinality,
+        "subscription_size": subscription_size,
+        "event_size": event_size,
+        "matching_probability": matching_probability,
+        "equality": equality,
+        "zipf": zipf,
+    }
+    plan = BenchPlan(
+        parameters=parameters_from_text(workload, workload_settings(named, settings or ())),
+        subscriptions=subscriptions,
+        publications=publications,
+        indexes=index_choices(index or indexes_for(workload), options or ()),
+        seed=seed,
+        warm_up=warm_up,
+        rounds=rounds,
+        scan_publications=scan_publications,
+        scaling=whole_numbers("--scaling", scaling),
+        backend=backend,
+    )
+    with progress_bar() as progress:
+        result = run(plan, progress)
+    if result.notice:
+        typer.echo(result.notice, err=True)
+    show = print_rows if as_json else print_tables
+    show(result)
+
+
+COMMANDS: dict[str, Callable[..., None]] = {"match bench": match_bench}

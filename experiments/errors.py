@@ -1,0 +1,60 @@
+"""What can go wrong in experiments.
+
+    ExperimentError
+    ├── WorkloadError       no workload or parameter of that name, or a value that it cannot have
+    ├── BenchPlanError      a comparison that cannot be made: an index that cannot hold the workload, no common backend
+    ├── WrongAnswerError    an index did not find what the reference found
+    └── NotEmptyError       an index kept something after all subscriptions were removed
+
+`exit_code` is what the command line returns for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+_SHOWN = 8
+
+
+class ExperimentError(Exception):
+    exit_code = 1
+
+
+class WorkloadError(ExperimentError, ValueError):
+    exit_code = 2
+
+
+class BenchPlanError(ExperimentError, ValueError):
+    exit_code = 2
+
+
+class WrongAnswerError(ExperimentError):
+    def __init__(
+        self, index: str, reference: str, publication: int, *, missing: Sequence[int], added: Sequence[int]
+    ) -> None:
+        self.index = index
+        self.reference = reference
+        self.publication = publication
+        self.missing = tuple(missing)
+        self.added = tuple(added)
+        parts = [f"misses {_ids(self.missing)}"] if missing else []
+        parts += [f"adds {_ids(self.added)}"] if added else []
+        difference = " and ".join(parts) or "gives the right ids, but not in ascending order or not once each"
+        super().__init__(f"{index} is wrong on publication {publication}: against {reference} it {difference}")
+
+
+def _ids(ids: Sequence[int]) -> str:
+    shown = ", ".join(map(str, ids[:_SHOWN]))
+    more = f" and {len(ids) - _SHOWN:,} more" if len(ids) > _SHOWN else ""
+    return f"id{'s' * (len(ids) != 1)} {shown}{more}"
+
+
+class NotEmptyError(ExperimentError):
+    def __init__(self, index: str, subscriptions: int, nodes: int) -> None:
+        self.index = index
+        self.subscriptions = subscriptions
+        self.nodes = nodes
+        super().__init__(
+            f"{index} is not empty after all subscriptions were removed: {subscriptions:,} subscriptions and "
+            f"{nodes:,} nodes are left"
+        )

@@ -1,0 +1,147 @@
+"""What a comparison of matching indexes is to measure, what it measured, and whether it can be made at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from experiments.errors import BenchPlanError
+from experiments.workloads import registry as workloads
+from matching import registry
+from matching.registry import Accepts
+
+BASELINE = "scan"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexChoice:
+    name: str
+    options: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class BenchPlan:
+    parameters: workloads.Parameters
+    """They also say which workload it is."""
+    subscriptions: int
+    publications: int
+    indexes: tuple[IndexChoice, ...]
+    seed: int = 0
+    warm_up: int = 100
+    """Publications that are matched before any is timed."""
+    rounds: int = 3
+    scan_publications: int | None = None
+    """How many publications the scan matches, rounded up to whole blocks; None for what takes some ten seconds."""
+    scaling: tuple[int, ...] = ()
+    """Numbers of subscriptions at which construction is timed as well."""
+    backend: str | None = None
+    """None for the first that all indexes have."""
+
+    @property
+    def workload(self) -> str:
+        return workloads.info_of(self.parameters).name
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingPoint:
+    subscriptions: int
+    construction_us: float
+    """For each subscription."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexResult:
+    """Times are CPU time, for each subscription or publication unless said otherwise."""
+
+    index: str
+    options: Mapping[str, object]
+    construction_us: float
+    construction_s: float
+    """For all subscriptions."""
+    matching_us: float
+    ratio_to_scan: float
+    """Matching time over the scan's, on the publications that both matched."""
+    candidates: float
+    evaluated: float
+    matched: float
+    bytes: int
+    nodes: int
+    levels: int
+    removal_us: float
+    publications: int
+    """How many this index matched."""
+    checksum: str
+    """Over all publications that this index matched."""
+    checksum_with_scan: str
+    """Over the publications that the scan matched as well: the same for all indexes."""
+    scaling: tuple[ScalingPoint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BenchResult:
+    plan: BenchPlan
+    backend: str
+    python: str
+    notice: str
+    scan_publications: int
+    results: tuple[IndexResult, ...]
+    """The scan's first, then in the order of the plan."""
+
+
+def check_plan(plan: BenchPlan) -> str:
+    """The backend on which all indexes will run, or an error that says why they cannot be compared."""
+    counts = {"subscriptions": plan.subscriptions, "publications": plan.publications, "rounds": plan.rounds}
+    if plan.scan_publications is not None:
+        counts["scan publications"] = plan.scan_publications
+    for name, count in counts.items():
+        if count < 1:
+            raise BenchPlanError(f"{name}: {count}; at least 1 is needed")
+    if plan.warm_up < 0:
+        raise BenchPlanError(f"warm-up: {plan.warm_up}; it cannot be negative")
+    for size in plan.scaling:
+        if not 1 <= size <= plan.subscriptions:
+            raise BenchPlanError(f"scaling: {size} does not lie between 1 and the {plan.subscriptions} subscriptions")
+    _check_indexes_hold_workload(plan)
+    return _common_backend(plan)
+
+
+def _check_indexes_hold_workload(plan: BenchPlan) -> None:
+    makes = workloads.info(plan.workload).makes
+    names = [choice.name for choice in plan.indexes]
+    for name in names:
+        if names.count(name) > 1:
+            raise BenchPlanError(f"{name} is named twice; name each index once")
+        if makes is Accepts.ANY_EXPRESSION and registry.info(name).accepts is not Accepts.ANY_EXPRESSION:
+            raise BenchPlanError(
+                f"{name} holds {registry.info(name).accepts} only and cannot hold {plan.workload}'s expressions; "
+                f"use {' or '.join(indexes_for(plan.workload))}"
+            )
+
+
+def indexes_for(workload: str) -> tuple[str, ...]:
+    """The names of the indexes that can hold the workload's subscriptions."""
+    makes = workloads.info(workload).makes
+    return tuple(
+        name
+        for name in registry.names()
+        if makes is Accepts.CONJUNCTIONS or registry.info(name).accepts is Accepts.ANY_EXPRESSION
+    )
+
+
+def _common_backend(plan: BenchPlan) -> str:
+    names = [choice.name for choice in with_baseline(plan.indexes)]
+    offered = {name: registry.info(name).backends for name in names}
+    in_words = "; ".join(f"{name}: {', '.join(backends)}" for name, backends in offered.items())
+    common = [backend for backend in offered[names[-1]] if all(backend in backends for backends in offered.values())]
+    if plan.backend is not None:
+        common = [backend for backend in common if backend == plan.backend]
+    if not common:
+        wanted = f"backend {plan.backend!r}" if plan.backend is not None else "a backend"
+        raise BenchPlanError(f"the indexes do not all have {wanted} ({in_words}); backends are never mixed")
+    return common[0]
+
+
+def with_baseline(choices: Sequence[IndexChoice]) -> list[IndexChoice]:
+    """The baseline first, whether or not it was asked for."""
+    baseline = [choice for choice in choices if choice.name == BASELINE] or [IndexChoice(BASELINE)]
+    return baseline + [choice for choice in choices if choice.name != BASELINE]

@@ -1,0 +1,36 @@
+"""What every workload is, and the checks that their parameters share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar, Protocol
+
+from experiments.errors import WorkloadError
+from matching.model import Expression
+from matching.values import Value
+
+
+class Workload(Protocol):
+    """Subscriptions and publications, generated as they are asked for. Asked again, a generator starts over."""
+
+    notice: ClassVar[str]
+    """What must be said wherever the workload's results are shown; empty if nothing."""
+
+    def subscriptions(self) -> Iterator[Expression]: ...
+
+    def publications(self) -> Iterator[dict[str, Value]]: ...
+
+
+def check_between(workload: str, parameter: str, value: float, smallest: float, largest: float) -> None:
+    if not smallest <= value <= largest:
+        raise WorkloadError(f"{workload}: {parameter} is {value}; it must lie between {smallest} and {largest}")
+
+
+def check_at_least(workload: str, parameter: str, value: float, smallest: float) -> None:
+    if not value >= smallest:
+        raise WorkloadError(f"{workload}: {parameter} is {value}; it must be at least {smallest}")
+
+
+def attribute(rank: int) -> str:
+    """The name of a dimension; under a Zipf distribution `a0` is the most frequent."""
+    return f"a{rank}"
