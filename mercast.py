@@ -1,40 +1,51 @@
 """The command line: puts together the commands that each package defines, and nothing else.
 
-Every package has a `commands.py` with `COMMANDS`, a table from a command's words to its function. These modules
-import only the standard library and typer at the top; what a command needs it imports when it runs, so that
-`mercast --help` stays quick and a broker host needs no plotting library.
+Every package has a `commands.py` with `COMMANDS`, a table from a command's words to its function. Only the modules of
+the group that was asked for are loaded, and these import what a command needs when it runs: `mercast --help` stays
+quick, and a broker host needs no plotting library.
 
 An exception with an `exit_code` is the user's to fix: it is printed in one line, without a traceback.
 """
 
 from __future__ import annotations
 
-import importlib.metadata
+import importlib
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-import experiments.commands
-import matching.commands
-import topologies.commands
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    help: str
+    modules: tuple[str, ...]
+    """Where the group's commands are defined."""
+
 
 GROUPS = {
-    "match": "Matching without brokers: read expressions, explain answers, compare indexes.",
-    "topology": "Overlays of brokers: generate, look at, cluster, import.",
+    "match": Group(
+        "Matching without brokers: read expressions, explain answers, compare indexes.",
+        ("matching.commands", "experiments.commands"),
+    ),
+    "topology": Group("Overlays of brokers: generate, look at, cluster, import.", ("topologies.commands",)),
 }
-PACKAGES = (matching.commands, topologies.commands, experiments.commands)
 
 
 def _show_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version
+
         from matching.registry import backend_in_words
 
-        print(f"mercast {importlib.metadata.version('mercast')} ({backend_in_words()})")
+        print(f"mercast {version('mercast')} ({backend_in_words()})")
         raise typer.Exit()
 
 
-def _compose() -> typer.Typer:
+def compose(arguments: Sequence[str]) -> typer.Typer:
+    """The command line, with the commands of the group that the arguments name."""
     app = typer.Typer(
         name="mercast",
         help="Content-based publish/subscribe: match, route, simulate, deploy.",
@@ -52,19 +63,25 @@ def _compose() -> typer.Typer:
     ) -> None:
         pass
 
-    groups = {name: typer.Typer(no_args_is_help=True, help=text) for name, text in GROUPS.items()}
-    for name, group in groups.items():
-        app.add_typer(group, name=name)
-    for package in PACKAGES:
-        for words, function in package.COMMANDS.items():
-            group_name, _, name = words.rpartition(" ")
-            (groups[group_name] if group_name else app).command(name)(function)
+    for name, group in GROUPS.items():
+        commands = typer.Typer(no_args_is_help=True, help=group.help)
+        app.add_typer(commands, name=name)
+        if name in arguments[:1]:
+            for module in group.modules:
+                _add(commands, name, module)
     return app
+
+
+def _add(commands: typer.Typer, group: str, module: str) -> None:
+    for words, function in importlib.import_module(module).COMMANDS.items():
+        first, _, name = words.partition(" ")
+        if first == group:
+            commands.command(name)(function)
 
 
 def main() -> None:
     try:
-        _compose()()
+        compose(sys.argv[1:])()
     except Exception as error:
         exit_code = getattr(error, "exit_code", None)
         if not isinstance(exit_code, int):

@@ -8,6 +8,8 @@ dimension's leaf cannot match; the conditions of those that remain are evaluated
 
 Departs from [THESIS 7.1]: a signature is one bit for each number modulo its width, and the width grows with what a
 dimension holds. Numbers are handed out in sequence, so no hash spreads them better.
+Departs from [THESIS 7.2]: a condition that holds in more than half of its dimension's spaces is not signed but only
+evaluated. It would change most of the signatures and prune few candidates.
 Departs from [THESIS 7.4]: a Bloom filter cannot forget one member. Bits of removed subscriptions stay until as many
 were removed as the dimension holds; then its signatures are made anew, which is constant cost for each removal.
 Correctness never depends on it, because candidates are verified.
@@ -129,13 +131,20 @@ class PSTBloom(Matcher):
         """Stores a conjunction given as its predicates; for indexes built on this one."""
         ranked = by_selectivity(conditions_of(clause), self._trees.get, self._trees.events)
         access = ranked[0] if ranked else None
-        signed = tuple(condition for condition in ranked[1:] if condition.values is not None)
+        signed = tuple(condition for condition in ranked[1:] if self._is_worth_signing(condition))
         entry = Entry(id, next(self._numbers), access, signed)
         decided = set(access.predicates) if access is not None and access.is_exact else set()
         entry.verified = tuple(predicate for predicate in clause if predicate not in decided)
         self._attach(entry)
         entry.pruning = tuple(self._sign(entry.number, condition) for condition in signed)
         self._entries[id] = entry
+
+    def _is_worth_signing(self, condition: Condition) -> bool:
+        if condition.values is None:
+            return False
+        tree = self._trees.get(condition.dimension)
+        # A new condition usually cuts two of the spaces that it touches.
+        return tree is None or 2 * len(tree.covered(condition.values)) <= len(tree.leaves) + 2
 
     @property
     def clause_count(self) -> int:

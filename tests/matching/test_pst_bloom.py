@@ -11,18 +11,24 @@ def attached(index: PSTBloom, attribute: str) -> dict[object, list[int]]:
     """The ids at each space of a number's dimension, by the space's lower end."""
     tree = index._trees.get((attribute, TypeClass.NUMBER))
     assert tree is not None
-    return {lower: [entry.id for entry in leaf.attached.values()] for (lower, _), leaf in tree.spaces() if leaf.attached}
+    return {
+        lower: [entry.id for entry in leaf.attached.values()] for (lower, _), leaf in tree.spaces() if leaf.attached
+    }
 
 
 def signed(index: PSTBloom, attribute: str) -> dict[object, list[int]]:
     tree = index._trees.get((attribute, TypeClass.NUMBER))
     assert tree is not None
     mask = index._signatures[tree].mask
-    return {
-        lower: [entry.id for entry in index._entries.values() if leaf.signature >> (entry.number & mask) & 1]
+    found = {
+        lower: [entry.id for entry in index._entries.values() if has_bit(leaf.signature, entry.number & mask)]
         for (lower, _), leaf in tree.spaces()
-        if leaf.signature
     }
+    return {lower: ids for lower, ids in found.items() if ids}
+
+
+def has_bit(signature: bytearray, position: int) -> bool:
+    return bool(signature[position >> 3] >> (position & 7) & 1)
 
 
 def test_the_index_of_thesis_7_1() -> None:
@@ -81,3 +87,13 @@ def test_signatures_stay_sharp_when_subscriptions_come_and_go() -> None:
     index.add(1, "a = 1 AND b < 5")
     assert index.match({"a": 1, "b": 7}).evaluated == 0
     assert index.describe().details["signature bits"] < 1_000
+
+
+def test_a_condition_that_holds_almost_everywhere_is_evaluated_and_not_signed() -> None:
+    index = PSTBloom()
+    for number in range(10):
+        index.add(number, f"a = {number} AND b = {number}")
+    index.add(100, "a = 1 AND b != 5 AND c < 3")
+    report = index.match({"a": 1, "b": 5, "c": 1})
+    assert (list(report.ids), report.evaluated) == ([], 1)
+    assert list(index.match({"a": 1, "b": 6, "c": 1}).ids) == [100]

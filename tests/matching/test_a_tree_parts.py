@@ -1,0 +1,126 @@
+"""The A-Tree's own search structures find what a look at everything finds, and keep each thing once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from matching import Operator, Predicate
+from matching.a_tree import ATree
+from matching.a_tree.identities import Identities
+from matching.a_tree.node import Kind, Node
+from matching.a_tree.predicates import DecidedPredicates, SatisfiedPredicates
+from matching.a_tree.ranges import Ranges
+from matching.a_tree.subsets import SubsetIndex
+from matching.intervals import ValueSet, satisfying
+from matching.values import TypeClass, Value
+from tests.matching.strategies import INFINITIES, predicates, publications, values_of
+
+
+def leaf(predicate: Predicate, serial: int) -> Node:
+    return Node(Kind.PREDICATE, predicate, (), Identities().of_predicate(predicate), serial)
+
+
+@st.composite
+def ranges_of(draw: st.DrawFn, type_class: TypeClass) -> list[ValueSet]:
+    one = values_of(type_class)
+    operators = (Operator.LT, Operator.GE, Operator.BETWEEN, Operator.NOT_BETWEEN, Operator.NE, Operator.NOT_IN)
+    drawn = []
+    for operator in draw(st.lists(st.sampled_from(operators), min_size=1, max_size=12)):
+        count = 3 if operator is Operator.NOT_IN else 2 if operator in (Operator.BETWEEN, Operator.NOT_BETWEEN) else 1
+        values = [draw(one) for _ in range(count)]
+        drawn.append(satisfying(Predicate("a", operator, tuple(sorted(values)))))
+    return drawn
+
+
+@pytest.mark.parametrize("type_class", [TypeClass.NUMBER, TypeClass.STRING])
+@given(data=st.data())
+@settings(max_examples=150, deadline=None)
+def test_ranges_hold_what_their_value_sets_hold(type_class: TypeClass, data: st.DataObject) -> None:
+    value_sets = data.draw(ranges_of(type_class))
+    published = values_of(type_class)
+    if type_class is TypeClass.NUMBER:
+        published = st.one_of(published, published, st.sampled_from(INFINITIES), st.floats(allow_nan=False))
+    nodes = {leaf(Predicate("a", Operator.EQ, (n,)), n): values for n, values in enumerate(value_sets)}
+    ranges = Ranges(value_sets[0])
+    for node, values in nodes.items():
+        ranges.add(values, node)
+    for node in data.draw(st.permutations(list(nodes))):
+        value = data.draw(published)
+        found = ranges.holding(value)
+        assert len(found) == len(set(found))
+        assert set(found) == {node for node, values in nodes.items() if value in values}
+        ranges.remove(nodes.pop(node), node)
+    assert ranges.is_empty
+
+
+@given(st.lists(predicates(), unique_by=lambda one: one.key, max_size=12), st.lists(publications(), max_size=5))
+@settings(max_examples=150, deadline=None)
+def test_predicate_indexes_find_what_evaluation_finds(
+    stored: list[Predicate], published: list[dict[str, Value]]
+) -> None:
+    nodes = [leaf(predicate, serial) for serial, predicate in enumerate(stored)]
+    satisfied, decided = SatisfiedPredicates(), DecidedPredicates()
+    for node in nodes:
+        satisfied.add(node)
+        decided.add(node)
+    for publication in published:
+        truths = {node: predicate.evaluate(publication) for node, predicate in zip(nodes, stored, strict=True)}
+        found, in_vain = satisfied.satisfied(publication)
+        assert sorted(node.serial for node in found) == [node.serial for node in nodes if truths[node] is True]
+        assert in_vain <= len(nodes) - len(found)
+        assert dict(decided.decided(publication)) == {
+            node: truth for node, truth in truths.items() if truth is not None
+        }
+    for node in nodes:
+        satisfied.remove(node)
+        decided.remove(node)
+    assert not any([*satisfied.shape().values(), *decided.shape().values()])
+
+
+LETTERS = [leaf(Predicate(letter, Operator.EXISTS), serial) for serial, letter in enumerate("abcdefgh")]
+
+
+@given(st.lists(st.sets(st.sampled_from(range(8)), min_size=2), unique_by=frozenset, max_size=25), st.data())
+@settings(max_examples=150, deadline=None)
+def test_the_subset_index_finds_all_subsets(sets: list[set[int]], data: st.DataObject) -> None:
+    index = SubsetIndex()
+    empty = SubsetIndex()
+    stored = {}
+    for serial, members in enumerate(sets, start=10):
+        node = Node(Kind.AND, None, tuple(LETTERS[member] for member in sorted(members)), 0, serial)
+        stored[node] = members
+        index.add(node)
+    for node in data.draw(st.permutations(list(stored))):
+        wanted = data.draw(st.sets(st.sampled_from(range(8))))
+        found = index.within([LETTERS[member] for member in sorted(wanted)])
+        assert len(found) == len(set(found))
+        assert set(found) == {node for node, members in stored.items() if members <= wanted}
+        index.remove(node)
+        del stored[node]
+    assert index._root.beyond == empty._root.beyond
+
+
+@pytest.mark.parametrize(
+    ("operator", "values"),
+    [
+        (Operator.GT, lambda number: (number,)),
+        (Operator.NE, lambda number: (number,)),
+        (Operator.BETWEEN, lambda number: (-number, number)),
+        (Operator.NOT_BETWEEN, lambda number: (-number, number)),
+        (Operator.STARTS_WITH, lambda number: ("x" * (number % 50) + str(number),)),
+    ],
+)
+def test_wide_predicates_are_not_copied(operator: Operator, values: Callable[[int], tuple[Value, ...]]) -> None:
+    """Memory grows in step with the predicates, although each covers many of the others' spaces."""
+
+    def size(count: int) -> int:
+        index = ATree()
+        for number in range(count):
+            index.add(number, Predicate("a", operator, values(number)))
+        return index.describe().bytes
+
+    assert size(2_000) < 3 * size(1_000)
