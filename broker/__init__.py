@@ -1,0 +1,1 @@
+"""Brokers: the core without I/O, and what drives it."""

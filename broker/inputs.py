@@ -1,0 +1,132 @@
+"""What happened: the broker core's inputs, in the past tense."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from routing.messages import Heartbeat, Message, PublicationId
+
+
+@dataclass(frozen=True, slots=True)
+class ClientConnected:
+    """A client is here, for the first time or again; what waits for it is delivered."""
+
+    client: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClientLost:
+    """The connection is gone. A durable client keeps its entries and what arrives for it."""
+
+    client: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClientLeft:
+    """The client said farewell: all that it had goes."""
+
+    client: str
+
+
+@dataclass(frozen=True, slots=True)
+class Advertised:
+    client: str
+    name: str
+    """The client's own name for the advertisement; unique among the client's advertisements."""
+    expression: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unadvertised:
+    client: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribed:
+    client: str
+    name: str
+    expression: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unsubscribed:
+    client: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    client: str
+    reference: int
+    """The client's number for this request; the answer carries it."""
+    attributes: bytes
+    payload: bytes = b""
+    expires: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryAcknowledged:
+    client: str
+    publication: PublicationId
+
+
+@dataclass(frozen=True, slots=True)
+class PeerUp:
+    """A link to a neighbour stands; `greeting` is what it said of itself."""
+
+    peer: str
+    greeting: Heartbeat
+    cost: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PeerLost:
+    peer: str
+
+
+@dataclass(frozen=True, slots=True)
+class FrameReceived:
+    """`sequence` counts the publication frames of the link; other frames have none."""
+
+    peer: str
+    message: Message
+    sequence: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TimerFired:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Persisted:
+    key: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What the store held when the broker started."""
+
+    records: Mapping[tuple[str, ...], object]
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveRequested:
+    """The broker is to leave the overlay in good order."""
+
+
+ClientInput: TypeAlias = (
+    ClientConnected
+    | ClientLost
+    | ClientLeft
+    | Advertised
+    | Unadvertised
+    | Subscribed
+    | Unsubscribed
+    | Published
+    | DeliveryAcknowledged
+)
+Input: TypeAlias = ClientInput | PeerUp | PeerLost | FrameReceived | TimerFired | Persisted | Restored | LeaveRequested

@@ -1,0 +1,82 @@
+"""The broker's links: who is there, when they were last heard, and the room they have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from broker.effects import Effect, Send
+from broker.outbox import Inbox, Outbox
+from broker.settings import Settings
+from routing.messages import Credit, Publish
+
+
+@dataclass(slots=True)
+class _Link:
+    outbox: Outbox
+    inbox: Inbox
+    heard: int
+    taken: int = 0
+
+
+class Links:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._links: dict[str, _Link] = {}
+
+    def up(self, peer: str, now: int) -> None:
+        outbox = Outbox(self._settings.credit, self._settings.outbox_frames)
+        self._links[peer] = _Link(outbox, Inbox(self._settings.credit), now)
+
+    def down(self, peer: str) -> bool:
+        """Was it up?"""
+        return self._links.pop(peer, None) is not None
+
+    def is_up(self, peer: str) -> bool:
+        return peer in self._links
+
+    def peers(self) -> tuple[str, ...]:
+        return tuple(sorted(self._links))
+
+    def heard_from(self, peer: str, now: int) -> bool:
+        """Is this a neighbour? Then it is alive."""
+        link = self._links.get(peer)
+        if link is None:
+            return False
+        link.heard = now
+        return True
+
+    def silent(self, now: int) -> list[str]:
+        return [peer for peer, link in sorted(self._links.items()) if now - link.heard > self._settings.dead_after]
+
+    def offer(self, peer: str, message: Publish, effects: list[Effect]) -> str | None:
+        """Sends the frame or lets it wait. Returns why it was dropped, if it was."""
+        link = self._links.get(peer)
+        if link is None:
+            return "no link"
+        if link.outbox.is_full:
+            return "queue full"
+        offered = link.outbox.offer(message)
+        if offered is not None:
+            effects.append(Send(peer, *offered))
+        return None
+
+    def took(self, peer: str, sequence: int) -> int | None:
+        return self._links[peer].inbox.take(sequence)
+
+    def credited(self, peer: str, taken: int) -> list[Effect]:
+        return [Send(peer, *frame) for frame in self._links[peer].outbox.taken(taken)]
+
+    def tick(self) -> list[Effect]:
+        """Tells senders of room that they were not told of, and frees credit that was lost with its frames."""
+        effects: list[Effect] = []
+        for peer, link in sorted(self._links.items()):
+            effects.append(Send(peer, Credit(link.inbox.tell())))
+            is_stuck = link.outbox.in_flight > 0 and link.outbox.in_flight == link.taken
+            if is_stuck:
+                effects += [Send(peer, *frame) for frame in link.outbox.assume_lost()]
+            link.taken = link.outbox.in_flight
+        return effects
+
+    @property
+    def is_congested(self) -> bool:
+        return any(link.outbox.is_full for link in self._links.values())

@@ -1,0 +1,35 @@
+"""What a broker core can be told about time and room. All limits are finite."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MILLISECOND = 1_000_000
+SECOND = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Times in nanoseconds."""
+
+    is_durable: bool = False
+    """Accepted requests and deliveries are persisted before they are answered for."""
+    is_open: bool = True
+    """Clients publish without advertising: the broker holds a standing advertisement of everything."""
+    tick: int = SECOND
+    """Heartbeats, and the repetition of what nobody acknowledged."""
+    dead_after: int = 3 * SECOND
+    """A neighbour that was silent for so long is lost."""
+    acknowledge_after: int = 5 * MILLISECOND
+    patience: int = 5 * SECOND
+    longest_patience: int = 60 * SECOND
+    hold_unreachable: int = 30 * SECOND
+    window: int = 4096
+    """Publications of one source that can be in flight."""
+    credit: int = 256
+    """Publication frames in flight on a link."""
+    outbox_frames: int = 4096
+    """Publication frames that wait for a neighbour."""
+    deliveries_for_absent: int = 10_000
+    """Deliveries that wait for a durable client which is away."""
+    hop_limit: int = 64

@@ -1,0 +1,49 @@
+"""How large a frame and its parts may be, and the one error that a frame can cause."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LARGEST_NUMBER = 2**63 - 1
+"""One less than what is refused, and far from what cannot be written: a number may be raised by one and sent on."""
+
+DEEPEST_NESTING = 5
+"""Arrays within arrays: a header's fields, link states, one of them, its neighbours, one of these."""
+
+MOST_FIELDS = 12
+"""A publication's header."""
+
+DIGEST_BYTES = 64
+
+MANY_LONG_ARRAYS = 64
+"""As many arrays of the largest length may be nested without claiming more than a few megabytes."""
+
+
+class WireError(Exception):
+    """Bytes that are no frame, or a frame beyond a limit. Who sent it is not to be believed any further."""
+
+    exit_code = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a receiver accepts; each is the largest value that is still taken."""
+
+    frame_bytes: int = 1 << 20
+    """A whole frame, its length prefix included."""
+    header_bytes: int = 1 << 20
+    text_bytes: int = 1 << 16
+    """A name, an address or an expression, in UTF-8."""
+    destinations: int = 4096
+    changes: int = 16_384
+    """Advertisements and subscriptions, new or withdrawn, in one update."""
+    items: int = 16_384
+    """Elements of any other list: link states, neighbours, clusters, settled publications."""
+
+    @property
+    def longest_array(self) -> int:
+        return max(self.destinations, self.changes, self.items, MOST_FIELDS)
+
+
+def beyond(kind: str, what: str, limit: str, largest: int) -> WireError:
+    return WireError(f"{kind}: {what}; the limit {limit} is {largest}")

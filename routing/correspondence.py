@@ -1,0 +1,271 @@
+"""How a broker keeps others informed: ordered changes to each destination, repeated until acknowledged.
+
+Between a source and a destination there is one sequence of batches. The destination takes them in order, each once,
+and acknowledges; the source repeats what is not acknowledged. So an unsubscription can never be overtaken by the
+subscription that it ends, and a destination needs no memory of entries that are gone.
+
+A destination that cannot be reached keeps what it was told, and hears the rest when it can be reached again. When
+too much has piled up for it, or when it or the source started anew, the source begins a new epoch: its first batch
+replaces everything that the destination held from this source.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from routing.messages import (
+    Advertise,
+    Change,
+    EntryId,
+    Resend,
+    Subscribe,
+    Turn,
+    Unadvertise,
+    Unsubscribe,
+    Update,
+    UpdateAcknowledged,
+)
+
+MOST_UNACKNOWLEDGED = 256
+"""Batches for one destination; beyond, the next epoch's first batch says it all in fewer words."""
+
+Key: TypeAlias = tuple[str, EntryId, EntryId | None]
+
+
+def key_of(change: Change) -> Key:
+    if isinstance(change, Advertise | Unadvertise):
+        return ("advertisement", change.entry, None)
+    return ("subscription", change.entry, change.tree)
+
+
+def undone(change: Change) -> Change:
+    if isinstance(change, Advertise):
+        return Unadvertise(change.entry)
+    if isinstance(change, Subscribe):
+        return Unsubscribe(change.entry, change.tree)
+    return change
+
+
+class _Told:
+    """What one destination was told."""
+
+    __slots__ = ("epoch", "incarnation", "is_reachable", "is_started", "next_sequence", "unacknowledged", "waiting")
+
+    def __init__(self, incarnation: int) -> None:
+        self.incarnation = incarnation
+        self.epoch = 0
+        self.next_sequence = 0
+        self.is_started = False
+        """Has this epoch's first batch been made? Until then, everything is told from the entries themselves."""
+        self.is_reachable = True
+        self.waiting: list[Change] = []
+        self.unacknowledged: dict[int, tuple[tuple[Change, ...], int]] = {}
+        """Batches by sequence number, with the tick in which they were last sent."""
+
+    def start_over(self) -> None:
+        self.epoch += 1
+        self.next_sequence = 0
+        self.is_started = False
+        self.waiting.clear()
+        self.unacknowledged.clear()
+
+
+class Teller:
+    """The source's side, in one domain. Changes are collected, and `flush` turns them into updates."""
+
+    def __init__(self, me: str, incarnation: int, domain: str) -> None:
+        self._me = me
+        self._incarnation = incarnation
+        self._domain = domain
+        self._tick = 0
+        self._for_all: dict[Key, Change] = {}
+        self._for_one: dict[str, dict[Key, Change]] = {}
+        self._told: dict[str, _Told] = {}
+        self._touched: dict[str, None] = {}
+
+    def tell_all(self, change: Change) -> None:
+        """For every broker of the domain, those to come included."""
+        _put(self._for_all, change)
+        for destination, told in self._told.items():
+            if told.is_started:
+                told.waiting.append(change)
+            self._touched[destination] = None
+
+    def tell(self, destination: str, change: Change) -> None:
+        _put(self._for_one.setdefault(destination, {}), change)
+        told = self._told.get(destination)
+        if told is not None:
+            if told.is_started:
+                told.waiting.append(change)
+            self._touched[destination] = None
+
+    def reaches(self, destination: str, incarnation: int) -> None:
+        """The destination can be reached. A new incarnation of it knows nothing and asked for nothing yet."""
+        told = self._told.get(destination)
+        if told is None:
+            told = self._told[destination] = _Told(incarnation)
+        elif told.incarnation != incarnation:
+            told.incarnation = incarnation
+            told.start_over()
+        elif told.is_reachable:
+            return
+        told.is_reachable = True
+        self._touched[destination] = None
+
+    def cannot_reach(self, destination: str) -> None:
+        if destination in self._told:
+            self._told[destination].is_reachable = False
+
+    def forget(self, destination: str) -> None:
+        """The destination left for good."""
+        self._told.pop(destination, None)
+        self._for_one.pop(destination, None)
+        self._touched.pop(destination, None)
+
+    def acknowledged(self, acknowledgement: UpdateAcknowledged) -> None:
+        told = self._told.get(acknowledgement.source)
+        if told is None or told.epoch != acknowledgement.epoch or told.incarnation != acknowledgement.incarnation:
+            return
+        for sequence in [each for each in told.unacknowledged if each <= acknowledgement.sequence]:
+            del told.unacknowledged[sequence]
+
+    def asked_to_resend(self, request: Resend) -> None:
+        told = self._told.get(request.source)
+        if told is not None and told.epoch == request.epoch:
+            told.start_over()
+            self._touched[request.source] = None
+
+    def flush(self) -> list[Update]:
+        """The updates for all that was collected; destinations that hear the same share one."""
+        batches: dict[tuple[Change, ...], list[Turn]] = {}
+        for destination in self._touched:
+            told = self._told[destination]
+            if told.is_reachable:
+                changes = self._next_batch(destination, told)
+                if changes is not None:
+                    batches.setdefault(changes, []).append(Turn(destination, told.epoch, told.next_sequence - 1))
+        self._touched = {name: None for name in self._touched if not self._told[name].is_reachable}
+        return [self._update(turns, changes) for changes, turns in batches.items()]
+
+    def _next_batch(self, destination: str, told: _Told) -> tuple[Change, ...] | None:
+        if len(told.unacknowledged) >= MOST_UNACKNOWLEDGED:
+            told.start_over()
+        if told.is_started:
+            changes = tuple(told.waiting)
+            if not changes:
+                return None
+        else:
+            changes = (*self._for_all.values(), *self._for_one.get(destination, {}).values())
+            # Whoever was never told anything need not be told that there is nothing.
+            if not changes and told.epoch == 0:
+                return None
+            told.is_started = True
+        told.waiting.clear()
+        told.unacknowledged[told.next_sequence] = (changes, self._tick)
+        told.next_sequence += 1
+        return changes
+
+    def repeat(self) -> list[Update]:
+        """Called once a tick: what was sent before the last tick and is not acknowledged is sent again."""
+        self._tick += 1
+        batches: dict[tuple[Change, ...], list[Turn]] = {}
+        for destination, told in self._told.items():
+            if not told.is_reachable:
+                continue
+            for sequence, (changes, sent) in told.unacknowledged.items():
+                if sent < self._tick - 1:
+                    told.unacknowledged[sequence] = (changes, self._tick)
+                    batches.setdefault(changes, []).append(Turn(destination, told.epoch, sequence))
+        return [self._update(turns, changes) for changes, turns in batches.items()]
+
+    def _update(self, turns: list[Turn], changes: tuple[Change, ...]) -> Update:
+        return Update(self._me, self._incarnation, self._domain, tuple(sorted(turns)), changes)
+
+    @property
+    def unacknowledged(self) -> int:
+        return sum(len(told.unacknowledged) + len(told.waiting) for told in self._told.values())
+
+
+def _put(entries: dict[Key, Change], change: Change) -> None:
+    if isinstance(change, Advertise | Subscribe):
+        entries[key_of(change)] = change
+    else:
+        entries.pop(key_of(change), None)
+
+
+class _Heard:
+    """What one source told."""
+
+    __slots__ = ("early", "epoch", "held", "incarnation", "next_sequence")
+
+    def __init__(self, incarnation: int, epoch: int, held: dict[Key, Change]) -> None:
+        self.incarnation = incarnation
+        self.epoch = epoch
+        self.next_sequence = 0
+        self.held = held
+        self.early: dict[int, tuple[Change, ...]] = {}
+
+
+class Hearer:
+    """The destination's side, in one domain."""
+
+    def __init__(self, me: str, incarnation: int, domain: str) -> None:
+        self._me = me
+        self._incarnation = incarnation
+        self._domain = domain
+        self._heard: dict[str, _Heard] = {}
+
+    def take(self, update: Update, turn: Turn) -> tuple[list[Change], UpdateAcknowledged | Resend | None]:
+        """The changes to apply now, in order, and the answer for the source."""
+        heard = self._heard.get(update.source)
+        stage = (update.incarnation, turn.epoch)
+        if heard is None or (heard.incarnation, heard.epoch) < stage:
+            if turn.sequence > 0:
+                return [], self._resend(update.source, turn.epoch)
+            heard = _Heard(*stage, heard.held if heard is not None else {})
+            self._heard[update.source] = heard
+        elif (heard.incarnation, heard.epoch) > stage:
+            return [], None
+        if heard.next_sequence <= turn.sequence < heard.next_sequence + MOST_UNACKNOWLEDGED:
+            heard.early[turn.sequence] = update.changes
+        applied: list[Change] = []
+        while heard.next_sequence in heard.early:
+            changes = heard.early.pop(heard.next_sequence)
+            applied += _replacing(heard, changes) if heard.next_sequence == 0 else _following(heard, changes)
+            heard.next_sequence += 1
+        return applied, self._acknowledgement(update.source, heard)
+
+    def forget(self, source: str) -> list[Change]:
+        """The source left, or started anew without what it had told: all of it goes."""
+        heard = self._heard.pop(source, None)
+        return [undone(change) for change in heard.held.values()] if heard is not None else []
+
+    def held_from(self, source: str) -> tuple[Change, ...]:
+        heard = self._heard.get(source)
+        return tuple(heard.held.values()) if heard is not None else ()
+
+    def incarnation_of(self, source: str) -> int | None:
+        heard = self._heard.get(source)
+        return heard.incarnation if heard is not None else None
+
+    def _acknowledgement(self, source: str, heard: _Heard) -> UpdateAcknowledged:
+        return UpdateAcknowledged(
+            self._me, self._incarnation, self._domain, (source,), heard.epoch, heard.next_sequence - 1
+        )
+
+    def _resend(self, source: str, epoch: int) -> Resend:
+        return Resend(self._me, self._incarnation, self._domain, (source,), epoch)
+
+
+def _replacing(heard: _Heard, changes: tuple[Change, ...]) -> list[Change]:
+    told = {key_of(change): change for change in changes}
+    gone = [undone(change) for key, change in heard.held.items() if key not in told]
+    new = [change for key, change in told.items() if heard.held.get(key) != change]
+    heard.held = told
+    return [*gone, *new]
+
+
+def _following(heard: _Heard, changes: tuple[Change, ...]) -> list[Change]:
+    for change in changes:
+        _put(heard.held, change)
+    return list(changes)

@@ -1,0 +1,220 @@
+"""What D-DBR and MERC share: local tables, domains, and the processing of messages [THESIS 4.1, Algorithm 1].
+
+A broker is in one domain or, as an edge broker, in several. Where Algorithm 1 calls Forward, which does nothing in
+D-DBR, `_entries_changed` and `_onward` are the places that MERC fills in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from matching.model import Expression
+from routing.domain import Domain
+from routing.messages import (
+    Advertise,
+    Credit,
+    EntryId,
+    Heartbeat,
+    LinkState,
+    LinkStates,
+    Message,
+    Publish,
+    Routed,
+    Subscribe,
+)
+from routing.multicast import Multicasting
+from routing.router import Counts, Matched, Stretch, TableWork, work_of
+from routing.tables import LocalAdvertisements, LocalSubscriptions
+
+
+class DestinationBased:
+    name: str
+
+    def __init__(self, me: str, incarnation: int, matcher: str, clusters: tuple[str, ...], address: str = "") -> None:
+        self.me = me
+        self._incarnation = incarnation
+        self._clusters = clusters
+        self._local_advertisements = LocalAdvertisements()
+        self._local_subscriptions = LocalSubscriptions(matcher)
+        self._domains = {
+            name: Domain(Multicasting(me, incarnation, name, clusters, address), incarnation, matcher)
+            for name in sorted(clusters)
+        }
+
+    def start_with(self, states: tuple[LinkState, ...]) -> None:
+        for name, domain in self._domains.items():
+            domain.multicasting.start_with([state for state in states if state.domain == name])
+            domain.topology_changed()
+        self._topology_changed()
+
+    def neighbour_up(self, peer: str, greeting: Heartbeat, cost: int = 1) -> None:
+        """A link joins its ends in every domain that both are in."""
+        for name in self._domains:
+            if name in self._common(greeting.clusters):
+                self._domains[name].multicasting.neighbour_up(peer, cost)
+                self._domains[name].topology_changed()
+        self._topology_changed()
+
+    def neighbour_lost(self, peer: str) -> None:
+        for domain in self._domains.values():
+            domain.multicasting.neighbour_lost(peer)
+            domain.topology_changed()
+        self._topology_changed()
+
+    def _common(self, clusters: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(name for name in self._domains if name in clusters)
+
+    def advertise(self, entry: EntryId, client: str, expression: Expression) -> None:
+        self._local_advertisements.insert(entry, client, expression)
+        for domain in self._domains.values():
+            domain.export_advertisement(Advertise(entry, str(expression)))
+
+    def unadvertise(self, entry: EntryId) -> None:
+        self._local_advertisements.remove(entry)
+        for domain in self._domains.values():
+            domain.withdraw_advertisement(entry)
+
+    def subscribe(self, entry: EntryId, client: str, expression: Expression) -> None:
+        self._local_subscriptions.insert(entry, client, expression)
+        for domain in self._domains.values():
+            domain.export_subscription(Subscribe(entry, str(expression)), expression)
+
+    def unsubscribe(self, entry: EntryId) -> None:
+        self._local_subscriptions.remove(entry)
+        for domain in self._domains.values():
+            domain.withdraw_subscription(entry)
+
+    def match_own(self, client: str, attributes: bytes) -> Matched | None:
+        if self._local_advertisements.permitting(client, attributes) is None:
+            return None
+        report, clients = self._local_subscriptions.match(attributes)
+        stretches, work = self._stretches(attributes, self._domains, self._clusters)
+        return Matched(clients, stretches, (work_of("L-PRT", report), *work))
+
+    def match_arrived(self, publication: Publish, peer: str) -> Matched:
+        clients: Mapping[str, tuple[EntryId, ...]] = {}
+        work: tuple[TableWork, ...] = ()
+        if self.me in publication.local:
+            report, clients = self._local_subscriptions.match(publication.attributes)
+            work = (work_of("L-PRT", report),)
+        stretches: tuple[Stretch, ...] = ()
+        if self.me in publication.transit:
+            stretches, further = self._onward(publication)
+            work += further
+        return Matched(clients, stretches, work)
+
+    def _onward(self, publication: Publish) -> tuple[tuple[Stretch, ...], tuple[TableWork, ...]]:
+        """Nothing lies behind a broker that is in one domain only."""
+        return (), ()
+
+    def _stretches(
+        self, attributes: bytes, into: Iterable[str], crossed: tuple[str, ...]
+    ) -> tuple[tuple[Stretch, ...], tuple[TableWork, ...]]:
+        """The brokers to serve in each domain; one that is in several is served in the first that leads there."""
+        stretches: list[Stretch] = []
+        work: list[TableWork] = []
+        served: set[str] = set()
+        for name in into:
+            domain = self._domains[name]
+            reports, local, transit = domain.subscriptions.match(attributes, crossed)
+            work += [work_of(f"R-PRT {name}".rstrip(), report) for report in reports]
+            chosen = [each for each in dict.fromkeys((*local, *transit)) if each not in served]
+            chosen = [each for each in chosen if self._is_best_in(name, each)]
+            served.update(chosen)
+            if chosen:
+                mine = set(chosen)
+                local = tuple(each for each in local if each in mine)
+                transit = tuple(each for each in transit if each in mine)
+                stretches.append(Stretch(name, local, transit, crossed))
+        return tuple(stretches), tuple(work)
+
+    def _is_best_in(self, domain: str, broker: str) -> bool:
+        """Should a broker in several common domains be served in this one?"""
+        if self.is_reachable(domain, broker):
+            return True
+        return not any(self.is_reachable(other, broker) for other in self._domains if other != domain)
+
+    def send(self, message: Routed) -> None:
+        self._domains[message.domain].multicasting.spread(message)
+
+    def take(self, message: Message, peer: str) -> Message | None:
+        if isinstance(message, Heartbeat):
+            self._compare(message, peer)
+            return None
+        if isinstance(message, LinkStates):
+            self._take_states(message, peer)
+            return None
+        if isinstance(message, Credit):
+            return message
+        domain = self._domains.get(message.domain)
+        if domain is None or not domain.multicasting.pass_on(message):
+            return None
+        domain.take(message)
+        self._pass_on_news()
+        return message
+
+    def _compare(self, heartbeat: Heartbeat, peer: str) -> None:
+        for name, digest in heartbeat.known:
+            if name in self._domains:
+                self._domains[name].multicasting.compare(digest, peer)
+
+    def _take_states(self, message: LinkStates, peer: str) -> None:
+        for name, domain in self._domains.items():
+            states = [state for state in message.states if state.domain == name]
+            if states and domain.multicasting.take_states(states, peer):
+                domain.topology_changed()
+        self._topology_changed()
+
+    def _topology_changed(self) -> None:
+        self._pass_on_news()
+
+    def _pass_on_news(self) -> None:
+        changed = [entry for domain in self._domains.values() for entry in domain.heard]
+        for domain in self._domains.values():
+            domain.heard.clear()
+        if changed:
+            self._entries_changed(list(dict.fromkeys(changed)))
+
+    def _entries_changed(self, entries: list[EntryId]) -> None:
+        """Other brokers' entries came, went or came another way."""
+
+    def tick(self) -> None:
+        for domain in self._domains.values():
+            domain.tick()
+
+    def greeting(self) -> Heartbeat:
+        known = tuple((name, domain.multicasting.digest) for name, domain in self._domains.items())
+        return Heartbeat(self._incarnation, self._clusters, known)
+
+    def is_reachable(self, domain: str, broker: str) -> bool:
+        return domain in self._domains and self._domains[domain].multicasting.is_reachable(broker)
+
+    def substitutes(self, publication: Publish, lost: str) -> Stretch | None:
+        return None
+
+    def leave(self) -> None:
+        for domain in self._domains.values():
+            domain.multicasting.leave()
+
+    def drain(self) -> list[tuple[str, Message]]:
+        sends: list[tuple[str, Message]] = []
+        for domain in self._domains.values():
+            domain.flush()
+            sends += domain.multicasting.sends
+            domain.multicasting.sends = []
+        return sends
+
+    def counts_of_losses(self) -> int:
+        return sum(domain.multicasting.losses for domain in self._domains.values())
+
+    def counts(self) -> Counts:
+        domains = self._domains.values()
+        return Counts(
+            advertisements=len(self._local_advertisements) + sum(len(domain.advertisements) for domain in domains),
+            local_subscriptions=len(self._local_subscriptions),
+            remote_subscriptions=sum(len(domain.subscriptions) for domain in domains),
+            routing_table_bytes=sum(domain.multicasting.topology.size_bytes for domain in domains),
+            unroutable=sum(domain.multicasting.unroutable for domain in domains),
+            out_of_hops=sum(domain.multicasting.out_of_hops for domain in domains),
+            unacknowledged_changes=sum(domain.unacknowledged for domain in domains),
+        )

@@ -1,0 +1,230 @@
+"""FBR: filter-based routing with advertisement trees, in overlays with and without cycles [THESIS 2.1].
+
+An advertisement is flooded; each broker keeps the neighbour from which it first heard of it as the next broker towards
+its home, and so the advertisement spans a tree. A subscription travels up the tree of every advertisement that it
+intersects, and every broker on the way stores it, once for each tree. A publication belongs to the tree of one of its
+publisher's advertisements; every broker on its way matches it with the copies of that tree, and sends it to the
+neighbours from which the matching ones came.
+
+All trees' copies at a broker are in one index, with the tree as one more condition: every copy is stored and paid for.
+Trees are not repaired when a link fails. A broker that starts anew finds its place in a tree again when the neighbour
+towards the advertisement's home tells it; until then the brokers behind it keep theirs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from matching.intersection import Region
+from matching.language import parse_trusted
+from matching.matcher import unpack_attributes
+from matching.model import And, Expression, Operator, Predicate
+from matching.with_fallback import for_any_expression
+from routing.hop_by_hop import DOMAIN, HopByHop
+from routing.messages import (
+    Advertise,
+    Change,
+    EntryId,
+    Publish,
+    Subscribe,
+    Unadvertise,
+    Unsubscribe,
+)
+from routing.router import Counts, Matched, Stretch, work_of
+from routing.tables import LocalAdvertisements, region_of
+
+MOST_FELLED = 10_000
+TREE = "\0tree"
+"""An attribute that no client's publication can have meant."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    """An advertisement in the SRT, with the neighbour towards its home; None at home."""
+
+    change: Advertise
+    region: Region
+    parent: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _LocalSubscription:
+    client: str
+    expression: Expression
+    region: Region
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """A subscription in the PRT, for one tree: from a client, or from the neighbour whose side wants it."""
+
+    entry: EntryId
+    tree: EntryId
+    client: str | None
+    neighbour: str | None
+
+
+class FBR(HopByHop):
+    name = "fbr"
+
+    def __init__(
+        self, me: str, incarnation: int, matcher: str = "auto", clusters: tuple[str, ...] = (), address: str = ""
+    ) -> None:
+        super().__init__(me, incarnation)
+        self._local_advertisements = LocalAdvertisements()
+        self._local_subscriptions: dict[EntryId, _LocalSubscription] = {}
+        self._trees: dict[EntryId, _Tree] = {}
+        self._index = for_any_expression(matcher)
+        self._copies: dict[int, _Copy] = {}
+        self._numbers: dict[tuple[EntryId, EntryId], int] = {}
+        self._next_number = 0
+        self._duplicate_advertisements = 0
+        self._felled: dict[EntryId, None] = {}
+        """Withdrawn advertisements. An id is never used twice, so no straggler can plant such a tree again; without
+        this, news of it and of its end could chase each other around a cycle."""
+        self._met: dict[str, None] = {}
+        """Neighbours that are here or were once: those hear of changes when they are back."""
+
+    def advertise(self, entry: EntryId, client: str, expression: Expression) -> None:
+        self._local_advertisements.insert(entry, client, expression)
+        self._plant(Advertise(entry, str(expression)), region_of(expression), None)
+
+    def unadvertise(self, entry: EntryId) -> None:
+        self._local_advertisements.remove(entry)
+        self._fell(entry)
+
+    def subscribe(self, entry: EntryId, client: str, expression: Expression) -> None:
+        subscription = _LocalSubscription(client, expression, region_of(expression))
+        self._local_subscriptions[entry] = subscription
+        for tree in list(self._trees.values()):
+            self._bind(entry, subscription, tree)
+
+    def unsubscribe(self, entry: EntryId) -> None:
+        del self._local_subscriptions[entry]
+        for subscribed, tree in [key for key in self._numbers if key[0] == entry]:
+            self._remove_copy(subscribed, tree)
+
+    def _restarted(self, peer: str, withdrawn: list[Change]) -> None:
+        for change in withdrawn:
+            if not isinstance(change, Unadvertise) or change.entry.broker == peer:
+                self._apply(change, peer)
+
+    def _apply(self, change: Change, peer: str) -> None:
+        if isinstance(change, Advertise | Unadvertise):
+            self._apply_to_tree(change, self._trees.get(change.entry), peer)
+        elif change.tree in self._trees:
+            self._apply_to_copies(change, self._trees[change.tree], peer)
+
+    def _apply_to_tree(self, change: Advertise | Unadvertise, tree: _Tree | None, peer: str) -> None:
+        if isinstance(change, Unadvertise):
+            if tree is not None and tree.parent == peer:
+                self._fell(change.entry)
+        elif tree is None:
+            if change.entry not in self._felled:
+                self._plant(change, region_of(change.expression), peer)
+        elif tree.parent != peer:
+            self._duplicate_advertisements += 1
+
+    def _apply_to_copies(self, change: Subscribe | Unsubscribe, tree: _Tree, peer: str) -> None:
+        if isinstance(change, Subscribe):
+            copy = _Copy(change.entry, tree.change.entry, None, peer)
+            self._insert_copy(copy, parse_trusted(change.expression), change.expression, tree)
+        elif (change.entry, tree.change.entry) in self._numbers:
+            self._remove_copy(change.entry, tree.change.entry)
+
+    def _plant(self, change: Advertise, region: Region, parent: str | None) -> None:
+        tree = _Tree(change, region, parent)
+        self._trees[change.entry] = tree
+        for neighbour in self._everyone_told_of(tree):
+            self._teller.tell(neighbour, change)
+        for entry, subscription in list(self._local_subscriptions.items()):
+            self._bind(entry, subscription, tree)
+        # After a restart, neighbours may have told of subscriptions before the tree that they belong to was known.
+        for neighbour in self._met:
+            for held in self._hearer.held_from(neighbour):
+                if isinstance(held, Subscribe) and held.tree == change.entry:
+                    self._apply_to_copies(held, tree, neighbour)
+
+    def _fell(self, entry: EntryId) -> None:
+        tree = self._trees[entry]
+        self._felled[entry] = None
+        if len(self._felled) > MOST_FELLED:
+            del self._felled[next(iter(self._felled))]
+        for subscribed, bound in [key for key in self._numbers if key[1] == entry]:
+            self._remove_copy(subscribed, bound)
+        del self._trees[entry]
+        for neighbour in self._everyone_told_of(tree):
+            self._teller.tell(neighbour, Unadvertise(entry))
+
+    def _everyone_told_of(self, tree: _Tree) -> list[str]:
+        return [neighbour for neighbour in self._met if neighbour != tree.parent]
+
+    def _neighbour_added(self, peer: str) -> None:
+        if peer not in self._met:
+            self._met[peer] = None
+            for tree in self._trees.values():
+                if tree.parent != peer:
+                    self._teller.tell(peer, tree.change)
+
+    def _bind(self, entry: EntryId, subscription: _LocalSubscription, tree: _Tree) -> None:
+        if tree.region.intersects(subscription.region):
+            copy = _Copy(entry, tree.change.entry, subscription.client, None)
+            self._insert_copy(copy, subscription.expression, str(subscription.expression), tree)
+
+    def _insert_copy(self, copy: _Copy, expression: Expression, text: str, tree: _Tree) -> None:
+        if (copy.entry, copy.tree) in self._numbers:
+            return
+        self._next_number += 1
+        self._index.add(self._next_number, And((expression, Predicate(TREE, Operator.EQ, (str(copy.tree),)))))
+        self._copies[self._next_number] = copy
+        self._numbers[copy.entry, copy.tree] = self._next_number
+        if tree.parent is not None:
+            self._teller.tell(tree.parent, Subscribe(copy.entry, text, tree=copy.tree))
+
+    def _remove_copy(self, entry: EntryId, tree: EntryId) -> None:
+        number = self._numbers.pop((entry, tree))
+        self._index.remove(number)
+        del self._copies[number]
+        parent = self._trees[tree].parent
+        if parent is not None:
+            self._teller.tell(parent, Unsubscribe(entry, tree))
+
+    def match_own(self, client: str, attributes: bytes) -> Matched | None:
+        tree = self._local_advertisements.permitting(client, attributes)
+        return None if tree is None else self._match(attributes, tree, None)
+
+    def match_arrived(self, publication: Publish, peer: str) -> Matched:
+        if publication.tree is None:
+            return Matched()
+        return self._match(publication.attributes, publication.tree, peer)
+
+    def _match(self, attributes: bytes, tree: EntryId, peer: str | None) -> Matched:
+        report = self._index.match({**unpack_attributes(attributes), TREE: str(tree)})
+        clients: dict[str, list[EntryId]] = {}
+        onward: set[str] = set()
+        for number in report.ids:
+            copy = self._copies[number]
+            if copy.client is not None:
+                clients.setdefault(copy.client, []).append(copy.entry)
+            elif copy.neighbour is not None and copy.neighbour != peer:
+                onward.add(copy.neighbour)
+        wanted = {client: tuple(entries) for client, entries in sorted(clients.items())}
+        stretches = (Stretch(DOMAIN, (), tuple(sorted(onward)), tree=tree),) if onward else ()
+        return Matched(wanted, stretches, (work_of("PRT", report),))
+
+    def leave(self) -> None:
+        for entry in [entry for entry, tree in self._trees.items() if tree.parent is None]:
+            self._fell(entry)
+        for entry in list(self._local_subscriptions):
+            self.unsubscribe(entry)
+
+    def counts(self) -> Counts:
+        local = sum(copy.client is not None for copy in self._copies.values())
+        return Counts(
+            advertisements=len(self._trees),
+            local_subscriptions=len(self._local_subscriptions),
+            remote_subscriptions=len(self._copies) - local,
+            routing_table_bytes=0,
+            duplicate_advertisements=self._duplicate_advertisements,
+            unacknowledged_changes=self._teller.unacknowledged,
+        )

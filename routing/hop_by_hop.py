@@ -1,0 +1,108 @@
+"""What routers share that know their neighbours only: a publication is decided on anew at every hop."""
+
+from __future__ import annotations
+
+from routing.correspondence import Hearer, Teller
+from routing.messages import (
+    Change,
+    Heartbeat,
+    LinkState,
+    LinkStates,
+    Message,
+    Publish,
+    Resend,
+    Routed,
+    Update,
+    UpdateAcknowledged,
+)
+from routing.multicast import narrowed
+from routing.router import Stretch
+
+DOMAIN = ""
+
+
+class HopByHop:
+    """Each neighbour is a destination of its own; nothing travels further than one hop under the same header."""
+
+    def __init__(self, me: str, incarnation: int) -> None:
+        self.me = me
+        self._incarnation = incarnation
+        self._neighbours: dict[str, int] = {}
+        self._sends: list[tuple[str, Message]] = []
+        self._teller = Teller(me, incarnation, DOMAIN)
+        self._hearer = Hearer(me, incarnation, DOMAIN)
+
+    def start_with(self, states: tuple[LinkState, ...]) -> None:
+        """Nothing beyond the neighbours matters here, and these introduce themselves."""
+
+    def neighbour_up(self, peer: str, greeting: Heartbeat, cost: int = 1) -> None:
+        heard = self._hearer.incarnation_of(peer)
+        if heard is not None and heard < greeting.incarnation:
+            self._restarted(peer, self._hearer.forget(peer))
+        is_new = peer not in self._neighbours
+        self._neighbours[peer] = greeting.incarnation
+        self._teller.reaches(peer, greeting.incarnation)
+        if is_new:
+            self._neighbour_added(peer)
+
+    def neighbour_lost(self, peer: str) -> None:
+        if self._neighbours.pop(peer, None) is not None:
+            self._teller.cannot_reach(peer)
+
+    def _neighbour_added(self, peer: str) -> None:
+        """A neighbour that was not there before."""
+
+    def _restarted(self, peer: str, withdrawn: list[Change]) -> None:
+        """A neighbour started anew and knows nothing of what it had told."""
+
+    def _apply(self, change: Change, peer: str) -> None:
+        """A neighbour said something about advertisements or subscriptions."""
+
+    def neighbours(self) -> tuple[str, ...]:
+        return tuple(sorted(self._neighbours))
+
+    def send(self, message: Routed) -> None:
+        for destination in message.destinations:
+            if destination in self._neighbours:
+                self._sends.append((destination, narrowed(message, (destination,))))
+
+    def counts_of_losses(self) -> int:
+        """Losing a neighbour is known without being counted: nobody else's links matter here."""
+        return 0
+
+    def take(self, message: Message, peer: str) -> Message | None:
+        if isinstance(message, Update):
+            turn = next(turn for turn in message.turns if turn.destination == self.me)
+            changes, answer = self._hearer.take(message, turn)
+            for change in changes:
+                self._apply(change, peer)
+            if answer is not None:
+                self._sends.append((peer, answer))
+        elif isinstance(message, UpdateAcknowledged):
+            self._teller.acknowledged(message)
+        elif isinstance(message, Resend):
+            self._teller.asked_to_resend(message)
+        elif not isinstance(message, LinkStates | Heartbeat):
+            return message
+        return None
+
+    def tick(self) -> None:
+        self._send_updates(self._teller.repeat())
+
+    def greeting(self) -> Heartbeat:
+        return Heartbeat(self._incarnation, ())
+
+    def is_reachable(self, domain: str, broker: str) -> bool:
+        return broker in self._neighbours
+
+    def substitutes(self, publication: Publish, lost: str) -> Stretch | None:
+        return None
+
+    def drain(self) -> list[tuple[str, Message]]:
+        self._send_updates(self._teller.flush())
+        sends, self._sends = self._sends, []
+        return sends
+
+    def _send_updates(self, updates: list[Update]) -> None:
+        for update in updates:
+            self._sends += [(peer, narrowed(update, (peer,))) for peer in update.destinations]

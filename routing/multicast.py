@@ -1,0 +1,162 @@
+"""The multicasting layer: messages to destinations, along shortest paths [THESIS 4.2, Algorithm 2].
+
+Every message with destinations travels in the same way, whatever it says. A broker groups the destinations by next
+hop and sends one copy to each, with the destinations that lie there. Neither the order of links nor the content
+matters, so the layer above never notices that the overlay has changed.
+
+Departs from [THESIS Algorithm 2]: line 16 removes the broker's own id where a client's is meant; clients are served by
+the layer above here, and a broker that finds itself among the destinations takes itself out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from routing.link_state import LinkStateTable
+from routing.messages import LinkState, LinkStates, Message, Neighbour, Publish, Routed, Update
+from routing.shortest_paths import TopologyTable
+
+Sends = list[tuple[str, Message]]
+R = TypeVar("R", bound=Routed)
+
+
+class Multicasting:
+    """One broker's place in one domain: its links there, what it knows of the others, and the way to each."""
+
+    def __init__(
+        self, me: str, incarnation: int, domain: str, clusters: tuple[str, ...] = (), address: str = ""
+    ) -> None:
+        self.me = me
+        self.domain = domain
+        self.sends: Sends = []
+        self.unroutable = 0
+        """Destinations for which a message had no way on."""
+        self.out_of_hops = 0
+        self.losses = 0
+        """How often another broker reported fewer links than before, or started anew."""
+        self._link_states = LinkStateTable()
+        self._neighbours: dict[str, int] = {}
+        self._own = LinkState(me, incarnation, 0, domain, (), clusters, address)
+        self._link_states.take(self._own)
+
+    @property
+    def topology(self) -> TopologyTable:
+        return self._link_states.topology
+
+    @property
+    def digest(self) -> bytes:
+        return self._link_states.digest
+
+    def neighbours(self) -> tuple[str, ...]:
+        return tuple(sorted(self._neighbours))
+
+    def state_of(self, broker: str) -> LinkState | None:
+        return self._link_states.get(broker)
+
+    def states(self) -> tuple[LinkState, ...]:
+        return self._link_states.states()
+
+    def is_reachable(self, broker: str) -> bool:
+        return broker == self.me or broker in self.topology.routes_from(self.me)
+
+    def start_with(self, states: Sequence[LinkState]) -> None:
+        """What a configuration file says of the others, so that a start needs no flood."""
+        for state in states:
+            self._link_states.take(state)
+
+    def neighbour_up(self, peer: str, cost: int = 1) -> None:
+        """A link came up: both ends tell all, and exchange what they know."""
+        if self._neighbours.get(peer) != cost:
+            self._neighbours[peer] = cost
+            self._announce()
+        self.sends.append((peer, LinkStates(self._link_states.states())))
+
+    def neighbour_lost(self, peer: str) -> None:
+        if self._neighbours.pop(peer, None) is not None:
+            self._announce()
+
+    def leave(self) -> None:
+        self._neighbours_told(replace(self._own, sequence=self._own.sequence + 1, neighbours=(), has_left=True))
+
+    def _announce(self) -> None:
+        neighbours = tuple(Neighbour(peer, cost) for peer, cost in sorted(self._neighbours.items()))
+        self._neighbours_told(replace(self._own, sequence=self._own.sequence + 1, neighbours=neighbours))
+
+    def _neighbours_told(self, own: LinkState) -> None:
+        self._own = own
+        self._link_states.take(own)
+        self._flood([own], but=None)
+
+    def take_states(self, states: Sequence[LinkState], peer: str) -> bool:
+        """Keeps what is news, passes it on, and answers with what the peer seems to lack. Was there news?"""
+        news = [state for state in states if self._is_news(state)]
+        self._flood(news, but=peer)
+        known = {state.broker: state.age for state in states}
+        lacking = [mine for mine in self._link_states.states() if known.get(mine.broker, mine.age) < mine.age]
+        if lacking:
+            self.sends.append((peer, LinkStates(tuple(lacking))))
+        return bool(news)
+
+    def _is_news(self, state: LinkState) -> bool:
+        if state.broker == self.me:
+            self._outdo(state)
+            return False
+        before = self._link_states.get(state.broker)
+        is_news = self._link_states.take(state)
+        if is_news and before is not None:
+            is_loss = not set(before.neighbours) <= set(state.neighbours)
+            self.losses += is_loss or before.incarnation != state.incarnation
+        return is_news
+
+    def _outdo(self, state: LinkState) -> None:
+        """Someone still repeats what an earlier self said: the present self speaks last."""
+        if state.age > self._own.age and state.incarnation == self._own.incarnation:
+            self._own = replace(self._own, sequence=state.sequence)
+            self._announce()
+
+    def compare(self, digest: bytes, peer: str) -> None:
+        """A neighbour knows something else: both hear all that the other has."""
+        if digest != self.digest and peer in self._neighbours:
+            self.sends.append((peer, LinkStates(self._link_states.states())))
+
+    def _flood(self, states: list[LinkState], but: str | None) -> None:
+        if states:
+            message = LinkStates(tuple(states))
+            self.sends += [(peer, message) for peer in self.neighbours() if peer != but]
+
+    def spread(self, message: Routed) -> None:
+        """One copy for each next hop, with the destinations that it leads to."""
+        routes = self.topology.routes_from(self.me)
+        by_next_hop: dict[str, list[str]] = {}
+        for destination in message.destinations:
+            route = routes.get(destination)
+            if route is None:
+                self.unroutable += 1
+            else:
+                by_next_hop.setdefault(route.next_hop, []).append(destination)
+        for next_hop, destinations in sorted(by_next_hop.items()):
+            self.sends.append((next_hop, narrowed(message, destinations)))
+
+    def pass_on(self, message: Routed) -> bool:
+        """Sends an arrived message on to the others that it is for. Is it for this broker too?"""
+        others = [destination for destination in message.destinations if destination != self.me]
+        if others and message.hop_limit <= 1:
+            self.out_of_hops += len(others)
+        elif others:
+            self.spread(replace(narrowed(message, others), hop_limit=message.hop_limit - 1))
+        return len(others) < len(message.destinations)
+
+
+def narrowed(message: R, destinations: Sequence[str]) -> R:
+    """The message for some of its destinations only."""
+    if len(destinations) == len(message.destinations):
+        return message
+    chosen = set(destinations)
+    if isinstance(message, Update):
+        return replace(message, turns=tuple(turn for turn in message.turns if turn.destination in chosen))
+    if isinstance(message, Publish):
+        local = tuple(each for each in message.local if each in chosen)
+        return replace(message, local=local, transit=tuple(each for each in message.transit if each in chosen))
+    return replace(message, destinations=tuple(destinations))

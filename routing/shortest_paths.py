@@ -1,0 +1,100 @@
+"""TRT and SPRT: who is linked with whom, and the next hop towards each destination [THESIS 4.2].
+
+A topology routing table is an immutable value. Brokers of one process that know the same links share one object, so
+a simulation of a thousand brokers holds one table and not a thousand; the next hops from a broker are computed when
+they are first asked for.
+
+Ties between shortest paths go to the smallest broker id, so that a run is repeatable. All brokers that share a table
+agree on distances, and every next hop is nearer to the destination: no message can loop between them.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Mapping
+from typing import ClassVar, NamedTuple, TypeAlias
+from weakref import WeakValueDictionary
+
+_Graph: TypeAlias = tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
+
+
+class Route(NamedTuple):
+    next_hop: str
+    distance: int
+
+
+class TopologyTable:
+    """The TRT: an undirected graph of brokers with the cost of each link."""
+
+    __slots__ = ("__weakref__", "_links", "_routes")
+
+    _shared: ClassVar[WeakValueDictionary[_Graph, TopologyTable]] = WeakValueDictionary()
+
+    def __init__(self, links: dict[str, dict[str, int]]) -> None:
+        self._links = links
+        self._routes: dict[str, Mapping[str, Route]] = {}
+
+    @classmethod
+    def of(cls, links: Mapping[str, Mapping[str, int]]) -> TopologyTable:
+        """The table with these brokers, each with its neighbours and the links' costs; shared while equal."""
+        key = tuple(sorted((broker, tuple(sorted(neighbours.items()))) for broker, neighbours in links.items()))
+        table = cls._shared.get(key)
+        if table is None:
+            table = cls({broker: dict(neighbours) for broker, neighbours in key})
+            cls._shared[key] = table
+        return table
+
+    @classmethod
+    def of_links(cls, links: Iterable[tuple[str, str]]) -> TopologyTable:
+        graph: dict[str, dict[str, int]] = {}
+        for first, second in links:
+            graph.setdefault(first, {})[second] = 1
+            graph.setdefault(second, {})[first] = 1
+        return cls.of(graph)
+
+    @property
+    def brokers(self) -> tuple[str, ...]:
+        return tuple(self._links)
+
+    def neighbours(self, broker: str) -> tuple[str, ...]:
+        return tuple(self._links.get(broker, ()))
+
+    def routes_from(self, broker: str) -> Mapping[str, Route]:
+        """The SPRT of a broker: next hop and distance for every broker that it can reach."""
+        if broker not in self._routes:
+            self._routes[broker] = self._shortest_paths(broker)
+        return self._routes[broker]
+
+    def distance(self, first: str, second: str) -> int | None:
+        """None when there is no way."""
+        if first == second:
+            return 0
+        route = self.routes_from(first).get(second)
+        return None if route is None else route.distance
+
+    def without_link(self, first: str, second: str) -> TopologyTable:
+        links = {broker: dict(neighbours) for broker, neighbours in self._links.items()}
+        links[first].pop(second, None)
+        links[second].pop(first, None)
+        return TopologyTable.of(links)
+
+    @property
+    def size_bytes(self) -> int:
+        """A byte for each entry of the matrix and 8 for each record of the SPRT; fits [THESIS Fig. 10.1.20]."""
+        brokers = len(self._links)
+        return brokers * brokers + 8 * brokers
+
+    def _shortest_paths(self, source: str) -> dict[str, Route]:
+        routes: dict[str, Route] = {}
+        # Ordered by distance, then by the first hop: the smallest first hop settles a broker first.
+        frontier = [(cost, neighbour, neighbour) for neighbour, cost in self._links.get(source, {}).items()]
+        heapq.heapify(frontier)
+        while frontier:
+            distance, first_hop, broker = heapq.heappop(frontier)
+            if broker in routes or broker == source:
+                continue
+            routes[broker] = Route(first_hop, distance)
+            for neighbour, cost in self._links[broker].items():
+                if neighbour not in routes:
+                    heapq.heappush(frontier, (distance + cost, first_hop, neighbour))
+        return routes

@@ -1,0 +1,175 @@
+"""The matching layer's tables: who advertised what (SRT), who subscribed to what (PRT) [THESIS 4.1].
+
+A local table holds what a broker's own clients said, a remote one what other brokers told. A table of subscriptions
+is asked with a publication and answers by the brokers' matching index; a table of advertisements is asked with a
+subscription and answers by intersection: is there a publication that satisfies both?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from matching import Matcher
+from matching.intersection import Region
+from matching.language import parse_trusted
+from matching.matcher import DestinationReport, MatchReport, unpack_attributes
+from matching.model import TRUE, Expression
+from matching.with_fallback import for_any_expression
+from routing.messages import EntryId
+
+
+def region_of(expression: str | Expression) -> Region:
+    return Region.of(parse_trusted(expression) if isinstance(expression, str) else expression)
+
+
+@dataclass(frozen=True, slots=True)
+class Advertisement:
+    entry: EntryId
+    source: str
+    region: Region
+    crossed: tuple[str, ...] = ()
+
+
+class AdvertisementTable:
+    """An SRT: advertisements by source, which is a client in the local table and a broker in a remote one."""
+
+    def __init__(self) -> None:
+        self._by_source: dict[str, dict[EntryId, Advertisement]] = {}
+
+    def insert(self, advertisement: Advertisement) -> None:
+        self._by_source.setdefault(advertisement.source, {})[advertisement.entry] = advertisement
+
+    def remove(self, source: str, entry: EntryId) -> None:
+        self._by_source[source].pop(entry)
+        if not self._by_source[source]:
+            del self._by_source[source]
+
+    def of(self, source: str) -> Iterator[Advertisement]:
+        return iter(self._by_source.get(source, {}).values())
+
+    def sources_meeting(self, region: Region, crossed: tuple[str, ...] = ()) -> list[str]:
+        """The sources with an advertisement that the subscription intersects, ascending."""
+        return sorted(source for source in self._by_source if self.is_met_by(source, region, crossed))
+
+    def is_met_by(self, source: str, region: Region, crossed: tuple[str, ...] = ()) -> bool:
+        """Advertisements and subscriptions that both came through one cluster have met there."""
+        return any(
+            advertisement.region.intersects(region) and not set(advertisement.crossed) & set(crossed)
+            for advertisement in self.of(source)
+        )
+
+    def __len__(self) -> int:
+        return sum(map(len, self._by_source.values()))
+
+    def __iter__(self) -> Iterator[Advertisement]:
+        return (advertisement for entries in self._by_source.values() for advertisement in entries.values())
+
+
+class LocalSubscriptions:
+    """The L-PRT: which clients of this broker want a publication, and for which of their subscriptions."""
+
+    def __init__(self, matcher: str) -> None:
+        self._index = for_any_expression(matcher)
+        self._clients: dict[int, tuple[str, EntryId]] = {}
+
+    def insert(self, entry: EntryId, client: str, expression: Expression) -> None:
+        self._index.add(entry.number, expression)
+        self._clients[entry.number] = (client, entry)
+
+    def remove(self, entry: EntryId) -> None:
+        self._index.remove(entry.number)
+        del self._clients[entry.number]
+
+    def match(self, attributes: bytes) -> tuple[MatchReport, dict[str, tuple[EntryId, ...]]]:
+        """The work done, and the clients with the subscriptions that match."""
+        report = self._index.match_packed(attributes)
+        wanted: dict[str, list[EntryId]] = {}
+        for number in report.ids:
+            client, entry = self._clients[number]
+            wanted.setdefault(client, []).append(entry)
+        return report, {client: tuple(entries) for client, entries in sorted(wanted.items())}
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+
+class RemoteSubscriptions:
+    """An R-PRT: which brokers a publication must go to. One index for each way that subscriptions came."""
+
+    def __init__(self, matcher: str) -> None:
+        self._matcher = matcher
+        self._indexes: dict[tuple[str, ...], Matcher] = {}
+        self._numbers: dict[EntryId, tuple[int, tuple[str, ...]]] = {}
+        self._next_number = 0
+
+    def insert(self, entry: EntryId, source: str, expression: Expression, crossed: tuple[str, ...]) -> None:
+        if crossed not in self._indexes:
+            self._indexes[crossed] = for_any_expression(self._matcher)
+        self._next_number += 1
+        self._indexes[crossed].add(self._next_number, expression, destination=source)
+        self._numbers[entry] = (self._next_number, crossed)
+
+    def remove(self, entry: EntryId) -> None:
+        number, crossed = self._numbers.pop(entry)
+        self._indexes[crossed].remove(number)
+        if not len(self._indexes[crossed]):
+            del self._indexes[crossed]
+
+    def match(
+        self, attributes: bytes, crossed: tuple[str, ...]
+    ) -> tuple[list[DestinationReport], tuple[str, ...], tuple[str, ...]]:
+        """The work done, the brokers whose own clients want the publication, and those who know others that do.
+
+        What came through a cluster that the publication has been in was served there.
+        """
+        reports: list[DestinationReport] = []
+        local: set[str] = set()
+        transit: set[str] = set()
+        for way, index in self._indexes.items():
+            if set(way) & set(crossed):
+                continue
+            report = index.match_packed_destinations(attributes)
+            reports.append(report)
+            (transit if way else local).update(report.destinations)
+        return reports, tuple(sorted(local)), tuple(sorted(transit))
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+
+class LocalAdvertisements:
+    """The L-SRT: what each client of this broker may publish."""
+
+    def __init__(self) -> None:
+        self._by_client: dict[str, dict[EntryId, Expression]] = {}
+        self._clients: dict[EntryId, str] = {}
+
+    def insert(self, entry: EntryId, client: str, expression: Expression) -> None:
+        self._by_client.setdefault(client, {})[entry] = expression
+        self._clients[entry] = client
+
+    def remove(self, entry: EntryId) -> None:
+        client = self._clients.pop(entry)
+        del self._by_client[client][entry]
+        if not self._by_client[client]:
+            del self._by_client[client]
+
+    def permitting(self, client: str, attributes: bytes) -> EntryId | None:
+        """The first advertisement, of the client or of everybody, that the publication satisfies."""
+        candidates = {**self._by_client.get(EVERYBODY, {}), **self._by_client.get(client, {})}
+        standing = next((entry for entry, expression in candidates.items() if expression == TRUE), None)
+        if standing is not None:
+            return standing
+        publication = unpack_attributes(attributes)
+        return next((entry for entry, expression in candidates.items() if expression.matches(publication)), None)
+
+    def items(self) -> Iterator[tuple[EntryId, Expression]]:
+        return (item for entries in self._by_client.values() for item in entries.items())
+
+    def __len__(self) -> int:
+        return len(self._clients)
+
+
+EVERYBODY = "*"
+"""Owns the standing advertisement of a broker where clients need none."""

@@ -1,0 +1,265 @@
+"""Broker cores joined by queues: no sockets, no sleeps, and time that only moves when something is due.
+
+Delays, losses and the order in which links deliver come from one seeded generator. A link keeps its order while it is
+up; what is under way when it goes down is gone. A broker that crashes loses its memory and keeps its store, if it has
+one. Clients sit beside the brokers and note what they get.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import msgpack
+
+from broker.core import Broker
+from broker.effects import Accept, Deliver, Effect, Forget, Persist, Record, Refuse, Send, SetTimer
+from broker.inputs import (
+    Advertised,
+    ClientConnected,
+    ClientLeft,
+    DeliveryAcknowledged,
+    FrameReceived,
+    Input,
+    LeaveRequested,
+    PeerLost,
+    PeerUp,
+    Persisted,
+    Published,
+    Restored,
+    Subscribed,
+    TimerFired,
+    Unadvertised,
+    Unsubscribed,
+)
+from broker.settings import MILLISECOND, SECOND, Settings
+from broker.wire import Limits, decode, encode
+from matching.values import Value
+from routing.messages import PublicationId, Publish
+from routing.registry import create
+
+Link = tuple[str, str]
+
+
+def link(first: str, second: str) -> Link:
+    return (first, second) if first < second else (second, first)
+
+
+@dataclass(slots=True)
+class Seat:
+    """Where a broker stands: its present incarnation, its store, and the clients beside it."""
+
+    clusters: tuple[str, ...]
+    broker: Broker | None = None
+    incarnation: int = 0
+    store: dict[tuple[str, ...], object] = field(default_factory=dict)
+    timers: dict[str, int] = field(default_factory=dict)
+
+
+class World:
+    def __init__(
+        self,
+        protocol: str,
+        links: Iterable[Link],
+        *,
+        clusters: Mapping[str, tuple[str, ...]] | None = None,
+        matcher: str = "auto",
+        seed: int = 0,
+        settings: Settings | None = None,
+        loss: float = 0.0,
+        reading: Limits | None = None,
+    ) -> None:
+        self.protocol = protocol
+        self.matcher = matcher
+        self.settings = settings or Settings()
+        self.loss = loss
+        self.now = 0
+        self.random = random.Random(seed)
+        self.links: dict[Link, int] = {}
+        """Links that exist and are up, with the number of times they came up."""
+        self.seats: dict[str, Seat] = {}
+        self.delivered: Counter[tuple[PublicationId, str]] = Counter()
+        self.delivered_in_life: Counter[tuple[PublicationId, str, int]] = Counter()
+        """The same, by the broker's incarnation: after a restart a durable broker may repeat what was not acknowledged."""
+        self.got: dict[tuple[PublicationId, str], tuple[str, ...]] = {}
+        self.accepted: dict[PublicationId, dict[str, Value]] = {}
+        self.refused: list[Refuse] = []
+        self.records: list[Record] = []
+        self.sent: Counter[str] = Counter()
+        self.hops: list[tuple[str, str, Publish]] = []
+        self._limits = reading or Limits()
+        self._agenda: list[tuple[int, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+        self._busy_until: dict[tuple[str, str], int] = {}
+        self._references = itertools.count()
+        self._publishing: dict[int, dict[str, Value]] = {}
+        self._lives = itertools.count(1)
+        wanted = [link(*each) for each in links]
+        for name in sorted({end for each in wanted for end in each} | set(clusters or ())):
+            self.seats[name] = Seat((clusters or {}).get(name, ()))
+            self.start(name)
+        for each in wanted:
+            self.connect(*each)
+
+    def start(self, name: str) -> None:
+        """A broker starts, or starts again with what its store kept."""
+        seat = self.seats[name]
+        seat.incarnation += 1
+        seat.timers = {}
+        router = create(self.protocol, name, seat.incarnation, self.matcher, seat.clusters)
+        seat.broker = Broker(router, name, seat.incarnation, self.settings)
+        if seat.store:
+            self._perform(name, seat.broker.handle(Restored(dict(seat.store)), self.now))
+        self._perform(name, seat.broker.start(self.now))
+
+    def crash(self, name: str) -> None:
+        """Without a word: neighbours notice by silence."""
+        self.seats[name].broker = None
+        if not self.settings.is_durable:
+            self.seats[name].store = {}
+        for each in [each for each in self.links if name in each]:
+            del self.links[each]
+            other = each[0] if each[1] == name else each[1]
+            self._later(2 * SECOND, lambda other=other, each=each: self._notice(other, name, each))  # type: ignore[misc]
+
+    def _notice(self, broker: str, lost: str, over: Link) -> None:
+        if over not in self.links:
+            self.input(broker, PeerLost(lost))
+
+    def connect(self, first: str, second: str) -> None:
+        each = link(first, second)
+        one, other = self.seats[first].broker, self.seats[second].broker
+        if each in self.links or one is None or other is None:
+            return
+        self.links[each] = next(self._lives)
+        self.input(first, PeerUp(second, other.router.greeting()))
+        self.input(second, PeerUp(first, one.router.greeting()))
+
+    def cut(self, first: str, second: str) -> None:
+        if self.links.pop(link(first, second), None) is not None:
+            self.input(first, PeerLost(second))
+            self.input(second, PeerLost(first))
+
+    def leave(self, name: str) -> None:
+        self.input(name, LeaveRequested())
+
+    def input(self, name: str, happened: Input) -> None:
+        broker = self.seats[name].broker
+        if broker is not None:
+            self._perform(name, broker.handle(happened, self.now))
+
+    def _perform(self, name: str, effects: list[Effect]) -> None:
+        seat = self.seats[name]
+        for effect in effects:
+            match effect:
+                case Send():
+                    self._send(name, effect)
+                case Deliver():
+                    self._deliver(name, effect)
+                case Accept():
+                    if effect.publication is not None:
+                        self.accepted[effect.publication] = self._publishing[int(effect.reference)]
+                case Refuse():
+                    self.refused.append(effect)
+                case SetTimer():
+                    self._set_timer(name, effect)
+                case Persist():
+                    seat.store[effect.key] = effect.record
+                    self._later_for(name, self.random.randrange(MILLISECOND), Persisted(effect.key))
+                case Forget():
+                    seat.store.pop(effect.key, None)
+                case Record():
+                    self.records.append(effect)
+
+    def _deliver(self, name: str, effect: Deliver) -> None:
+        self.delivered[effect.publication, effect.client] += 1
+        self.delivered_in_life[effect.publication, effect.client, self.seats[name].incarnation] += 1
+        self.got[effect.publication, effect.client] = effect.subscriptions
+        if self.settings.is_durable:
+            self._later_for(name, MILLISECOND, DeliveryAcknowledged(effect.client, effect.publication))
+
+    def _set_timer(self, name: str, effect: SetTimer) -> None:
+        seat = self.seats[name]
+        seat.timers[effect.name] = effect.at
+        broker = seat.broker
+
+        def fire() -> None:
+            if seat.broker is broker and seat.timers.get(effect.name) == effect.at:
+                del seat.timers[effect.name]
+                self.input(name, TimerFired(effect.name))
+
+        self._later(max(0, effect.at - self.now), fire)
+
+    def _send(self, name: str, effect: Send) -> None:
+        each = link(name, effect.peer)
+        life = self.links.get(each)
+        self.sent[type(effect.message).__name__] += 1
+        if isinstance(effect.message, Publish):
+            self.hops.append((name, effect.peer, effect.message))
+        if life is None or self.random.random() < self.loss:
+            return
+        frame = encode(effect.message, effect.sequence)
+        direction = (name, effect.peer)
+        # A link keeps its order: nothing arrives before what was sent earlier.
+        at = max(self._busy_until.get(direction, 0), self.now + self.random.randrange(1, 5) * MILLISECOND)
+        self._busy_until[direction] = at
+
+        def arrive() -> None:
+            if self.links.get(each) == life:
+                message, sequence = decode(frame, self._limits)
+                self.input(effect.peer, FrameReceived(name, message, sequence))
+
+        self._later(at - self.now, arrive)
+
+    def _later_for(self, name: str, delay: int, happened: Input) -> None:
+        broker = self.seats[name].broker
+        self._later(delay, lambda: self.input(name, happened) if self.seats[name].broker is broker else None)
+
+    def _later(self, delay: int, action: Callable[[], None]) -> None:
+        heapq.heappush(self._agenda, (self.now + delay, next(self._order), action))
+
+    def run(self, duration: int) -> None:
+        end = self.now + duration
+        while self._agenda and self._agenda[0][0] <= end:
+            self.now, _, action = heapq.heappop(self._agenda)
+            action()
+        self.now = end
+
+    def settle(self) -> None:
+        """Long enough for everything to have been repeated."""
+        self.run(20 * SECOND)
+
+    def broker(self, name: str) -> Broker:
+        broker = self.seats[name].broker
+        assert broker is not None, f"{name} is down"
+        return broker
+
+    def connect_client(self, broker: str, client: str) -> None:
+        self.input(broker, ClientConnected(client))
+
+    def subscribe(self, broker: str, client: str, name: str, expression: str) -> None:
+        self.input(broker, Subscribed(client, name, expression))
+
+    def unsubscribe(self, broker: str, client: str, name: str) -> None:
+        self.input(broker, Unsubscribed(client, name))
+
+    def advertise(self, broker: str, client: str, name: str, expression: str) -> None:
+        self.input(broker, Advertised(client, name, expression))
+
+    def unadvertise(self, broker: str, client: str, name: str) -> None:
+        self.input(broker, Unadvertised(client, name))
+
+    def client_leaves(self, broker: str, client: str) -> None:
+        self.input(broker, ClientLeft(client))
+
+    def publish(self, broker: str, client: str, attributes: dict[str, Value]) -> PublicationId | None:
+        """The id, unless the broker refused or has yet to persist it."""
+        reference = next(self._references)
+        self._publishing[reference] = attributes
+        before = set(self.accepted)
+        self.input(broker, Published(client, reference, msgpack.packb(attributes), b"body"))
+        return next((each for each in self.accepted if each not in before), None)

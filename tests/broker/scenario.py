@@ -1,0 +1,394 @@
+"""Random overlays with random clients, churn and faults, and an oracle that knows what is owed.
+
+A scenario is made from a seed alone, so a failure is replayed by its seed. The oracle knows every subscription and
+advertisement with the times at which they came and went, and which links and brokers were up when. From these it says
+which deliveries must have happened, and which may have.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+import topologies
+from broker.settings import MILLISECOND, SECOND, Settings
+from matching.intersection import intersects
+from matching.language import parse
+from matching.model import Expression
+from matching.values import Value
+from routing.messages import PublicationId
+from tests.broker.fake_wire import Link, World, link
+
+FOREVER = 2**62
+SETTLED = 20 * SECOND
+"""After so long without a change, every broker that must know of an entry does."""
+REACH = 70 * SECOND
+"""By then, what is owed has arrived: repetitions included."""
+
+EXPRESSIONS = (
+    "a < 3",
+    "a >= 3",
+    "a = 2 AND b > 1",
+    "b IN (1, 2)",
+    "s STARTS WITH 'x'",
+    "a < 2 OR b = 3",
+    "NOT (a = 1)",
+    "EXISTS s",
+    "a = 1 XOR b = 1",
+    "TRUE",
+)
+ADVERTISEMENTS = ("TRUE", "a < 4", "a >= 2", "b < 3 AND a < 4", "s = 'x'", "EXISTS s")
+
+
+@dataclass(slots=True)
+class Entry:
+    broker: str
+    client: str
+    name: str
+    expression: Expression
+    added: int
+    removed: int = FOREVER
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    id: PublicationId
+    broker: str
+    client: str
+    attributes: dict[str, Value]
+    at: int
+
+
+@dataclass(slots=True)
+class Scenario:
+    seed: int
+    protocol: str
+    matcher: str = "auto"
+    is_durable: bool = False
+    is_open: bool = True
+    loss: float = 0.0
+    random: random.Random = field(init=False)
+    world: World = field(init=False)
+    overlay: topologies.Overlay = field(init=False)
+    subscriptions: list[Entry] = field(default_factory=list)
+    advertisements: list[Entry] = field(default_factory=list)
+    sent: list[Sent] = field(default_factory=list)
+    changes: list[int] = field(default_factory=list)
+    """When links or brokers came or went."""
+    outages: list[tuple[str, int, int]] = field(default_factory=list)
+    """Brokers that were down, from and until."""
+    cuts: list[tuple[Link, int, int]] = field(default_factory=list)
+    departed: dict[str, int] = field(default_factory=dict)
+    _names: int = 0
+
+    def __post_init__(self) -> None:
+        self.random = random.Random(self.seed)
+        self.overlay = self._overlay()
+        settings = Settings(is_durable=self.is_durable, is_open=self.is_open)
+        self.world = World(
+            self.protocol,
+            [(each.a, each.b) for each in self.overlay.links],
+            clusters={broker.id: broker.clusters for broker in self.overlay.brokers},
+            matcher=self.matcher,
+            seed=self.seed,
+            settings=settings,
+            loss=self.loss,
+        )
+        self.world.run(SETTLED)
+
+    def _overlay(self) -> topologies.Overlay:
+        brokers = self.random.randrange(3, 9)
+        seed = self.random.randrange(1000)
+        model = self.random.choice(("line", "ring", "star", "tree", "random", "transit-stub"))
+        if model == "transit-stub":
+            overlay = topologies.generate(
+                model,
+                {"transit_domains": 1, "transit_nodes": 2, "stubs": 1, "stub_nodes": 2},
+                seed=seed,
+            )
+            return topologies.cluster_by_domain(overlay)
+        parameters: dict[str, object] = {"brokers": brokers}
+        if model == "random":
+            parameters["degree"] = 2.5 if brokers > 3 else 2.0
+        overlay = topologies.generate(model, parameters, seed=seed)
+        return topologies.cluster_by_size(overlay, self.random.randrange(2, max(3, brokers)))
+
+    def brokers(self) -> list[str]:
+        """Those that are up and have not left."""
+        return [
+            name for name, seat in self.world.seats.items() if seat.broker is not None and name not in self.departed
+        ]
+
+    def pause(self) -> None:
+        self.world.run(self.random.choice((0, MILLISECOND, 30 * MILLISECOND, 2 * SECOND, SETTLED, SETTLED)))
+
+    def churn(self, steps: int) -> None:
+        for _ in range(steps):
+            self.random.choice(
+                (
+                    self.subscribe,
+                    self.subscribe,
+                    self.publish,
+                    self.publish,
+                    self.publish,
+                    self.withdraw,
+                    self.advertise,
+                )
+            )()
+            self.pause()
+
+    def subscribe(self) -> None:
+        broker, client = self._someone()
+        text = self.random.choice(EXPRESSIONS)
+        self._names += 1
+        self.world.subscribe(broker, client, f"n{self._names}", text)
+        self.subscriptions.append(Entry(broker, client, f"n{self._names}", parse(text), self.world.now))
+
+    def advertise(self) -> None:
+        broker, client = self._someone()
+        text = self.random.choice(ADVERTISEMENTS)
+        self._names += 1
+        self.world.advertise(broker, client, f"n{self._names}", text)
+        self.advertisements.append(Entry(broker, client, f"n{self._names}", parse(text), self.world.now))
+
+    def _someone(self) -> tuple[str, str]:
+        broker = self.random.choice(self.brokers())
+        return broker, f"{broker}-{self.random.choice('xyz')}"
+
+    def withdraw(self) -> None:
+        up = self.brokers()
+        live = [
+            each
+            for each in (*self.subscriptions, *self.advertisements)
+            if each.removed == FOREVER and each.broker in up
+        ]
+        if not live:
+            return
+        entry = self.random.choice(live)
+        if self.random.random() < 0.2:
+            self.world.client_leaves(entry.broker, entry.client)
+            gone = [each for each in live if (each.broker, each.client) == (entry.broker, entry.client)]
+        else:
+            is_subscription = entry in self.subscriptions
+            (self.world.unsubscribe if is_subscription else self.world.unadvertise)(
+                entry.broker, entry.client, entry.name
+            )
+            gone = [entry]
+        for each in gone:
+            each.removed = self.world.now
+
+    def publish(self) -> None:
+        broker, client = self._someone()
+        attributes: dict[str, Value] = {}
+        if self.random.random() < 0.9:
+            attributes["a"] = self.random.randrange(5)
+        if self.random.random() < 0.7:
+            attributes["b"] = self.random.randrange(4)
+        if self.random.random() < 0.3:
+            attributes["s"] = self.random.choice(("x", "xy", "z"))
+        known = set(self.world.accepted)
+        self.world.publish(broker, client, attributes)
+        at = self.world.now
+        self.world.run(2 * MILLISECOND if self.is_durable else 0)
+        new = [id for id in self.world.accepted if id not in known]
+        self.sent += [Sent(id, broker, client, attributes, at) for id in new]
+
+    def fault(self) -> None:
+        self.random.choice((self.cut, self.cut, self.repair, self.repair, self.crash, self.restart))()
+        self.changes.append(self.world.now)
+
+    def cut(self) -> None:
+        if self.world.links:
+            chosen = self.random.choice(sorted(self.world.links))
+            self.world.cut(*chosen)
+            self.cuts.append((chosen, self.world.now, FOREVER))
+
+    def repair(self) -> None:
+        for each in self.overlay.links:
+            if link(each.a, each.b) not in self.world.links and self.random.random() < 0.5:
+                self._repair(link(each.a, each.b))
+
+    def _repair(self, chosen: Link) -> None:
+        if set(chosen) & set(self.departed):
+            return
+        self.world.connect(*chosen)
+        if chosen in self.world.links:
+            self.cuts = [
+                (each, start, min(end, self.world.now) if each == chosen else end) for each, start, end in self.cuts
+            ]
+
+    def crash(self) -> None:
+        up = self.brokers()
+        if len(up) < 3:
+            return
+        name = self.random.choice(up)
+        lost = [each for each in self.world.links if name in each]
+        self.world.crash(name)
+        self.outages.append((name, self.world.now, FOREVER))
+        self.cuts += [(each, self.world.now, FOREVER) for each in lost]
+        if not self.is_durable:
+            for entry in (*self.subscriptions, *self.advertisements):
+                if entry.broker == name and entry.removed == FOREVER:
+                    entry.removed = self.world.now
+
+    def restart(self) -> None:
+        down = [name for name, seat in self.world.seats.items() if seat.broker is None]
+        if not down:
+            return
+        name = self.random.choice(down)
+        self.world.start(name)
+        self.outages = [
+            (each, start, min(end, self.world.now) if each == name else end) for each, start, end in self.outages
+        ]
+        for client in dict.fromkeys(each.client for each in self.subscriptions if each.broker == name):
+            self.world.connect_client(name, client)
+        for each in self.overlay.links:
+            if name in (each.a, each.b):
+                self._repair(link(each.a, each.b))
+
+    def leave(self) -> None:
+        up = self.brokers()
+        if len(up) < 3:
+            return
+        name = self.random.choice(up)
+        self.world.leave(name)
+        self.world.run(2 * SECOND)
+        self.departed[name] = self.world.now
+        for entry in (*self.subscriptions, *self.advertisements):
+            if entry.broker == name and entry.removed == FOREVER:
+                entry.removed = self.world.now - 2 * SECOND
+        for each in [each for each in self.world.links if name in each]:
+            self.world.cut(*each)
+            self.cuts.append((each, self.world.now, FOREVER))
+        self.changes.append(self.world.now)
+
+    def heal(self) -> None:
+        """Everything comes back, and the system gets time."""
+        while any(seat.broker is None for seat in self.world.seats.values()):
+            self.restart()
+        for each in self.overlay.links:
+            self._repair(link(each.a, each.b))
+        self.changes.append(self.world.now)
+        self.world.run(2 * REACH)
+
+    def check(self) -> None:
+        replay = f"replay: Scenario(seed={self.seed}, protocol={self.protocol!r}, matcher={self.matcher!r}, " + (
+            f"is_durable={self.is_durable}, is_open={self.is_open}, loss={self.loss})"
+        )
+        delivered = self.world.delivered_in_life if self.is_durable else self.world.delivered
+        twice = {pair: count for pair, count in delivered.items() if count > 1}
+        assert not twice, f"delivered twice: {twice}\n{replay}"
+        for sent in self.sent:
+            got = {client for id, client in self.world.delivered if id == sent.id}
+            required, allowed = self.required(sent), self.allowed(sent)
+            assert required <= got, f"{sent} missed {required - got}\n{replay}"
+            assert got <= allowed, f"{sent} reached {got - allowed}\n{replay}"
+
+    def required(self, sent: Sent) -> set[str]:
+        """Clients whose subscription was in place and that stayed connected with the publisher."""
+        return {
+            entry.client
+            for entry in self.subscriptions
+            if entry.expression.matches(sent.attributes)
+            and entry.removed > sent.at + REACH
+            and self._is_in_place(entry, sent)
+            and self._stay_connected(sent, entry)
+        }
+
+    def allowed(self, sent: Sent) -> set[str]:
+        return {
+            entry.client
+            for entry in self.subscriptions
+            if entry.expression.matches(sent.attributes)
+            and entry.removed + REACH > sent.at
+            and entry.added < sent.at + REACH
+        }
+
+    def _is_in_place(self, entry: Entry, sent: Sent) -> bool:
+        """Was there a long quiet time together after it came, and after an advertisement that calls for it?"""
+        return any(
+            self._was_quiet(since, sent, entry)
+            for since in (
+                max(entry.added, permit.added)
+                for permit in self._permits(sent)
+                if intersects(permit.expression, entry.expression)
+            )
+        )
+
+    def _permits(self, sent: Sent) -> list[Entry]:
+        """Advertisements under which the publication may be known to others, when it was sent and long after."""
+        if self.is_open:
+            return [Entry(sent.broker, "*", "*", parse("TRUE"), 0)]
+        own = [
+            each
+            for each in self.advertisements
+            if each.client == sent.client
+            and each.broker == sent.broker
+            and each.removed > sent.at + REACH
+            and each.added <= sent.at
+            and each.expression.matches(sent.attributes)
+        ]
+        # Filter-based routing binds a publication to the first advertisement that permits it.
+        return own[:1] if self.protocol == "fbr" else own
+
+    def _was_quiet(self, since: int, sent: Sent, entry: Entry) -> bool:
+        moments = [since, *(each for each in sorted(self.changes) if since < each < sent.at), sent.at]
+        return any(
+            later - earlier >= SETTLED and self._is_connected_at(earlier, sent.broker, entry.broker)
+            for earlier, later in zip(moments, moments[1:], strict=False)
+        )
+
+    def _stay_connected(self, sent: Sent, entry: Entry) -> bool:
+        end = sent.at + REACH
+        if any(
+            start < end and stop > sent.at for name, start, stop in self.outages if name in (sent.broker, entry.broker)
+        ):
+            return False
+        if any(name in self.departed and self.departed[name] < end for name in (sent.broker, entry.broker)):
+            return False
+        moments = [sent.at, *(each for each in self.changes if sent.at < each < end)]
+        if self.protocol in ("fbr", "flooding"):
+            # Trees are not repaired: no link or broker may have changed since the overlay was set up.
+            return not any(each < end for each in self.changes)
+        return all(self._is_connected_at(moment, sent.broker, entry.broker) for moment in moments)
+
+    def _is_connected_at(self, moment: int, first: str, second: str) -> bool:
+        live = self._links_at(moment)
+        if self.protocol == "merc":
+            return second in self._reached_by_clusters(first, live)
+        return second in _component(first, live)
+
+    def _links_at(self, moment: int) -> set[Link]:
+        cut = {each for each, start, end in self.cuts if start <= moment < end}
+        return {link(each.a, each.b) for each in self.overlay.links} - cut
+
+    def _reached_by_clusters(self, first: str, live: set[Link]) -> set[str]:
+        """Over clusters whose live brokers are all connected inside."""
+        down = {end for end in self.world.seats if not any(end in each for each in live)}
+        whole: dict[str, set[str]] = {}
+        for cluster in self.overlay.clusters:
+            members = {name for name in self.overlay.members(cluster) if name not in down or name == first}
+            inside = {each for each in live if set(each) <= members}
+            if members and all(_component(name, inside) >= members for name in members):
+                whole[cluster] = members
+        reached, grown = {first}, True
+        while grown:
+            grown = False
+            for members in whole.values():
+                if members & reached and not members <= reached:
+                    reached |= members
+                    grown = True
+        return reached
+
+
+def _component(start: str, links: set[Link]) -> set[str]:
+    reached, pending = {start}, [start]
+    while pending:
+        name = pending.pop()
+        for each in links:
+            if name in each:
+                other = each[0] if each[1] == name else each[1]
+                if other not in reached:
+                    reached.add(other)
+                    pending.append(other)
+    return reached
