@@ -65,6 +65,7 @@ Key = tuple[str, ...]
 
 TICK = "tick"
 ACKNOWLEDGE = "acknowledge"
+REORGANISE = "reorganise"
 
 
 class Broker:
@@ -89,6 +90,8 @@ class Broker:
         self._when_persisted: dict[Key, Callable[[], None]] = {}
         self._arrivals: dict[PublicationId, set[str]] = {}
         self._known_losses = 0
+        if self._settings.reorganise_every:
+            self.router.reorganise_with(self._settings.most_links)
         if self._settings.is_open:
             self.router.advertise(self._entry(), EVERYBODY, TRUE)
 
@@ -101,7 +104,10 @@ class Broker:
 
     def start(self, now: int) -> list[Effect]:
         """The first tick; call once, after `Restored` if there is a store."""
-        return self.handle(TimerFired(TICK), now)
+        effects = self.handle(TimerFired(TICK), now)
+        if self._settings.reorganise_every:
+            effects.append(SetTimer(REORGANISE, now + self._settings.reorganise_every))
+        return effects
 
     def _react(self, happened: Input) -> None:
         match happened:
@@ -114,7 +120,7 @@ class Broker:
             case Persisted():
                 self._when_persisted.pop(happened.key, lambda: None)()
             case TimerFired():
-                (self._tick if happened.name == TICK else self._acknowledge)()
+                self._timer_fired(happened.name)
             case PeerUp() | PeerLost():
                 self._peer_changed(happened)
             case Subscribed() | Advertised() | Unsubscribed() | Unadvertised():
@@ -126,9 +132,19 @@ class Broker:
             case LeaveRequested():
                 self.router.leave()
 
+    def _timer_fired(self, name: str) -> None:
+        if name == TICK:
+            self._tick()
+        elif name == ACKNOWLEDGE:
+            self._acknowledge()
+        elif name == REORGANISE:
+            self.router.reorganise()
+            self._effects.append(SetTimer(REORGANISE, self._now + self._settings.reorganise_every))
+
     def _flush(self) -> None:
         for peer, message in self.router.drain():
             self._send(peer, message)
+        self._effects += self.router.wishes()
         losses = self.router.counts_of_losses()
         if losses > self._known_losses:
             self._known_losses = losses
@@ -342,6 +358,9 @@ class Broker:
 
     def _request(self, request: Subscribed | Advertised | Unsubscribed | Unadvertised) -> None:
         client = self._clients.get(request.client)
+        if not client.is_connected:
+            # Whoever asks for something is here.
+            self._client_changed(ClientConnected(client.name))
         is_subscription = isinstance(request, Subscribed | Unsubscribed)
         kind = "subscription" if is_subscription else "advertisement"
         known = client.subscriptions if is_subscription else client.advertisements

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from routing.messages import EntryId, Message, PublicationId
+from routing.messages import Message, PublicationId
+from routing.reorganise import CloseLink, OpenLink
 from routing.router import TableWork
 
 
@@ -85,16 +86,18 @@ class Record:
     row: MatchedRow | DroppedRow
 
 
-Effect: TypeAlias = Send | Deliver | Accept | Refuse | SetTimer | Persist | Forget | Record
+Effect: TypeAlias = Send | Deliver | Accept | Refuse | SetTimer | Persist | Forget | Record | OpenLink | CloseLink
+"""`OpenLink` and `CloseLink` are the router's wishes: the driver answers with `PeerUp` and `PeerLost`, at both ends."""
 
 __all__ = [
     "Accept",
+    "CloseLink",
     "Deliver",
     "DroppedRow",
     "Effect",
-    "EntryId",
     "Forget",
     "MatchedRow",
+    "OpenLink",
     "Persist",
     "Record",
     "Refuse",

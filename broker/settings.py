@@ -33,3 +33,7 @@ class Settings:
     deliveries_for_absent: int = 10_000
     """Deliveries that wait for a durable client which is away."""
     hop_limit: int = 64
+    reorganise_every: int = 0
+    """The cycle of self-reorganisation; 0 leaves the links as they are."""
+    most_links: int = 8
+    """Self-reorganisation keeps to so many links in a domain."""

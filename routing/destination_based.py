@@ -18,11 +18,14 @@ from routing.messages import (
     LinkState,
     LinkStates,
     Message,
+    ProposalAnswered,
+    Propose,
     Publish,
     Routed,
     Subscribe,
 )
 from routing.multicast import Multicasting
+from routing.reorganise import CloseLink, OpenLink, Reorganisation
 from routing.router import Counts, Matched, Stretch, TableWork, work_of
 from routing.tables import LocalAdvertisements, LocalSubscriptions
 
@@ -40,6 +43,7 @@ class DestinationBased:
             name: Domain(Multicasting(me, incarnation, name, clusters, address), incarnation, matcher)
             for name in sorted(clusters)
         }
+        self._reorganisations: dict[str, Reorganisation] = {}
 
     def start_with(self, states: tuple[LinkState, ...]) -> None:
         for name, domain in self._domains.items():
@@ -53,6 +57,8 @@ class DestinationBased:
             if name in self._common(greeting.clusters):
                 self._domains[name].multicasting.neighbour_up(peer, cost)
                 self._domains[name].topology_changed()
+                if name in self._reorganisations:
+                    self._reorganisations[name].neighbour_up(peer)
         self._topology_changed()
 
     def neighbour_lost(self, peer: str) -> None:
@@ -136,6 +142,9 @@ class DestinationBased:
 
     def send(self, message: Routed) -> None:
         self._domains[message.domain].multicasting.spread(message)
+        if message.domain in self._reorganisations:
+            for destination in message.destinations:
+                self._reorganisations[message.domain].count(destination)
 
     def take(self, message: Message, peer: str) -> Message | None:
         if isinstance(message, Heartbeat):
@@ -149,9 +158,22 @@ class DestinationBased:
         domain = self._domains.get(message.domain)
         if domain is None or not domain.multicasting.pass_on(message):
             return None
+        reorganisation = self._reorganisations.get(message.domain)
+        if reorganisation is not None:
+            reorganisation.count(message.source)
+        if isinstance(message, Propose | ProposalAnswered):
+            self._take_proposal(message, reorganisation)
+            return None
         domain.take(message)
         self._pass_on_news()
         return message
+
+    def _take_proposal(self, message: Propose | ProposalAnswered, reorganisation: Reorganisation | None) -> None:
+        if reorganisation is not None:
+            reorganisation.take(message)
+        elif isinstance(message, Propose):
+            answer = ProposalAnswered(self.me, message.domain, (message.source,), accepted=False)
+            self._domains[message.domain].multicasting.spread(answer)
 
     def _compare(self, heartbeat: Heartbeat, peer: str) -> None:
         for name, digest in heartbeat.known:
@@ -166,6 +188,8 @@ class DestinationBased:
         self._topology_changed()
 
     def _topology_changed(self) -> None:
+        for reorganisation in self._reorganisations.values():
+            reorganisation.topology_changed()
         self._pass_on_news()
 
     def _pass_on_news(self) -> None:
@@ -203,6 +227,22 @@ class DestinationBased:
             sends += domain.multicasting.sends
             domain.multicasting.sends = []
         return sends
+
+    def reorganise_with(self, most_links: int) -> None:
+        self._reorganisations = {
+            name: Reorganisation(domain.multicasting, most_links) for name, domain in self._domains.items()
+        }
+
+    def reorganise(self) -> None:
+        for reorganisation in self._reorganisations.values():
+            reorganisation.end_cycle()
+
+    def wishes(self) -> list[OpenLink | CloseLink]:
+        wishes: list[OpenLink | CloseLink] = []
+        for reorganisation in self._reorganisations.values():
+            wishes += reorganisation.wishes
+            reorganisation.wishes.clear()
+        return wishes
 
     def counts_of_losses(self) -> int:
         return sum(domain.multicasting.losses for domain in self._domains.values())

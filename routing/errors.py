@@ -2,6 +2,7 @@
 
 RoutingError
 ├── UnknownProtocolError   no router of that name
+├── RouterOptionError      a router has no option of that name, or not with that value
 └── PeerError              a peer sent what no correct broker sends
 """
 
@@ -13,6 +14,10 @@ class RoutingError(Exception):
 
 
 class UnknownProtocolError(RoutingError, LookupError):
+    exit_code = 3
+
+
+class RouterOptionError(RoutingError, ValueError):
     exit_code = 3
 
 

@@ -9,6 +9,8 @@ neighbours from which the matching ones came.
 All trees' copies at a broker are in one index, with the tree as one more condition: every copy is stored and paid for.
 Trees are not repaired when a link fails. A broker that starts anew finds its place in a tree again when the neighbour
 towards the advertisement's home tells it; until then the brokers behind it keep theirs.
+
+Option `covering`: a copy stays where it is while another copy of its tree that went on covers it; see `covering`.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from matching.language import parse_trusted
 from matching.matcher import unpack_attributes
 from matching.model import And, Expression, Operator, Predicate
 from matching.with_fallback import for_any_expression
+from routing.covering import TellAll, Telling, TellUncovered
 from routing.hop_by_hop import DOMAIN, HopByHop
 from routing.messages import (
     Advertise,
@@ -68,9 +71,17 @@ class FBR(HopByHop):
     name = "fbr"
 
     def __init__(
-        self, me: str, incarnation: int, matcher: str = "auto", clusters: tuple[str, ...] = (), address: str = ""
+        self,
+        me: str,
+        incarnation: int,
+        matcher: str = "auto",
+        clusters: tuple[str, ...] = (),
+        address: str = "",
+        *,
+        is_covering: bool = False,
     ) -> None:
         super().__init__(me, incarnation)
+        self._telling: Telling = TellUncovered() if is_covering else TellAll()
         self._local_advertisements = LocalAdvertisements()
         self._local_subscriptions: dict[EntryId, _LocalSubscription] = {}
         self._trees: dict[EntryId, _Tree] = {}
@@ -151,7 +162,10 @@ class FBR(HopByHop):
         if len(self._felled) > MOST_FELLED:
             del self._felled[next(iter(self._felled))]
         for subscribed, bound in [key for key in self._numbers if key[1] == entry]:
-            self._remove_copy(subscribed, bound)
+            self._drop_copy(subscribed, bound)
+        if tree.parent is not None:
+            for change in self._telling.felled(entry):
+                self._teller.tell(tree.parent, change)
         del self._trees[entry]
         for neighbour in self._everyone_told_of(tree):
             self._teller.tell(neighbour, Unadvertise(entry))
@@ -179,15 +193,20 @@ class FBR(HopByHop):
         self._copies[self._next_number] = copy
         self._numbers[copy.entry, copy.tree] = self._next_number
         if tree.parent is not None:
-            self._teller.tell(tree.parent, Subscribe(copy.entry, text, tree=copy.tree))
+            for change in self._telling.added(copy.tree, Subscribe(copy.entry, text, tree=copy.tree), expression):
+                self._teller.tell(tree.parent, change)
 
     def _remove_copy(self, entry: EntryId, tree: EntryId) -> None:
+        self._drop_copy(entry, tree)
+        parent = self._trees[tree].parent
+        if parent is not None:
+            for change in self._telling.removed(tree, entry):
+                self._teller.tell(parent, change)
+
+    def _drop_copy(self, entry: EntryId, tree: EntryId) -> None:
         number = self._numbers.pop((entry, tree))
         self._index.remove(number)
         del self._copies[number]
-        parent = self._trees[tree].parent
-        if parent is not None:
-            self._teller.tell(parent, Unsubscribe(entry, tree))
 
     def match_own(self, client: str, attributes: bytes) -> Matched | None:
         tree = self._local_advertisements.permitting(client, attributes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from routing.correspondence import Hearer, Teller
+from routing.errors import RoutingError
 from routing.messages import (
     Change,
     Heartbeat,
@@ -16,6 +17,7 @@ from routing.messages import (
     UpdateAcknowledged,
 )
 from routing.multicast import narrowed
+from routing.reorganise import CloseLink, OpenLink
 from routing.router import Stretch
 
 DOMAIN = ""
@@ -65,6 +67,17 @@ class HopByHop:
         for destination in message.destinations:
             if destination in self._neighbours:
                 self._sends.append((destination, narrowed(message, (destination,))))
+
+    def reorganise_with(self, most_links: int) -> None:
+        raise RoutingError(
+            f"{type(self).__name__} cannot reorganise itself: it does not know the overlay; use d-dbr or merc"
+        )
+
+    def reorganise(self) -> None:
+        """Never asked to."""
+
+    def wishes(self) -> list[OpenLink | CloseLink]:
+        return []
 
     def counts_of_losses(self) -> int:
         """Losing a neighbour is known without being counted: nobody else's links matter here."""

@@ -58,6 +58,10 @@ class Multicasting:
     def states(self) -> tuple[LinkState, ...]:
         return self._link_states.states()
 
+    def address_of(self, broker: str) -> str:
+        state = self._link_states.get(broker)
+        return state.address if state is not None else ""
+
     def is_reachable(self, broker: str) -> bool:
         return broker == self.me or broker in self.topology.routes_from(self.me)
 

@@ -14,6 +14,7 @@ from typing import Protocol
 from matching.matcher import DestinationReport, MatchReport
 from matching.model import Expression
 from routing.messages import EntryId, Heartbeat, LinkState, Message, Publish, Routed
+from routing.reorganise import CloseLink, OpenLink
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,15 @@ class Router(Protocol):
     def drain(self) -> list[tuple[str, Message]]: ...
 
     def counts(self) -> Counts: ...
+
+    def reorganise_with(self, most_links: int) -> None:
+        """Lets the broker change its links, up to so many. Routers that know their neighbours only cannot."""
+
+    def reorganise(self) -> None:
+        """A cycle of self-reorganisation ends."""
+
+    def wishes(self) -> list[OpenLink | CloseLink]:
+        """Links that are to come or to go, since this was last asked."""
 
     def counts_of_losses(self) -> int:
         """How often a link was lost that others may have been using: a reason to send again."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import msgpack
 
 from broker.core import Broker
-from broker.effects import Accept, Deliver, Effect, Forget, Persist, Record, Refuse, Send, SetTimer
+from broker.effects import Accept, CloseLink, Deliver, Effect, Forget, OpenLink, Persist, Record, Refuse, Send, SetTimer
 from broker.inputs import (
     Advertised,
     ClientConnected,
@@ -41,6 +41,7 @@ from broker.wire import Limits, decode, encode
 from matching.values import Value
 from routing.messages import PublicationId, Publish
 from routing.registry import create
+from routing.router import Router
 
 Link = tuple[str, str]
 
@@ -72,8 +73,11 @@ class World:
         settings: Settings | None = None,
         loss: float = 0.0,
         reading: Limits | None = None,
+        options: Mapping[str, object] | None = None,
     ) -> None:
         self.protocol = protocol
+        self.options = options
+        """The router's own."""
         self.matcher = matcher
         self.settings = settings or Settings()
         self.loss = loss
@@ -84,11 +88,12 @@ class World:
         self.seats: dict[str, Seat] = {}
         self.delivered: Counter[tuple[PublicationId, str]] = Counter()
         self.delivered_in_life: Counter[tuple[PublicationId, str, int]] = Counter()
-        """The same, by the broker's incarnation: after a restart a durable broker may repeat what was not acknowledged."""
+        """The same by incarnation: after a restart, a durable broker repeats what was not acknowledged."""
         self.got: dict[tuple[PublicationId, str], tuple[str, ...]] = {}
         self.accepted: dict[PublicationId, dict[str, Value]] = {}
         self.refused: list[Refuse] = []
-        self.records: list[Record] = []
+        self.records: list[tuple[str, Record]] = []
+        """With the broker whose record it is."""
         self.sent: Counter[str] = Counter()
         self.hops: list[tuple[str, str, Publish]] = []
         self._limits = reading or Limits()
@@ -110,11 +115,14 @@ class World:
         seat = self.seats[name]
         seat.incarnation += 1
         seat.timers = {}
-        router = create(self.protocol, name, seat.incarnation, self.matcher, seat.clusters)
-        seat.broker = Broker(router, name, seat.incarnation, self.settings)
+        seat.broker = Broker(self.router(name), name, seat.incarnation, self.settings)
         if seat.store:
             self._perform(name, seat.broker.handle(Restored(dict(seat.store)), self.now))
         self._perform(name, seat.broker.start(self.now))
+
+    def router(self, name: str) -> Router:
+        seat = self.seats[name]
+        return create(self.protocol, name, seat.incarnation, self.matcher, seat.clusters, options=self.options)
 
     def crash(self, name: str) -> None:
         """Without a word: neighbours notice by silence."""
@@ -173,7 +181,11 @@ class World:
                 case Forget():
                     seat.store.pop(effect.key, None)
                 case Record():
-                    self.records.append(effect)
+                    self.records.append((name, effect))
+                case OpenLink():
+                    self._later(MILLISECOND, lambda peer=effect.peer: self.connect(name, peer))  # type: ignore[misc]
+                case CloseLink():
+                    self._later(MILLISECOND, lambda peer=effect.peer: self.cut(name, peer))  # type: ignore[misc]
 
     def _deliver(self, name: str, effect: Deliver) -> None:
         self.delivered[effect.publication, effect.client] += 1

@@ -7,6 +7,7 @@ which deliveries must have happened, and which may have.
 
 from __future__ import annotations
 
+import itertools
 import random
 from dataclasses import dataclass, field
 
@@ -14,7 +15,7 @@ import topologies
 from broker.settings import MILLISECOND, SECOND, Settings
 from matching.intersection import intersects
 from matching.language import parse
-from matching.model import Expression
+from matching.model import TRUE, Expression
 from matching.values import Value
 from routing.messages import PublicationId
 from tests.broker.fake_wire import Link, World, link
@@ -67,6 +68,10 @@ class Scenario:
     is_durable: bool = False
     is_open: bool = True
     loss: float = 0.0
+    has_faults: bool = False
+    reorganises: bool = False
+    options: dict[str, object] = field(default_factory=dict)
+    """The router's own."""
     random: random.Random = field(init=False)
     world: World = field(init=False)
     overlay: topologies.Overlay = field(init=False)
@@ -84,7 +89,8 @@ class Scenario:
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
         self.overlay = self._overlay()
-        settings = Settings(is_durable=self.is_durable, is_open=self.is_open)
+        cycle = 5 * SECOND if self.reorganises else 0
+        settings = Settings(is_durable=self.is_durable, is_open=self.is_open, reorganise_every=cycle, most_links=3)
         self.world = World(
             self.protocol,
             [(each.a, each.b) for each in self.overlay.links],
@@ -93,6 +99,7 @@ class Scenario:
             seed=self.seed,
             settings=settings,
             loss=self.loss,
+            options=self.options,
         )
         self.world.run(SETTLED)
 
@@ -112,6 +119,33 @@ class Scenario:
             parameters["degree"] = 2.5 if brokers > 3 else 2.0
         overlay = topologies.generate(model, parameters, seed=seed)
         return topologies.cluster_by_size(overlay, self.random.randrange(2, max(3, brokers)))
+
+    def command(self) -> str:
+        options = {
+            "--durable": self.is_durable,
+            "--strict": not self.is_open,
+            "--faults": self.has_faults,
+            "--reorganise": self.reorganises,
+        }
+        chosen = " ".join(option for option, is_on in options.items() if is_on)
+        return (
+            f"python -m tests.broker.replay {self.seed} --protocol {self.protocol} --matcher {self.matcher} "
+            f"--loss {self.loss} {chosen}"
+        )
+
+    def run(self) -> None:
+        """Churn, with faults in between if there are to be any, then time for everything to arrive."""
+        if self.has_faults:
+            for _ in range(12):
+                self.churn(3)
+                self.fault()
+                self.pause()
+            self.heal()
+            self.churn(4)
+        else:
+            self.churn(25)
+        self.world.run(3 * REACH)
+        self.check()
 
     def brokers(self) -> list[str]:
         """Those that are up and have not left."""
@@ -272,9 +306,7 @@ class Scenario:
         self.world.run(2 * REACH)
 
     def check(self) -> None:
-        replay = f"replay: Scenario(seed={self.seed}, protocol={self.protocol!r}, matcher={self.matcher!r}, " + (
-            f"is_durable={self.is_durable}, is_open={self.is_open}, loss={self.loss})"
-        )
+        replay = f"replay: {self.command()}"
         delivered = self.world.delivered_in_life if self.is_durable else self.world.delivered
         twice = {pair: count for pair, count in delivered.items() if count > 1}
         assert not twice, f"delivered twice: {twice}\n{replay}"
@@ -283,6 +315,21 @@ class Scenario:
             required, allowed = self.required(sent), self.allowed(sent)
             assert required <= got, f"{sent} missed {required - got}\n{replay}"
             assert got <= allowed, f"{sent} reached {got - allowed}\n{replay}"
+
+    def check_tables(self) -> None:
+        """Each D-DBR broker holds the subscriptions of the others that its advertisements call for, and no more."""
+        live = [entry for entry in self.subscriptions if entry.removed == FOREVER]
+        for name in self.brokers():
+            own = [each.expression for each in self.advertisements if each.broker == name and each.removed == FOREVER]
+            own += [TRUE] if self.is_open else []
+            wanted = [
+                entry
+                for entry in live
+                if entry.broker != name and any(intersects(each, entry.expression) for each in own)
+            ]
+            counts = self.world.broker(name).router.counts()
+            assert counts.remote_subscriptions == len(wanted), f"at {name}\nreplay: {self.command()}"
+            assert counts.local_subscriptions == sum(entry.broker == name for entry in live)
 
     def required(self, sent: Sent) -> set[str]:
         """Clients whose subscription was in place and that stayed connected with the publisher."""
@@ -335,7 +382,7 @@ class Scenario:
         moments = [since, *(each for each in sorted(self.changes) if since < each < sent.at), sent.at]
         return any(
             later - earlier >= SETTLED and self._is_connected_at(earlier, sent.broker, entry.broker)
-            for earlier, later in zip(moments, moments[1:], strict=False)
+            for earlier, later in itertools.pairwise(moments)
         )
 
     def _stay_connected(self, sent: Sent, entry: Entry) -> bool:
@@ -359,6 +406,7 @@ class Scenario:
         return second in _component(first, live)
 
     def _links_at(self, moment: int) -> set[Link]:
+        """Links that the brokers made themselves are left out: what is owed over the others is owed anyway."""
         cut = {each for each, start, end in self.cuts if start <= moment < end}
         return {link(each.a, each.b) for each in self.overlay.links} - cut
 
