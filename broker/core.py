@@ -28,6 +28,7 @@ from broker.effects import (
     Persist,
     Record,
     Refuse,
+    ResetLink,
     Send,
     SetTimer,
 )
@@ -463,6 +464,7 @@ class Broker:
         self._effects.append(SetTimer(TICK, self._now + self._settings.tick))
         for peer in self._links.silent(self._now):
             self._lose(peer)
+            self._effects.append(ResetLink(peer))
         greeting = self.router.greeting()
         for peer in self._links.peers():
             self._effects.append(Send(peer, greeting))

@@ -67,6 +67,13 @@ class Forget:
 
 
 @dataclass(frozen=True, slots=True)
+class ResetLink:
+    """The neighbour was silent for too long: close the link, at both ends, and try to open it again."""
+
+    peer: str
+
+
+@dataclass(frozen=True, slots=True)
 class MatchedRow:
     publication: PublicationId
     work: TableWork
@@ -86,7 +93,9 @@ class Record:
     row: MatchedRow | DroppedRow
 
 
-Effect: TypeAlias = Send | Deliver | Accept | Refuse | SetTimer | Persist | Forget | Record | OpenLink | CloseLink
+Effect: TypeAlias = (
+    Send | Deliver | Accept | Refuse | SetTimer | Persist | Forget | Record | ResetLink | OpenLink | CloseLink
+)
 """`OpenLink` and `CloseLink` are the router's wishes: the driver answers with `PeerUp` and `PeerLost`, at both ends."""
 
 __all__ = [
@@ -101,6 +110,7 @@ __all__ = [
     "Persist",
     "Record",
     "Refuse",
+    "ResetLink",
     "Send",
     "SetTimer",
 ]

@@ -70,7 +70,8 @@ class Links:
         """Tells senders of room that they were not told of, and frees credit that was lost with its frames."""
         effects: list[Effect] = []
         for peer, link in sorted(self._links.items()):
-            effects.append(Send(peer, Credit(link.inbox.tell())))
+            if link.inbox.has_news:
+                effects.append(Send(peer, Credit(link.inbox.tell())))
             is_stuck = link.outbox.in_flight > 0 and link.outbox.in_flight == link.taken
             if is_stuck:
                 effects += [Send(peer, *frame) for frame in link.outbox.assume_lost()]

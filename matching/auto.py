@@ -22,7 +22,7 @@ MOST_CLAUSES = 4
 class Auto(Matcher):
     name = "auto"
 
-    def __init__(self, arbitrary: str = "scan") -> None:
+    def __init__(self, arbitrary: str = "a-tree") -> None:
         """`arbitrary` names the index for expressions that are neither conjunctions nor small disjunctions of them."""
         super().__init__()
         self._conjunctive = PSTBloom()

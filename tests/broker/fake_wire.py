@@ -17,7 +17,20 @@ from dataclasses import dataclass, field
 import msgpack
 
 from broker.core import Broker
-from broker.effects import Accept, CloseLink, Deliver, Effect, Forget, OpenLink, Persist, Record, Refuse, Send, SetTimer
+from broker.effects import (
+    Accept,
+    CloseLink,
+    Deliver,
+    Effect,
+    Forget,
+    OpenLink,
+    Persist,
+    Record,
+    Refuse,
+    ResetLink,
+    Send,
+    SetTimer,
+)
 from broker.inputs import (
     Advertised,
     ClientConnected,
@@ -86,6 +99,8 @@ class World:
         self.links: dict[Link, int] = {}
         """Links that exist and are up, with the number of times they came up."""
         self.seats: dict[str, Seat] = {}
+        self.flaps: list[tuple[Link, int, int]] = []
+        """Links that a broker reset because it heard nothing, from and until."""
         self.delivered: Counter[tuple[PublicationId, str]] = Counter()
         self.delivered_in_life: Counter[tuple[PublicationId, str, int]] = Counter()
         """The same by incarnation: after a restart, a durable broker repeats what was not acknowledged."""
@@ -152,6 +167,13 @@ class World:
             self.input(first, PeerLost(second))
             self.input(second, PeerLost(first))
 
+    def _reset(self, name: str, peer: str) -> None:
+        """What a driver does about a silent neighbour: close, wait, dial again."""
+        if link(name, peer) in self.links:
+            self.flaps.append((link(name, peer), self.now, self.now + SECOND))
+            self.cut(name, peer)
+            self._later(SECOND, lambda: self.connect(name, peer))
+
     def leave(self, name: str) -> None:
         self.input(name, LeaveRequested())
 
@@ -182,6 +204,8 @@ class World:
                     seat.store.pop(effect.key, None)
                 case Record():
                     self.records.append((name, effect))
+                case ResetLink():
+                    self._reset(name, effect.peer)
                 case OpenLink():
                     self._later(MILLISECOND, lambda peer=effect.peer: self.connect(name, peer))  # type: ignore[misc]
                 case CloseLink():

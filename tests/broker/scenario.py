@@ -78,7 +78,7 @@ class Scenario:
     subscriptions: list[Entry] = field(default_factory=list)
     advertisements: list[Entry] = field(default_factory=list)
     sent: list[Sent] = field(default_factory=list)
-    changes: list[int] = field(default_factory=list)
+    faults: list[int] = field(default_factory=list)
     """When links or brokers came or went."""
     outages: list[tuple[str, int, int]] = field(default_factory=list)
     """Brokers that were down, from and until."""
@@ -229,7 +229,7 @@ class Scenario:
 
     def fault(self) -> None:
         self.random.choice((self.cut, self.cut, self.repair, self.repair, self.crash, self.restart))()
-        self.changes.append(self.world.now)
+        self.faults.append(self.world.now)
 
     def cut(self) -> None:
         if self.world.links:
@@ -294,7 +294,7 @@ class Scenario:
         for each in [each for each in self.world.links if name in each]:
             self.world.cut(*each)
             self.cuts.append((each, self.world.now, FOREVER))
-        self.changes.append(self.world.now)
+        self.faults.append(self.world.now)
 
     def heal(self) -> None:
         """Everything comes back, and the system gets time."""
@@ -302,7 +302,7 @@ class Scenario:
             self.restart()
         for each in self.overlay.links:
             self._repair(link(each.a, each.b))
-        self.changes.append(self.world.now)
+        self.faults.append(self.world.now)
         self.world.run(2 * REACH)
 
     def check(self) -> None:
@@ -362,6 +362,11 @@ class Scenario:
             )
         )
 
+    @property
+    def changes(self) -> list[int]:
+        """Faults, and links that brokers reset because too much was lost on them."""
+        return sorted((*self.faults, *(moment for _, start, end in self.world.flaps for moment in (start, end))))
+
     def _permits(self, sent: Sent) -> list[Entry]:
         """Advertisements under which the publication may be known to others, when it was sent and long after."""
         if self.is_open:
@@ -379,7 +384,7 @@ class Scenario:
         return own[:1] if self.protocol == "fbr" else own
 
     def _was_quiet(self, since: int, sent: Sent, entry: Entry) -> bool:
-        moments = [since, *(each for each in sorted(self.changes) if since < each < sent.at), sent.at]
+        moments = [since, *(each for each in self.changes if since < each < sent.at), sent.at]
         return any(
             later - earlier >= SETTLED and self._is_connected_at(earlier, sent.broker, entry.broker)
             for earlier, later in itertools.pairwise(moments)
@@ -407,7 +412,7 @@ class Scenario:
 
     def _links_at(self, moment: int) -> set[Link]:
         """Links that the brokers made themselves are left out: what is owed over the others is owed anyway."""
-        cut = {each for each, start, end in self.cuts if start <= moment < end}
+        cut = {each for each, start, end in (*self.cuts, *self.world.flaps) if start <= moment < end}
         return {link(each.a, each.b) for each in self.overlay.links} - cut
 
     def _reached_by_clusters(self, first: str, live: set[Link]) -> set[str]:
