@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from matching.intervals import ValueSet, everything, is_exact, satisfying
+from matching.intervals import ValueSet, everything, is_exact, satisfying_all
 from matching.model import Operator, Predicate
 from matching.ps_tree import PSTree
 from matching.values import Dimension, TypeClass, successor
@@ -44,9 +44,7 @@ def conditions_of(predicates: Iterable[Predicate]) -> tuple[Condition, ...]:
 def _condition(dimension: Dimension, predicates: list[Predicate]) -> Condition:
     if dimension[1] is TypeClass.ANY:
         return Condition(dimension, tuple(predicates), None, True)
-    values = everything(dimension[1])
-    for predicate in predicates:
-        values = values.intersection(satisfying(predicate))
+    values = satisfying_all(dimension[1], predicates)
     exact = all(is_exact(predicate) for predicate in predicates)
     return Condition(dimension, tuple(predicates), None if values.is_everything else values, exact)
 

@@ -124,7 +124,12 @@ class Teller:
 
     def acknowledged(self, acknowledgement: UpdateAcknowledged) -> None:
         told = self._told.get(acknowledgement.source)
-        if told is None or told.epoch != acknowledgement.epoch or told.incarnation != acknowledgement.incarnation:
+        if (
+            told is None
+            or acknowledgement.heard != self._incarnation
+            or told.epoch != acknowledgement.epoch
+            or told.incarnation != acknowledgement.incarnation
+        ):
             return
         for sequence in [each for each in told.unacknowledged if each <= acknowledgement.sequence]:
             del told.unacknowledged[sequence]
@@ -214,9 +219,13 @@ class Hearer:
         self._incarnation = incarnation
         self._domain = domain
         self._heard: dict[str, _Heard] = {}
+        self._earliest: dict[str, int] = {}
+        """The incarnation of a source from which on it counts: what an earlier one said may still be under way."""
 
     def take(self, update: Update, turn: Turn) -> tuple[list[Change], UpdateAcknowledged | Resend | None]:
         """The changes to apply now, in order, and the answer for the source."""
+        if update.incarnation < self._earliest.get(update.source, 0):
+            return [], None
         heard = self._heard.get(update.source)
         stage = (update.incarnation, turn.epoch)
         if heard is None or (heard.incarnation, heard.epoch) < stage:
@@ -235,22 +244,28 @@ class Hearer:
             heard.next_sequence += 1
         return applied, self._acknowledgement(update.source, heard)
 
-    def forget(self, source: str) -> list[Change]:
-        """The source left, or started anew without what it had told: all of it goes."""
-        heard = self._heard.pop(source, None)
-        return [undone(change) for change in heard.held.values()] if heard is not None else []
+    def disregard_before(self, source: str, incarnation: int) -> list[Change]:
+        """The source left, or started anew without what it had told: what earlier incarnations told goes."""
+        self._earliest[source] = incarnation
+        heard = self._heard.get(source)
+        if heard is None or heard.incarnation >= incarnation:
+            return []
+        del self._heard[source]
+        return [undone(change) for change in heard.held.values()]
 
     def held_from(self, source: str) -> tuple[Change, ...]:
         heard = self._heard.get(source)
         return tuple(heard.held.values()) if heard is not None else ()
 
-    def incarnation_of(self, source: str) -> int | None:
-        heard = self._heard.get(source)
-        return heard.incarnation if heard is not None else None
-
     def _acknowledgement(self, source: str, heard: _Heard) -> UpdateAcknowledged:
         return UpdateAcknowledged(
-            self._me, self._incarnation, self._domain, (source,), heard.epoch, heard.next_sequence - 1
+            self._me,
+            self._incarnation,
+            self._domain,
+            (source,),
+            heard.incarnation,
+            heard.epoch,
+            heard.next_sequence - 1,
         )
 
     def _resend(self, source: str, epoch: int) -> Resend:

@@ -53,9 +53,10 @@ class DestinationBased:
 
     def neighbour_up(self, peer: str, greeting: Heartbeat, cost: int = 1) -> None:
         """A link joins its ends in every domain that both are in."""
+        known = dict(greeting.known)
         for name in self._domains:
-            if name in self._common(greeting.clusters):
-                self._domains[name].multicasting.neighbour_up(peer, cost)
+            if name in greeting.clusters:
+                self._domains[name].multicasting.neighbour_up(peer, cost, known.get(name, b""))
                 self._domains[name].topology_changed()
                 if name in self._reorganisations:
                     self._reorganisations[name].neighbour_up(peer)
@@ -66,9 +67,6 @@ class DestinationBased:
             domain.multicasting.neighbour_lost(peer)
             domain.topology_changed()
         self._topology_changed()
-
-    def _common(self, clusters: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(name for name in self._domains if name in clusters)
 
     def advertise(self, entry: EntryId, client: str, expression: Expression) -> None:
         self._local_advertisements.insert(entry, client, expression)

@@ -67,6 +67,7 @@ class Domain:
         self._followed: dict[EntryId, _Offer] = {}
         """The offer by which a subscription stands in the R-PRT."""
         self._unreachable: set[str] = set()
+        self._known_digest = b""
 
     def export_advertisement(self, change: Advertise) -> None:
         """For all brokers of the domain."""
@@ -179,14 +180,16 @@ class Domain:
 
     def topology_changed(self) -> None:
         """Whoever can be reached again hears the rest; who left, or started anew, is not held to what it said."""
+        if self.multicasting.digest == self._known_digest:
+            return
+        self._known_digest = self.multicasting.digest
         routes = self.multicasting.topology.routes_from(self.me)
         for state in self.multicasting.states():
             if state.broker == self.me:
                 continue
-            heard = self._hearer.incarnation_of(state.broker)
-            if heard is not None and (state.has_left or heard < state.incarnation):
-                for change in self._hearer.forget(state.broker):
-                    self._apply(change, state.broker)
+            earliest = state.incarnation + 1 if state.has_left else state.incarnation
+            for change in self._hearer.disregard_before(state.broker, earliest):
+                self._apply(change, state.broker)
             if state.has_left:
                 self._teller.forget(state.broker)
             elif state.broker in routes:

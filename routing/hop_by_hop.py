@@ -38,9 +38,9 @@ class HopByHop:
         """Nothing beyond the neighbours matters here, and these introduce themselves."""
 
     def neighbour_up(self, peer: str, greeting: Heartbeat, cost: int = 1) -> None:
-        heard = self._hearer.incarnation_of(peer)
-        if heard is not None and heard < greeting.incarnation:
-            self._restarted(peer, self._hearer.forget(peer))
+        withdrawn = self._hearer.disregard_before(peer, greeting.incarnation)
+        if withdrawn:
+            self._restarted(peer, withdrawn)
         is_new = peer not in self._neighbours
         self._neighbours[peer] = greeting.incarnation
         self._teller.reaches(peer, greeting.incarnation)

@@ -103,6 +103,8 @@ class UpdateAcknowledged:
     incarnation: int
     domain: str
     destinations: tuple[str, ...]
+    heard: int
+    """The destination's incarnation that told them: an earlier life's epochs had the same numbers."""
     epoch: int
     sequence: int
     hop_limit: int = DEFAULT_HOP_LIMIT

@@ -66,16 +66,20 @@ class Multicasting:
         return broker == self.me or broker in self.topology.routes_from(self.me)
 
     def start_with(self, states: Sequence[LinkState]) -> None:
-        """What a configuration file says of the others, so that a start needs no flood."""
+        """What a configuration file says of all brokers, this one included, so that a start needs no flood."""
         for state in states:
             self._link_states.take(state)
+            if state.broker == self.me:
+                self._own = state
+                self._neighbours = {neighbour.broker: neighbour.cost for neighbour in state.neighbours}
 
-    def neighbour_up(self, peer: str, cost: int = 1) -> None:
-        """A link came up: both ends tell all, and exchange what they know."""
+    def neighbour_up(self, peer: str, cost: int = 1, knows: bytes = b"") -> None:
+        """A link came up: both ends tell all, and exchange what they know unless it is the same."""
         if self._neighbours.get(peer) != cost:
             self._neighbours[peer] = cost
             self._announce()
-        self.sends.append((peer, LinkStates(self._link_states.states())))
+        if knows != self.digest:
+            self.sends.append((peer, LinkStates(self._link_states.states())))
 
     def neighbour_lost(self, peer: str) -> None:
         if self._neighbours.pop(peer, None) is not None:

@@ -18,9 +18,9 @@ evaluated once, and equal expressions are one node.
     zero_suppression.py  matching with true results only
     three_valued.py      matching with true and false results
 
-Cost: a new expression of n predicates takes O(n²) at worst for its covers [ATREE 4.3], and time for each larger
-expression that is built anew because of it; a repeated one takes the time to find it. Matching takes time for the
-predicates that are satisfied and watched, and for the nodes that they reach.
+Cost: a new expression of n predicates takes O(n²) at worst for its covers [ATREE 4.3], a look at the nodes above the
+rarest of its operands, and time for each larger expression that is built anew because of it; a repeated one takes the
+time to find it. Matching takes time for the predicates that are satisfied and watched, and for the nodes they reach.
 
 A report's `candidates` are the subscriptions on nodes that were reached; its `evaluated` are the nodes, predicates
 included, for which a result was found, pushed or pulled.

@@ -1,8 +1,12 @@
 """Predicate matching: the results of the watched predicates for one publication [ATREE 5].
 
 Equalities and lists of values are points, and points are PS-Tree's strength: a leaf carries the nodes of the predicates
-that cover its space, and no insertion copies one. Ranges, and all that a point leaves out, are in `Ranges`. Suffixes,
-substrings and patterns are no ranges: they are evaluated, one by one, where the publication has a string.
+that cover its space, and no insertion copies one. Suffixes, substrings and patterns are no sets of ranges: they are
+evaluated, one by one, where the publication has a string.
+
+Departs from [THESIS 6, PST 4]: what is wider than points, ranges and all that a point leaves out, is not in PS-Trees
+but in `Ranges`, because PS-Tree copies a predicate to every space that it covers. For `price > 3` among ten thousand
+like it these are thousands, and inserting them all takes quadratic time and memory.
 """
 
 from __future__ import annotations

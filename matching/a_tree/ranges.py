@@ -1,13 +1,11 @@
 """Which of many ranges hold a value? Time is that of the answer, and a logarithm for each level in use.
 
-PS-Tree copies a predicate to every space that it covers. For a point that is one; for `price > 3` among ten thousand
-others it is thousands, and inserting them all is quadratic in time and memory. Here a range is kept in one place.
-
 A range without an end on one side is found by its other end, in a sorted list. A range between two values is kept at
 its fork: values are read as strings of bits that sort as the values do, and where the bits of a range's two ends first
 differ, the range is cut in two. A value on the left of the cut is in the range if it is not below its lower end, one on
 the right if it is below its upper end: both are a slice of a sorted list. Only the forks on the value's own path
-matter, one for each depth at most. (An interval tree on a fixed partition of all values.)
+matter, one for each depth at most. So it is an interval tree whose cuts are fixed in advance: a range has one place,
+whatever else is there and whenever it came.
 """
 
 from __future__ import annotations

@@ -86,16 +86,20 @@ class _Search:
         return result
 
     def _known(self, node: Node) -> Truth:
-        """The exact result of a node on a level that is done."""
+        """The result of a node on a level that is done, for a parent that was told of another child."""
         if node.seen == self._number:
             return node.truth
-        if node.falsity:
-            # It would have been told of every child that is not undefined.
+        if node.is_watched:
+            # It is not true, and if the parent asked for more it would have been told that it is false.
             return None
         return self._pull(node)
 
     def _pull(self, asked: Node) -> Truth:
-        """Evaluates a node that may have been left out, and those below it, none of them twice."""
+        """Evaluates a node that nobody watches, and those below it, none of them twice.
+
+        Those of whom no one asks whether they are false may be false without having been told; so they are evaluated
+        too, watched or not.
+        """
         walk = [(asked, False)]
         while walk:
             node, is_ready = walk.pop()

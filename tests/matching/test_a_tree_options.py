@@ -88,7 +88,7 @@ class OptionsBesideScan(RuleBasedStateMachine):
 
 def test_every_choice_of_options_answers_as_the_scan_does() -> None:
     run_state_machine_as_test(
-        OptionsBesideScan, settings=settings(max_examples=60, stateful_step_count=30, deadline=None)
+        OptionsBesideScan, settings=settings(max_examples=40, stateful_step_count=30, deadline=None)
     )
 
 
@@ -153,6 +153,20 @@ def test_an_and_that_nobody_asks_for_is_not_evaluated_unless_its_access_child_sp
     assert (list(report.ids), report.candidates, report.evaluated) == ([1], 1, 4)
 
 
+@pytest.mark.parametrize(("zero_suppression", "pulled"), [(True, 4), (False, 5)])
+def test_what_is_pushed_is_not_evaluated_again_when_it_is_asked_for(zero_suppression: bool, pulled: int) -> None:
+    """`b != 1` and `c != 1` are watched on their own account: as they have not spoken, they are not true."""
+    not_b, not_c = (Predicate(name, Operator.NE, (1,)) for name in "bc")
+    index = ATree(zero_suppression=zero_suppression)
+    for id, expression in enumerate(
+        (not_b, not_c, And((is_one("a"), not_b)), And((is_one("d"), Or((not_c, is_one("e"))))))
+    ):
+        index.add(id, expression)
+    assert index.match({"a": 1}).evaluated == 2, "a and its AND"
+    # Three-valued, only a result that somebody wants as false too is complete, so c is looked at again.
+    assert index.match({"d": 1}).evaluated == pulled, "d, its AND, the OR, e"
+
+
 def test_reorganisation_and_self_adjustment_each_save_edges() -> None:
     expressions, _ = random_workload(5)
     saved = {}
@@ -201,7 +215,7 @@ class TestTheOrderOfArrival:
         assert edges(large_last).keys() == edges(large_first).keys()
 
     @given(st.data())
-    @settings(max_examples=70, deadline=None)
+    @settings(max_examples=40, deadline=None)
     def test_any_history_with_the_same_outcome_gives_one_structure(self, data: st.DataObject) -> None:
         staying = data.draw(st.lists(st.one_of(few_predicates(), expressions(6)), min_size=1, max_size=8))
         passing = data.draw(st.lists(few_predicates(), max_size=5))
@@ -218,7 +232,7 @@ class TestTheOrderOfArrival:
         assert cost(straight) == cost(detour)
 
     @given(st.lists(few_predicates(), min_size=1, max_size=10))
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=60, deadline=None)
     def test_every_node_is_built_from_its_greedy_cover(self, expressions: list[Expression]) -> None:
         index = ATree()
         for id, expression in enumerate(expressions):

@@ -67,7 +67,7 @@ def assert_canonical(values: ValueSet) -> None:
 
 
 @given(predicates_with_values(EXACT))
-@settings(max_examples=300)
+@settings(max_examples=200, deadline=None)
 def test_exact_predicates_hold_for_exactly_their_set(drawn: tuple[Predicate, Value]) -> None:
     predicate, value = drawn
     assert is_exact(predicate)
@@ -76,6 +76,7 @@ def test_exact_predicates_hold_for_exactly_their_set(drawn: tuple[Predicate, Val
 
 
 @given(predicates_with_values(tuple(INEXACT_OPERATORS)))
+@settings(deadline=None)
 def test_other_predicates_hold_within_their_set(drawn: tuple[Predicate, Value]) -> None:
     predicate, value = drawn
     assert not is_exact(predicate)
@@ -83,6 +84,7 @@ def test_other_predicates_hold_within_their_set(drawn: tuple[Predicate, Value]) 
 
 
 @given(st.lists(predicates(attributes=("a",), operators=EXACT), max_size=5), members(TypeClass.NUMBER))
+@settings(deadline=None)
 def test_several_predicates_hold_together_for_exactly_their_common_set(drawn: list[Predicate], value: Value) -> None:
     together = [predicate for predicate in drawn if predicate.type_class is TypeClass.NUMBER]
     found = satisfying_all(TypeClass.NUMBER, together)
@@ -91,7 +93,7 @@ def test_several_predicates_hold_together_for_exactly_their_common_set(drawn: li
 
 
 @given(two_sets_and_a_value())
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 def test_the_laws_of_sets_hold(drawn: tuple[ValueSet, ValueSet, Value]) -> None:
     one, other, value = drawn
     common, rest = one.intersection(other), one.complement()
@@ -108,6 +110,7 @@ def test_the_laws_of_sets_hold(drawn: tuple[ValueSet, ValueSet, Value]) -> None:
 
 
 @given(two_sets_and_a_value())
+@settings(deadline=None)
 def test_a_set_is_within_another_when_nothing_of_it_is_outside(drawn: tuple[ValueSet, ValueSet, Value]) -> None:
     one, other, value = drawn
     assert one.is_within(other) is one.intersection(other.complement()).is_empty
@@ -117,6 +120,7 @@ def test_a_set_is_within_another_when_nothing_of_it_is_outside(drawn: tuple[Valu
 
 
 @given(two_sets_and_a_value(), st.integers(0, 6))
+@settings(deadline=None)
 def test_points_are_all_values_of_a_small_set(drawn: tuple[ValueSet, ValueSet, Value], at_most: int) -> None:
     one, _, value = drawn
     points = one.points(at_most)
@@ -128,6 +132,7 @@ def test_points_are_all_values_of_a_small_set(drawn: tuple[ValueSet, ValueSet, V
 
 
 @given(st.sampled_from(CLASSES).flatmap(lambda kind: st.tuples(st.just(kind), st.lists(members(kind), max_size=6))))
+@settings(deadline=None)
 def test_listed_values_are_points_again(drawn: tuple[TypeClass, list[Value]]) -> None:
     type_class, listed = drawn
     made = of_values(type_class, listed)

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matching.errors import ExpressionError, ValueRefusedError
@@ -97,6 +97,7 @@ def test_not_follows_its_truth_table() -> None:
 
 
 @given(st.lists(st.sampled_from(TRUTHS), min_size=2, max_size=6))
+@settings(deadline=None)
 def test_and_takes_the_least_and_or_the_most_of_many(truths: list[Truth]) -> None:
     order = {False: 0, None: 1, True: 2}
     children = [LEAVES[truth] for truth in truths]
@@ -105,6 +106,7 @@ def test_and_takes_the_least_and_or_the_most_of_many(truths: list[Truth]) -> Non
 
 
 @given(expressions(), publications())
+@settings(deadline=None)
 def test_matching_is_evaluating_to_true(expression: Expression, publication: dict[str, Value]) -> None:
     assert expression.matches(publication) is (expression.evaluate(publication) is True)
 
@@ -160,6 +162,7 @@ def test_true_is_not_one(operator: str) -> None:
 
 
 @given(predicates())
+@settings(deadline=None)
 def test_another_class_or_no_value_leaves_a_predicate_undefined(predicate: Predicate) -> None:
     for value in (1, 1.5, "x", True):
         truth = predicate.evaluate({predicate.attribute: value})
@@ -177,6 +180,7 @@ def test_existence_is_never_undefined() -> None:
 
 
 @given(predicates(), publications())
+@settings(deadline=None)
 def test_a_negated_operator_is_kleenes_not(predicate: Predicate, publication: dict[str, Value]) -> None:
     assert predicate.negation.evaluate(publication) is opposite(predicate.evaluate(publication))
     assert predicate.negation.negation == predicate
@@ -262,6 +266,7 @@ def test_equal_conditions_are_equal_predicates() -> None:
 
 
 @given(expressions(), expressions())
+@settings(deadline=None)
 def test_expressions_compare_by_structure(one: Expression, other: Expression) -> None:
     rebuilt = rebuild(one)
     assert rebuilt == one

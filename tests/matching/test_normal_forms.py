@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import assume, given, reject
+from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 
 from matching.errors import ExpressionTooLargeError
@@ -46,6 +46,7 @@ def pairs(outer: type[And] | type[Or], inner: type[And] | type[Or], count: int) 
 
 
 @given(expressions(), publications())
+@settings(deadline=None)
 def test_negation_normal_form_keeps_the_truth_and_has_and_or_alone(
     expression: Expression, publication: dict[str, Value]
 ) -> None:
@@ -55,6 +56,7 @@ def test_negation_normal_form_keeps_the_truth_and_has_and_or_alone(
 
 
 @given(expressions(max_leaves=8), publications())
+@settings(deadline=None)
 def test_disjunctive_normal_form_keeps_the_truth(expression: Expression, publication: dict[str, Value]) -> None:
     assume(count_disjunctive_clauses(expression) <= LIMIT)
     clauses = disjunctive_clauses(expression, LIMIT)
@@ -66,6 +68,7 @@ def test_disjunctive_normal_form_keeps_the_truth(expression: Expression, publica
 
 
 @given(expressions(max_leaves=8), publications())
+@settings(deadline=None)
 def test_conjunctive_normal_form_keeps_the_truth(expression: Expression, publication: dict[str, Value]) -> None:
     try:
         clauses = conjunctive_clauses(expression, LIMIT)
@@ -79,6 +82,7 @@ def test_conjunctive_normal_form_keeps_the_truth(expression: Expression, publica
 
 
 @given(expressions(max_leaves=8))
+@settings(deadline=None)
 def test_clauses_repeat_neither_predicates_nor_each_other(expression: Expression) -> None:
     count = count_disjunctive_clauses(expression)
     assume(count <= LIMIT)
@@ -209,6 +213,7 @@ def test_what_is_no_conjunction_is_not_taken_for_one(expression: Expression) -> 
 
 
 @given(expressions(max_leaves=6), publications())
+@settings(deadline=None)
 def test_a_recognised_conjunction_keeps_the_truth(expression: Expression, publication: dict[str, Value]) -> None:
     predicates = as_conjunction(expression)
     if predicates is not None:
@@ -216,6 +221,7 @@ def test_a_recognised_conjunction_keeps_the_truth(expression: Expression, public
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=5), publications())
+@settings(deadline=None)
 def test_nested_negations_of_one_predicate_are_a_conjunction(
     negations: list[bool], publication: dict[str, Value]
 ) -> None:

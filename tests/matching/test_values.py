@@ -50,7 +50,7 @@ def close_pairs(draw: st.DrawFn) -> tuple[int | float, int | float]:
 
 
 @given(close_pairs())
-@settings(max_examples=500)
+@settings(max_examples=500, deadline=None)
 def test_no_number_lies_between_a_number_and_its_successor(pair: tuple[int | float, int | float]) -> None:
     number, other = pair
     following = successor(number)
@@ -65,6 +65,7 @@ def test_no_number_lies_between_a_number_and_its_successor(pair: tuple[int | flo
 
 
 @given(texts, texts)
+@settings(deadline=None)
 def test_no_string_lies_between_a_string_and_its_successor(text: str, other: str) -> None:
     for candidate in (other, text + other):
         following = successor(text)
@@ -100,6 +101,7 @@ def test_successors_of_notable_numbers(number: Value, following: Value | None) -
 
 
 @given(numbers, texts)
+@settings(deadline=None)
 def test_every_order_starts_with_its_smallest_value(number: int | float, text: str) -> None:
     assert smallest(TypeClass.NUMBER) <= number  # type: ignore[operator]
     assert smallest(TypeClass.STRING) <= text  # type: ignore[operator]
@@ -107,7 +109,7 @@ def test_every_order_starts_with_its_smallest_value(number: int | float, text: s
 
 
 @given(texts, texts)
-@settings(max_examples=500)
+@settings(max_examples=500, deadline=None)
 def test_a_prefix_is_an_interval_of_strings(prefix: str, other: str) -> None:
     end = after_prefix(prefix)
     for text in (other, prefix + other, prefix[:-1] + other):

@@ -1,0 +1,36 @@
+"""Links in virtual time: latency, bandwidth, and first in, first out in each direction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+MILLISECOND = 1_000_000
+
+
+@dataclass(slots=True)
+class SimulatedLink:
+    first: str
+    second: str
+    latency: int
+    """Nanoseconds."""
+    bytes_a_second: int | None = None
+    """None: as fast as you like."""
+    is_up: bool = True
+    life: int = 0
+    """Counts how often it came up; what was under way in an earlier life does not arrive."""
+    extra_delay: int = 0
+    loss: float = 0.0
+    _free_at: dict[str, int] = field(default_factory=dict)
+    _last_arrival: dict[str, int] = field(default_factory=dict)
+
+    def arrival(self, sender: str, size: int, now: int) -> int:
+        """When a frame of this size, sent now, is there. Nothing overtakes."""
+        start = max(now, self._free_at.get(sender, 0))
+        duration = 0 if self.bytes_a_second is None else size * 1_000_000_000 // self.bytes_a_second
+        self._free_at[sender] = start + duration
+        at = max(start + duration + self.latency + self.extra_delay, self._last_arrival.get(sender, 0))
+        self._last_arrival[sender] = at
+        return at
+
+    def other(self, end: str) -> str:
+        return self.second if end == self.first else self.first
