@@ -295,7 +295,10 @@ class Broker:
         self._to_settle.clear()
 
     def _published(self, request: Published) -> None:
+        size = len(request.attributes) + len(request.payload)
         reason = self._refusal()
+        if size > self._settings.publication_bytes:
+            reason = f"{size} bytes are too much; the limit is {self._settings.publication_bytes}"
         try:
             unpack_attributes(request.attributes)
             matched = self.router.match_own(request.client, request.attributes) if reason is None else None

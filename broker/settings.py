@@ -33,6 +33,8 @@ class Settings:
     deliveries_for_absent: int = 10_000
     """Deliveries that wait for a durable client which is away."""
     hop_limit: int = 64
+    publication_bytes: int = 512 * 1024
+    """Attributes and payload of one publication; more would not fit into a frame."""
     reorganise_every: int = 0
     """The cycle of self-reorganisation; 0 leaves the links as they are."""
     most_links: int = 8

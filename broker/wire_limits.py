@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 LARGEST_NUMBER = 2**63 - 1
-"""One less than what is refused, and far from what cannot be written: a number may be raised by one and sent on."""
+"""Half of what can be written: whoever raises a number that it received by one is still able to send it."""
 
 DEEPEST_NESTING = 5
 """Arrays within arrays: a header's fields, link states, one of them, its neighbours, one of these."""

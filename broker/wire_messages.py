@@ -104,6 +104,7 @@ _UPDATE_ACKNOWLEDGED = Shape(
     incarnation=int,
     domain=str,
     destinations=tuple,
+    heard=int,
     epoch=int,
     sequence=int,
     hop_limit=int,
@@ -116,6 +117,7 @@ def _write_update_acknowledged(message: UpdateAcknowledged) -> Packable:
         message.incarnation,
         message.domain,
         message.destinations,
+        message.heard,
         message.epoch,
         message.sequence,
         message.hop_limit,
@@ -124,9 +126,9 @@ def _write_update_acknowledged(message: UpdateAcknowledged) -> Packable:
 
 def _read_update_acknowledged(fields: object, limits: Limits) -> UpdateAcknowledged:
     kind = "UpdateAcknowledged"
-    source, incarnation, domain, to, epoch, sequence, hop_limit = _UPDATE_ACKNOWLEDGED.check(fields, kind)
+    source, incarnation, domain, to, heard, epoch, sequence, hop_limit = _UPDATE_ACKNOWLEDGED.check(fields, kind)
     destinations = destinations_of(to, kind, "destinations", limits)
-    return UpdateAcknowledged(source, incarnation, domain, destinations, epoch, sequence, hop_limit)
+    return UpdateAcknowledged(source, incarnation, domain, destinations, heard, epoch, sequence, hop_limit)
 
 
 _RESEND = Shape("the header", source=str, incarnation=int, domain=str, destinations=tuple, epoch=int, hop_limit=int)

@@ -11,6 +11,7 @@ replaces everything that the destination held from this source.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TypeAlias
 
 from routing.messages import (
@@ -26,8 +27,14 @@ from routing.messages import (
     UpdateAcknowledged,
 )
 
+MOST_CHANGES = 1_000
+MOST_TEXT = 256 * 1024
+"""What one batch may hold, in changes and in characters, so that it fits into a frame anywhere."""
+
 MOST_UNACKNOWLEDGED = 256
 """Batches for one destination; beyond, the next epoch's first batch says it all in fewer words."""
+MOST_WAITING = 4096
+"""Changes for a destination that cannot be reached; beyond, it hears everything anew when it can."""
 
 Key: TypeAlias = tuple[str, EntryId, EntryId | None]
 
@@ -62,6 +69,12 @@ class _Told:
         self.unacknowledged: dict[int, tuple[tuple[Change, ...], int]] = {}
         """Batches by sequence number, with the tick in which they were last sent."""
 
+    def add(self, change: Change) -> None:
+        if self.is_started:
+            self.waiting.append(change)
+            if len(self.waiting) > MOST_WAITING:
+                self.start_over()
+
     def start_over(self) -> None:
         self.epoch += 1
         self.next_sequence = 0
@@ -87,16 +100,14 @@ class Teller:
         """For every broker of the domain, those to come included."""
         _put(self._for_all, change)
         for destination, told in self._told.items():
-            if told.is_started:
-                told.waiting.append(change)
+            told.add(change)
             self._touched[destination] = None
 
     def tell(self, destination: str, change: Change) -> None:
         _put(self._for_one.setdefault(destination, {}), change)
         told = self._told.get(destination)
         if told is not None:
-            if told.is_started:
-                told.waiting.append(change)
+            told.add(change)
             self._touched[destination] = None
 
     def reaches(self, destination: str, incarnation: int) -> None:
@@ -142,46 +153,46 @@ class Teller:
 
     def flush(self) -> list[Update]:
         """The updates for all that was collected; destinations that hear the same share one."""
-        batches: dict[tuple[Change, ...], list[Turn]] = {}
+        groups = _Groups()
         for destination in self._touched:
             told = self._told[destination]
             if told.is_reachable:
-                changes = self._next_batch(destination, told)
-                if changes is not None:
-                    batches.setdefault(changes, []).append(Turn(destination, told.epoch, told.next_sequence - 1))
+                for changes in self._next_batches(destination, told):
+                    groups.add(changes, Turn(destination, told.epoch, told.next_sequence))
+                    told.unacknowledged[told.next_sequence] = (changes, self._tick)
+                    told.next_sequence += 1
         self._touched = {name: None for name in self._touched if not self._told[name].is_reachable}
-        return [self._update(turns, changes) for changes, turns in batches.items()]
+        return [self._update(turns, changes) for changes, turns in groups.items()]
 
-    def _next_batch(self, destination: str, told: _Told) -> tuple[Change, ...] | None:
+    def _next_batches(self, destination: str, told: _Told) -> list[tuple[Change, ...]]:
         if len(told.unacknowledged) >= MOST_UNACKNOWLEDGED:
             told.start_over()
         if told.is_started:
-            changes = tuple(told.waiting)
-            if not changes:
-                return None
+            waiting = told.waiting
         else:
-            changes = (*self._for_all.values(), *self._for_one.get(destination, {}).values())
+            waiting = [*self._for_all.values(), *self._for_one.get(destination, {}).values()]
             # Whoever was never told anything need not be told that there is nothing.
-            if not changes and told.epoch == 0:
-                return None
-            told.is_started = True
-        told.waiting.clear()
-        told.unacknowledged[told.next_sequence] = (changes, self._tick)
-        told.next_sequence += 1
-        return changes
+            if not waiting and told.epoch == 0:
+                return []
+        batches = list(_batches(waiting))
+        if not batches and not told.is_started:
+            batches.append(())
+        told.is_started = True
+        told.waiting = []
+        return batches
 
     def repeat(self) -> list[Update]:
         """Called once a tick: what was sent before the last tick and is not acknowledged is sent again."""
         self._tick += 1
-        batches: dict[tuple[Change, ...], list[Turn]] = {}
+        groups = _Groups()
         for destination, told in self._told.items():
             if not told.is_reachable:
                 continue
             for sequence, (changes, sent) in told.unacknowledged.items():
                 if sent < self._tick - 1:
                     told.unacknowledged[sequence] = (changes, self._tick)
-                    batches.setdefault(changes, []).append(Turn(destination, told.epoch, sequence))
-        return [self._update(turns, changes) for changes, turns in batches.items()]
+                    groups.add(changes, Turn(destination, told.epoch, sequence))
+        return [self._update(turns, changes) for changes, turns in groups.items()]
 
     def _update(self, turns: list[Turn], changes: tuple[Change, ...]) -> Update:
         return Update(self._me, self._incarnation, self._domain, tuple(sorted(turns)), changes)
@@ -189,6 +200,36 @@ class Teller:
     @property
     def unacknowledged(self) -> int:
         return sum(len(told.unacknowledged) + len(told.waiting) for told in self._told.values())
+
+
+class _Groups:
+    """Turns that hear the same changes. A destination that hears them twice has a turn in two groups."""
+
+    def __init__(self) -> None:
+        self._groups: dict[tuple[tuple[Change, ...], int], dict[str, Turn]] = {}
+
+    def add(self, changes: tuple[Change, ...], turn: Turn) -> None:
+        again = 0
+        while turn.destination in self._groups.get((changes, again), {}):
+            again += 1
+        self._groups.setdefault((changes, again), {})[turn.destination] = turn
+
+    def items(self) -> Iterator[tuple[tuple[Change, ...], list[Turn]]]:
+        return ((changes, list(turns.values())) for (changes, _), turns in self._groups.items())
+
+
+def _batches(changes: list[Change]) -> Iterator[tuple[Change, ...]]:
+    batch: list[Change] = []
+    text = 0
+    for change in changes:
+        size = len(change.expression) if isinstance(change, Advertise | Subscribe) else 0
+        if batch and (len(batch) >= MOST_CHANGES or text + size > MOST_TEXT):
+            yield tuple(batch)
+            batch, text = [], 0
+        batch.append(change)
+        text += size
+    if batch:
+        yield tuple(batch)
 
 
 def _put(entries: dict[Key, Change], change: Change) -> None:

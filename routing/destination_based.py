@@ -81,7 +81,7 @@ class DestinationBased:
     def subscribe(self, entry: EntryId, client: str, expression: Expression) -> None:
         self._local_subscriptions.insert(entry, client, expression)
         for domain in self._domains.values():
-            domain.export_subscription(Subscribe(entry, str(expression)), expression)
+            domain.export_subscription(Subscribe(entry, str(expression)))
 
     def unsubscribe(self, entry: EntryId) -> None:
         self._local_subscriptions.remove(entry)

@@ -13,8 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from matching.intersection import Region
-from matching.language import parse_trusted
-from matching.model import Expression
 from routing.correspondence import Hearer, Teller
 from routing.messages import (
     Advertise,
@@ -29,7 +27,7 @@ from routing.messages import (
     UpdateAcknowledged,
 )
 from routing.multicast import Multicasting
-from routing.tables import Advertisement, AdvertisementTable, RemoteSubscriptions, region_of
+from routing.tables import Advertisement, AdvertisementTable, RemoteSubscriptions, expression_of, is_readable, region_of
 
 
 @dataclass(slots=True)
@@ -79,14 +77,14 @@ class Domain:
         if self._advertised.pop(entry, None) is not None:
             self._teller.tell_all(Unadvertise(entry))
 
-    def export_subscription(self, change: Subscribe, expression: Expression | None = None) -> None:
+    def export_subscription(self, change: Subscribe) -> None:
         """For the brokers with an advertisement that it intersects, now or later."""
         known = self._exported.get(change.entry)
         if known is not None and known.change == change:
             return
         if known is not None:
             self.withdraw_subscription(change.entry)
-        exported = _Exported(change, region_of(expression if expression is not None else change.expression))
+        exported = _Exported(change, region_of(change.expression))
         self._exported[change.entry] = exported
         for source in self.advertisements.sources_meeting(exported.region, change.crossed):
             self._tell_of(exported, source)
@@ -119,7 +117,8 @@ class Domain:
             turn = next(turn for turn in message.turns if turn.destination == self.me)
             changes, answer = self._hearer.take(message, turn)
             for change in changes:
-                self._apply(change, message.source)
+                if isinstance(change, Unadvertise | Unsubscribe) or is_readable(change.expression):
+                    self._apply(change, message.source)
             if answer is not None:
                 self.multicasting.spread(answer)
         elif isinstance(message, UpdateAcknowledged):
@@ -133,14 +132,13 @@ class Domain:
             self._advertisement_offers.setdefault(change.entry, {})[source] = _Offer(source, change)
             self._insert_advertisement(change, source)
         elif isinstance(change, Unadvertise):
-            _drop_offer(self._advertisement_offers, change.entry, source)
-            self.advertisements.remove(source, change.entry)
-            self._withdraw_from(source)
+            if _drop_offer(self._advertisement_offers, change.entry, source):
+                self.advertisements.remove(source, change.entry)
+                self._withdraw_from(source)
         elif isinstance(change, Subscribe):
             self._subscription_offers.setdefault(change.entry, {})[source] = _Offer(source, change)
             self._follow_best(change.entry)
-        else:
-            _drop_offer(self._subscription_offers, change.entry, source)
+        elif _drop_offer(self._subscription_offers, change.entry, source):
             self._follow_best(change.entry)
 
     def _insert_advertisement(self, change: Advertise, source: str) -> None:
@@ -175,7 +173,7 @@ class Domain:
         if followed is not None:
             self.subscriptions.remove(entry)
         if best is not None:
-            expression = parse_trusted(best.change.expression)
+            expression = expression_of(best.change.expression)
             self.subscriptions.insert(entry, best.source, expression, best.change.crossed)
 
     def topology_changed(self) -> None:
@@ -225,7 +223,11 @@ class Domain:
         return self._teller.unacknowledged
 
 
-def _drop_offer(offers: dict[EntryId, dict[str, _Offer]], entry: EntryId, source: str) -> None:
+def _drop_offer(offers: dict[EntryId, dict[str, _Offer]], entry: EntryId, source: str) -> bool:
+    """Was it there? What could not be read was never entered."""
+    if source not in offers.get(entry, {}):
+        return False
     del offers[entry][source]
     if not offers[entry]:
         del offers[entry]
+    return True

@@ -18,7 +18,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from matching.intersection import Region
-from matching.language import parse_trusted
 from matching.matcher import unpack_attributes
 from matching.model import And, Expression, Operator, Predicate
 from matching.with_fallback import for_any_expression
@@ -34,7 +33,7 @@ from routing.messages import (
     Unsubscribe,
 )
 from routing.router import Counts, Matched, Stretch, work_of
-from routing.tables import LocalAdvertisements, region_of
+from routing.tables import LocalAdvertisements, expression_of, region_of
 
 MOST_FELLED = 10_000
 TREE = "\0tree"
@@ -139,7 +138,7 @@ class FBR(HopByHop):
     def _apply_to_copies(self, change: Subscribe | Unsubscribe, tree: _Tree, peer: str) -> None:
         if isinstance(change, Subscribe):
             copy = _Copy(change.entry, tree.change.entry, None, peer)
-            self._insert_copy(copy, parse_trusted(change.expression), change.expression, tree)
+            self._insert_copy(copy, expression_of(change.expression), change.expression, tree)
         elif (change.entry, tree.change.entry) in self._numbers:
             self._remove_copy(change.entry, tree.change.entry)
 

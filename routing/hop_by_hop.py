@@ -13,12 +13,15 @@ from routing.messages import (
     Publish,
     Resend,
     Routed,
+    Unadvertise,
+    Unsubscribe,
     Update,
     UpdateAcknowledged,
 )
 from routing.multicast import narrowed
 from routing.reorganise import CloseLink, OpenLink
 from routing.router import Stretch
+from routing.tables import is_readable
 
 DOMAIN = ""
 
@@ -85,12 +88,7 @@ class HopByHop:
 
     def take(self, message: Message, peer: str) -> Message | None:
         if isinstance(message, Update):
-            turn = next(turn for turn in message.turns if turn.destination == self.me)
-            changes, answer = self._hearer.take(message, turn)
-            for change in changes:
-                self._apply(change, peer)
-            if answer is not None:
-                self._sends.append((peer, answer))
+            self._take_update(message, peer)
         elif isinstance(message, UpdateAcknowledged):
             self._teller.acknowledged(message)
         elif isinstance(message, Resend):
@@ -98,6 +96,17 @@ class HopByHop:
         elif not isinstance(message, LinkStates | Heartbeat):
             return message
         return None
+
+    def _take_update(self, update: Update, peer: str) -> None:
+        turn = next((turn for turn in update.turns if turn.destination == self.me), None)
+        if turn is None or update.source != peer:
+            return
+        changes, answer = self._hearer.take(update, turn)
+        for change in changes:
+            if isinstance(change, Unadvertise | Unsubscribe) or is_readable(change.expression):
+                self._apply(change, peer)
+        if answer is not None:
+            self._sends.append((peer, answer))
 
     def tick(self) -> None:
         self._send_updates(self._teller.repeat())

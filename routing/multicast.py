@@ -18,6 +18,9 @@ from routing.link_state import LinkStateTable
 from routing.messages import LinkState, LinkStates, Message, Neighbour, Publish, Routed, Update
 from routing.shortest_paths import TopologyTable
 
+MOST_STATES = 500
+"""Link states in one message, so that it fits into a frame anywhere."""
+
 Sends = list[tuple[str, Message]]
 R = TypeVar("R", bound=Routed)
 
@@ -79,7 +82,7 @@ class Multicasting:
             self._neighbours[peer] = cost
             self._announce()
         if knows != self.digest:
-            self.sends.append((peer, LinkStates(self._link_states.states())))
+            self._tell(peer, self._link_states.states())
 
     def neighbour_lost(self, peer: str) -> None:
         if self._neighbours.pop(peer, None) is not None:
@@ -103,8 +106,7 @@ class Multicasting:
         self._flood(news, but=peer)
         known = {state.broker: state.age for state in states}
         lacking = [mine for mine in self._link_states.states() if known.get(mine.broker, mine.age) < mine.age]
-        if lacking:
-            self.sends.append((peer, LinkStates(tuple(lacking))))
+        self._tell(peer, lacking)
         return bool(news)
 
     def _is_news(self, state: LinkState) -> bool:
@@ -127,12 +129,16 @@ class Multicasting:
     def compare(self, digest: bytes, peer: str) -> None:
         """A neighbour knows something else: both hear all that the other has."""
         if digest != self.digest and peer in self._neighbours:
-            self.sends.append((peer, LinkStates(self._link_states.states())))
+            self._tell(peer, self._link_states.states())
+
+    def _tell(self, peer: str, states: Sequence[LinkState]) -> None:
+        for start in range(0, len(states), MOST_STATES):
+            self.sends.append((peer, LinkStates(tuple(states[start : start + MOST_STATES]))))
 
     def _flood(self, states: list[LinkState], but: str | None) -> None:
-        if states:
-            message = LinkStates(tuple(states))
-            self.sends += [(peer, message) for peer in self.neighbours() if peer != but]
+        for peer in self.neighbours():
+            if peer != but:
+                self._tell(peer, states)
 
     def spread(self, message: Routed) -> None:
         """One copy for each next hop, with the destinations that it leads to."""

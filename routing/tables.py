@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
-from matching import Matcher
+from matching import Matcher, MatchingError
 from matching.intersection import Region
 from matching.language import parse_trusted
 from matching.matcher import DestinationReport, MatchReport, unpack_attributes
@@ -19,8 +20,24 @@ from matching.with_fallback import for_any_expression
 from routing.messages import EntryId
 
 
+@lru_cache(maxsize=65_536)
+def expression_of(text: str) -> Expression:
+    """What another broker told. Brokers of one process, and many subscribers, say the same: it is read once."""
+    return parse_trusted(text)
+
+
+@lru_cache(maxsize=65_536)
 def region_of(expression: str | Expression) -> Region:
-    return Region.of(parse_trusted(expression) if isinstance(expression, str) else expression)
+    return Region.of(expression_of(expression) if isinstance(expression, str) else expression)
+
+
+def is_readable(text: str) -> bool:
+    """Was this an expression? A correct broker sends nothing else, others must not harm this one."""
+    try:
+        expression_of(text)
+    except MatchingError:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ class SimulatedLink:
     is_up: bool = True
     life: int = 0
     """Counts how often it came up; what was under way in an earlier life does not arrive."""
+    up_since: int = 0
     extra_delay: int = 0
     loss: float = 0.0
     _free_at: dict[str, int] = field(default_factory=dict)

@@ -48,6 +48,7 @@ from broker.simulation.costs import CostProfile, is_free
 from broker.simulation.links import MILLISECOND, SimulatedLink
 from broker.trace import BrokerRow, DeliveryRow, DropRow, HopRow, LinkRow, MatchRow, PublicationRow, Trace, seconds
 from broker.wire import header_size
+from matching.matcher import unpack_attributes
 from routing.messages import LinkState, Message, Neighbour, PublicationId, Publish
 from routing.registry import create
 from topologies import Overlay
@@ -93,17 +94,16 @@ class SimulatedOverlay:
         self.nodes: dict[str, Node] = {}
         self.links: dict[tuple[str, str], SimulatedLink] = {}
         self.sent: Counter[str] = Counter()
-        self.accepted: Counter[str] = Counter()
-        self.on_accepted: Callable[[PublicationId, Published, int], None] = lambda id, request, at: None
-        self.on_delivered: Callable[[Deliver, int], None] = lambda delivery, at: None
-        self.on_refused: Callable[[Refuse], None] = lambda refusal: None
+        self.on_accepted: Callable[[PublicationId, Published, int], None] = _ignore
+        self.on_delivered: Callable[[Deliver, int], None] = _ignore
+        self.on_refused: Callable[[Refuse], None] = _ignore
         self._overlay = overlay
         self._matcher = matcher
         self._settings = settings
         self._profile = profile
         self._trace = trace
         self._random = random
-        self._requests: dict[tuple[str, int], tuple[Published, int]] = {}
+        self._requests: dict[tuple[str, str, int], tuple[Published, int]] = {}
         self._published_at: dict[PublicationId, int] = {}
         for broker in overlay.brokers:
             self.nodes[broker.id] = Node(broker.id, broker.clusters, cores[broker.id], queue_frames)
@@ -181,7 +181,7 @@ class SimulatedOverlay:
             return
         link.is_up = True
         link.life += 1
-        self._trace.record(LinkRow(a=link.first, b=link.second, up_s=seconds(self.now), down_s=None))
+        link.up_since = self.now
         greetings = one.router.greeting(), other.router.greeting()
         self._now(self.nodes[first], PeerUp(second, greetings[1]))
         self._now(self.nodes[second], PeerUp(first, greetings[0]))
@@ -191,7 +191,7 @@ class SimulatedOverlay:
         if not link.is_up:
             return
         link.is_up = False
-        self._trace.record(LinkRow(a=link.first, b=link.second, up_s=None, down_s=seconds(self.now)))
+        self._record_link(link, self.now)
         self._now(self.nodes[first], PeerLost(second))
         self._now(self.nodes[second], PeerLost(first))
 
@@ -199,7 +199,7 @@ class SimulatedOverlay:
         """A client's request, or a frame: it waits for a core."""
         node = self.nodes[name]
         if isinstance(happened, Published):
-            self._requests[happened.client, happened.reference] = (happened, self.now)
+            self._requests[name, happened.client, happened.reference] = (happened, self.now)
         if node.broker is None:
             return
         if node.working < node.cores:
@@ -294,9 +294,8 @@ class SimulatedOverlay:
                 case SetTimer():
                     self._set_timer(node, effect)
                 case Refuse():
-                    self._requests.pop((effect.client, int(effect.reference)), None) if isinstance(
-                        effect.reference, int
-                    ) else None
+                    if isinstance(effect.reference, int):
+                        self._requests.pop((node.name, effect.client, effect.reference), None)
                     self.on_refused(effect)
                 case Persist():
                     node.store[effect.key] = effect.record
@@ -326,7 +325,7 @@ class SimulatedOverlay:
     def _accept(self, node: Node, effect: Accept) -> None:
         if effect.publication is None or not isinstance(effect.reference, int):
             return
-        request, at = self._requests.pop((effect.client, effect.reference))
+        request, at = self._requests.pop((node.name, effect.client, effect.reference))
         self._published_at[effect.publication] = at
         self._trace.record(
             PublicationRow(
@@ -334,7 +333,7 @@ class SimulatedOverlay:
                 broker=node.name,
                 client=effect.client,
                 published_s=seconds(at),
-                attribute_count=0 if not request.attributes else request.attributes[0] & 0x0F,
+                attribute_count=len(unpack_attributes(request.attributes)),
                 bytes=len(request.attributes) + len(request.payload),
             )
         )
@@ -410,6 +409,17 @@ class SimulatedOverlay:
             )
         )
 
+    def _record_link(self, link: SimulatedLink, down: int | None) -> None:
+        down_s = None if down is None else seconds(down)
+        self._trace.record(LinkRow(a=link.first, b=link.second, up_s=seconds(link.up_since), down_s=down_s))
+
+    def finish(self) -> None:
+        """Rows for the links that are up and the brokers as they are, at the end of a run."""
+        for link in self.links.values():
+            if link.is_up:
+                self._record_link(link, None)
+        self.record_brokers()
+
     def record_brokers(self) -> None:
         """A row for each broker, as it is now."""
         for name, node in self.nodes.items():
@@ -431,9 +441,14 @@ class SimulatedOverlay:
             )
 
 
+def _ignore(*_: object) -> None:
+    """Nobody listens."""
+
+
 def _ends(first: str, second: str) -> tuple[str, str]:
     return (first, second) if first < second else (second, first)
 
 
-def _name(message: Message) -> str | None:
-    return str(message.id) if isinstance(message, Publish) else None
+def _name(message: Message) -> str:
+    """A publication has a name of its own; other messages are known by what they are."""
+    return str(message.id) if isinstance(message, Publish) else type(message).__name__.lower()

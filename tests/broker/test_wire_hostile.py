@@ -143,6 +143,20 @@ def test_a_reader_of_random_bytes_gives_frames_or_refuses(pieces: list[bytes]) -
     assert refused or len(rest) < 4 or len(rest) < announced
 
 
+def test_a_reader_that_refused_keeps_nothing_of_what_still_comes() -> None:
+    reader = FrameReader(LIMITS)
+    reader.feed(b"\xff" * 500_000)
+    with pytest.raises(WireError):
+        list(reader)
+    tracemalloc.start()
+    try:
+        for _ in range(20):
+            reader.feed(bytes(500_000))
+        assert tracemalloc.get_traced_memory()[0] < 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
 def claimed_bytes(frame: bytes) -> int:
     tracemalloc.start()
     try:
@@ -172,6 +186,14 @@ def test_the_walk_finds_nothing_wrong_with_any_message(numbered: tuple[Message, 
     frame = encode(*numbered)
     end = 4 + int.from_bytes(frame[8:12], "big")
     check_structure(frame[12:end], "any", LIMITS)
+
+
+def test_the_walk_finds_nothing_wrong_with_what_just_reaches_the_limits() -> None:
+    limits = Limits(text_bytes=300, destinations=20, changes=0, items=0)
+    texts = ["x" * length for length in (0, 15, 31, 32, 255, 256, 300)]
+    numbers = [0, 127, 128, 2**8, 2**16, 2**32, 2**64 - 1, -1, -32, -33, -(2**7) - 1, -(2**15) - 1, -(2**63), 0.5]
+    packed: bytes = msgpack.packb([texts, numbers, [None, True, False, bytes(64)], [0] * 20, [[[[]]]]])
+    check_structure(packed, "all", limits)
 
 
 @settings(max_examples=120, deadline=None)

@@ -234,7 +234,7 @@ NO_NUMBER = f"it must be from 0 to {LARGEST_NUMBER}"
         ("Propose", ["b1", "", ["b2"], 0.0, math.nan, "", 9], "minimal_loss of the header is not a number"),
         ("Propose", ["b1", "", ["b2"], 1, 0.0, "", 9], "gain of the header is an integer, not a float"),
         ("ProposalAnswered", ["b1", "", ["b2"], 1, "", 9], "accepted of the header is an integer, not a boolean"),
-        ("UpdateAcknowledged", ["b1", 1, "", ["b2"], 0, -1, 9], f"sequence of the header is -1; {NO_NUMBER}"),
+        ("UpdateAcknowledged", ["b1", 1, "", ["b2"], 1, 0, -1, 9], f"sequence of the header is -1; {NO_NUMBER}"),
         ("Resend", ["b1", 1, "", ["b2"], None, 9], "epoch of the header is nil, not an integer"),
     ],
 )

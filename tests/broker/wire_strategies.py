@@ -91,7 +91,7 @@ MESSAGE_FIELDS: dict[type, Fields] = {
         "expires": st.none() | NUMBERS,
     },
     Update: {**_FROM, "incarnation": NUMBERS, "turns": TURNS.map(tuple), "changes": tuples_of(CHANGES)},
-    UpdateAcknowledged: {**_ROUTED, "incarnation": NUMBERS, "epoch": NUMBERS, "sequence": NUMBERS},
+    UpdateAcknowledged: {**_ROUTED, "incarnation": NUMBERS, "heard": NUMBERS, "epoch": NUMBERS, "sequence": NUMBERS},
     Resend: {**_ROUTED, "incarnation": NUMBERS, "epoch": NUMBERS},
     Settled: {**_ROUTED, "publications": tuples_of(PUBLICATION_IDS)},
     LinkStates: {"states": tuples_of(st.builds(LinkState, **LINK_STATE_FIELDS), 5)},

@@ -1,0 +1,327 @@
+"""The trace of a run: its tables, one row class for each, and a digest of what was recorded.
+
+Simulation and runtime record the same rows; the Parquet files and Spark take their columns from the same definition.
+The column `run` belongs to every table and to no row: whoever stores rows knows which run they are of.
+
+The digest says whether two runs did the same. It is taken over values, column by column: neither the size of batches
+nor the bytes of a file have a part in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from operator import attrgetter
+from typing import Any, Protocol, TypeAlias
+
+NANOSECONDS = 1e9
+DIGEST_BATCH_ROWS = 10_000
+
+
+class TraceError(Exception):
+    """A trace that is missing, damaged or in the way; the message names the file."""
+
+    exit_code = 3
+
+
+class TraceWriteError(TraceError):
+    """The trace could not be written: a full disk, a directory without permission."""
+
+    exit_code = 1
+
+
+@dataclass(frozen=True, slots=True)
+class HopRow:
+    """A message went over a link. `destinations` counts the brokers that it was for at that point."""
+
+    message: str
+    kind: str
+    source: str
+    sender: str
+    receiver: str
+    hop: int
+    destinations: int
+    header_bytes: int
+    body_bytes: int
+    sent_s: float
+    received_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class MatchRow:
+    """A broker asked one of its tables for a publication."""
+
+    broker: str
+    message: str
+    table: str
+    stored: int
+    candidates: int
+    evaluated: int
+    matched: int
+    started_s: float
+    cost_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryRow:
+    """A client got a publication."""
+
+    publication: str
+    broker: str
+    client: str
+    hops: int
+    published_s: float
+    delivered_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRow:
+    """A broker's state at one time. `busy_s` is what it worked since its start; memory is empty where unmeasured."""
+
+    broker: str
+    at_s: float
+    busy_s: float
+    queue: int
+    advertisements: int
+    local_subscriptions: int
+    remote_subscriptions: int
+    routing_table_bytes: int
+    memory_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PublicationRow:
+    """A broker accepted a client's publication."""
+
+    publication: str
+    broker: str
+    client: str
+    published_s: float
+    attribute_count: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectationRow:
+    """What a client should get by an exact match, and whether the overlay owes it. Only a simulation knows."""
+
+    publication: str
+    client: str
+    expected: bool
+    owed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DropRow:
+    at_s: float
+    broker: str
+    reason: str
+    publication: str | None
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class FaultRow:
+    """`until_s` is empty for a fault that was not mended in this run."""
+
+    at_s: float
+    kind: str
+    subject: str
+    until_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRow:
+    """`down_s` is empty for a link that was up at the end."""
+
+    a: str
+    b: str
+    up_s: float
+    down_s: float | None
+
+
+Row: TypeAlias = (
+    HopRow | MatchRow | DeliveryRow | BrokerRow | PublicationRow | ExpectationRow | DropRow | FaultRow | LinkRow
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    type: str
+    """`str`, `int` (64 bits), `float` (64 bits) or `bool`."""
+    is_nullable: bool = False
+
+
+RUN = Column("run", "str")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    name: str
+    row_type: type[Row]
+    row_columns: tuple[Column, ...]
+    """The fields of a row, in their order."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """As stored: the run, then the fields of a row."""
+        return (RUN, *self.row_columns)
+
+
+def _table(name: str, row_type: type[Row]) -> Table:
+    columns = []
+    for field in fields(row_type):
+        type, _, null = str(field.type).partition(" | ")
+        columns.append(Column(field.name, type, is_nullable=null == "None"))
+    return Table(name, row_type, tuple(columns))
+
+
+TABLES: dict[str, Table] = {
+    name: _table(name, row_type)
+    for name, row_type in {
+        "hops": HopRow,
+        "matches": MatchRow,
+        "deliveries": DeliveryRow,
+        "brokers": BrokerRow,
+        "publications": PublicationRow,
+        "expectations": ExpectationRow,
+        "drops": DropRow,
+        "faults": FaultRow,
+        "links": LinkRow,
+    }.items()
+}
+TABLE_OF: dict[type[Row], Table] = {table.row_type: table for table in TABLES.values()}
+
+_SPARK_TYPES = {"str": "STRING", "int": "BIGINT", "float": "DOUBLE", "bool": "BOOLEAN"}
+
+
+def spark_ddl(table: Table) -> str:
+    """The table's schema in the form that `DataFrameReader.schema` takes."""
+    return ", ".join(
+        f"`{column.name}` {_SPARK_TYPES[column.type]}{'' if column.is_nullable else ' NOT NULL'}"
+        for column in table.columns
+    )
+
+
+def seconds(ns: int) -> float:
+    """Recorders count integer nanoseconds, tables hold seconds."""
+    return ns / NANOSECONDS
+
+
+class Trace(Protocol):
+    def record(self, row: Row) -> None: ...
+
+
+Columns: TypeAlias = Sequence[Sequence[Any]]
+"""Values of many rows: a sequence for each of a table's `row_columns`."""
+
+
+class Batch:
+    """Rows of one table on their way out, held as a plain list of values, one row's after another's.
+
+    A column is then a slice of that list, and the garbage collector has nothing to visit: rows that wait here as
+    objects would set it to work over the whole simulation.
+    """
+
+    __slots__ = ("_full", "_values", "_values_of", "_width")
+
+    def __init__(self, table: Table, rows: int) -> None:
+        self._width = len(table.row_columns)
+        self._full = rows * self._width
+        self._values: list[Any] = []
+        self._values_of = attrgetter(*(column.name for column in table.row_columns))
+
+    def add(self, row: Row) -> bool:
+        """Whether the batch is full now."""
+        self._values.extend(self._values_of(row))
+        return len(self._values) >= self._full
+
+    def take(self) -> Columns:
+        """Empty the batch."""
+        values, self._values = self._values, []
+        return [values[start :: self._width] for start in range(self._width)]
+
+    def __len__(self) -> int:
+        return len(self._values) // self._width
+
+
+def batches(rows: int) -> dict[type[Row], Batch]:
+    """An empty batch for each table."""
+    return {row_type: Batch(table, rows) for row_type, table in TABLE_OF.items()}
+
+
+class Digest:
+    """SHA-256 of the rows recorded: each table's rows in their order, every value of them.
+
+    Each column is hashed as a stream of its own, so that a batch of values becomes bytes in one call. Numbers of a
+    `float` column count as floats and text counts as text, whatever subclass they came as: rows that were read back
+    from a file have the digest of the rows that were written.
+    """
+
+    def __init__(self) -> None:
+        self._batches = batches(DIGEST_BATCH_ROWS)
+        self._hashes: dict[str, hashlib._Hash] = {}
+
+    def record(self, row: Row) -> None:
+        if self._batches[type(row)].add(row):
+            self._hash_recorded(TABLE_OF[type(row)])
+
+    def update(self, table: Table, columns: Columns) -> None:
+        """Record many rows of a table at once, given by columns."""
+        self._hash_recorded(table)
+        self._hash(table, columns)
+
+    def hexdigest(self) -> str:
+        for table in TABLES.values():
+            self._hash_recorded(table)
+        whole = hashlib.sha256()
+        for stream, hash in sorted(self._hashes.items()):
+            whole.update(f"{stream} {hash.hexdigest()}\n".encode())
+        return whole.hexdigest()
+
+    def _hash_recorded(self, table: Table) -> None:
+        batch = self._batches[table.row_type]
+        if batch:
+            self._hash(table, batch.take())
+
+    def _hash(self, table: Table, columns: Columns) -> None:
+        for column, values in zip(table.row_columns, columns, strict=True):
+            try:
+                streams = list(_canonical(column, values))
+            except (TypeError, ValueError, struct.error) as error:
+                raise TypeError(_culprit(table, column, values)) from error
+            for part, data in streams:
+                stream = f"{table.name}.{column.name} {column.type} {part}"
+                if stream not in self._hashes:
+                    self._hashes[stream] = hashlib.sha256()
+                self._hashes[stream].update(data)
+
+
+def _canonical(column: Column, values: Sequence[Any]) -> Iterator[tuple[str, bytes]]:
+    """The streams of a column, by name. Those of two batches, joined, are those of the joined batches."""
+    if column.is_nullable:
+        yield "present", bytes(value is not None for value in values)
+        values = [value for value in values if value is not None]
+    match column.type:
+        case "int":
+            yield "values", struct.pack(f"<{len(values)}q", *values)
+        case "float":
+            yield "values", struct.pack(f"<{len(values)}d", *values)
+        case "bool":
+            yield "values", bytes(values)
+        case _:
+            yield "values", "".join(values).encode()
+            yield "lengths", struct.pack(f"<{len(values)}I", *map(len, values))
+
+
+def _culprit(table: Table, column: Column, values: Sequence[Any]) -> str:
+    kind = f"{column.type} or None" if column.is_nullable else column.type
+    for value in values:
+        try:
+            list(_canonical(column, [value]))
+        except (TypeError, ValueError, struct.error):
+            return f"{table.name}.{column.name} takes {kind}, not {value!r}"
+    return f"{table.name}.{column.name} takes {kind}"
