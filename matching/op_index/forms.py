@@ -15,6 +15,7 @@ from typing import TypeAlias
 from matching.errors import ExpressionTooLargeError, UnsupportedExpressionError
 from matching.model import And, Expression, Or, Predicate
 from matching.normal_forms import (
+    LARGEST_COUNT,
     Clause,
     as_conjunction,
     conjunctive_clauses,
@@ -90,7 +91,7 @@ def form_size(normal: Expression, adding: type[Expression]) -> FormSize:
 
 
 def _side_by_side(parts: list[FormSize]) -> FormSize:
-    return FormSize(
+    return _bounded(
         sum(part.clauses for part in parts),
         sum(part.predicates for part in parts),
         min((part.shortest for part in parts if part.clauses), default=0),
@@ -99,8 +100,13 @@ def _side_by_side(parts: list[FormSize]) -> FormSize:
 
 def _multiplied(parts: list[FormSize]) -> FormSize:
     """Each clause of the product joins one clause of every part."""
-    clauses = math.prod(part.clauses for part in parts)
-    if clauses == 0:
+    if not all(part.clauses for part in parts):
         return FormSize(0, 0, 0)
+    clauses = math.prod(part.clauses for part in parts)
     predicates = sum(part.predicates * (clauses // part.clauses) for part in parts)
-    return FormSize(clauses, predicates, sum(part.shortest for part in parts))
+    return _bounded(clauses, predicates, sum(part.shortest for part in parts))
+
+
+def _bounded(clauses: int, predicates: int, shortest: int) -> FormSize:
+    """The conjunctive form of nested XORs squares at each level: past a point, the digits alone would fill memory."""
+    return FormSize(min(clauses, LARGEST_COUNT), min(predicates, LARGEST_COUNT), min(shortest, LARGEST_COUNT))

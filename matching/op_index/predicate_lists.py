@@ -147,6 +147,7 @@ class PredicateList(OperatorIndex[T]):
             self._firsts[at] = segment.keys[0]
             segment.signature = self._signature_of(segment.keys)
             self._merge_with_next(at)
+            self._merge_with_next(at - 1)
         else:
             del self._segments[at], self._firsts[at]
         self._signature = reduce(or_, [each.signature for each in self._segments], 0)
@@ -163,7 +164,7 @@ class PredicateList(OperatorIndex[T]):
 
     def _merge_with_next(self, at: int) -> None:
         """When both fill half a segment together, so that it neither splits again soon nor stays thin."""
-        if at + 1 == len(self._segments):
+        if not 0 <= at < len(self._segments) - 1:
             return
         left, right = self._segments[at : at + 2]
         if len(left.keys) + len(right.keys) <= self._layout.segment_size // 2:

@@ -156,7 +156,9 @@ def workload(seed: int, dimensions: int, count: int) -> tuple[list[Expression], 
             values = tuple(sorted(rng.randrange(10) for _ in range(operands)))
             parts.append(Predicate(f"a{dimension}", operator, values))
         subscriptions.append(And(parts))
-    published = [{f"a{each}": rng.randrange(10) for each in rng.sample(range(dimensions), 12)} for _ in range(60)]
+    published: list[dict[str, Value]] = [
+        {f"a{each}": rng.randrange(10) for each in rng.sample(range(dimensions), 12)} for _ in range(60)
+    ]
     return subscriptions, published
 
 
@@ -378,9 +380,9 @@ def test_an_operator_that_is_usually_rewritten_can_have_its_own_list() -> None:
         ({"clause_limit": 0}, "clause_limit is 0; it must be at least 1"),
     ],
 )
-def test_an_impossible_option_is_refused_by_name(options: dict[str, int], message: str) -> None:
+def test_an_impossible_option_is_refused_by_name(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        matching.create("op-index", **options)
+        OpIndex(**options)
 
 
 def test_dimensions_are_forgotten_with_the_last_subscription_that_mentions_them() -> None:
@@ -398,14 +400,14 @@ STRUCTURE_AND_WORK = """
 import matching
 from tests.matching.test_op_index import workload
 
-index = matching.create("op-index", segment_size=4)
+index = matching.create("op-index", segment_size=4, signature_bits=16)
 subscriptions, published = workload(5, 20, 150)
 for id, expression in enumerate(subscriptions):
     index.add(id, expression)
-for letters in ("ab", "bc", "abc", "xa"):
-    index.add(1000 + len(index), f"s = '{letters}' AND t IN ('{letters}', 'y', 'z')")
-for publication in published:
-    report = index.match({**publication, "s": "ab", "t": "y"})
+for number in range(40):
+    index.add(1000 + number, f"s = 'text{number}' AND t IN ('text{number}', 'y', 'z')")
+for number, publication in enumerate(published):
+    report = index.match({**publication, "s": f"text{number}", "t": "y"})
     print(report.ids, report.candidates, report.evaluated)
 structure = index.describe()
 print(structure.nodes, structure.details, index.segments_searched, [index.pivots(id) for id in index])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TypeAlias
 
 import pytest
 import re2
@@ -40,32 +41,50 @@ def dimension_of(attribute: str, value: Value, operator: Operator) -> Dimension:
     return attribute, TypeClass.ANY if operator is Operator.EXISTS else CLASS_BY_TYPE[type(value)]
 
 
-@pytest.mark.parametrize("operator", OPERATOR_INDEXES)
-@settings(deadline=None, max_examples=60)
-@given(data=st.data())
-def test_an_operators_index_finds_the_targets_of_the_true_predicates(operator: Operator, data: st.DataObject) -> None:
-    accepted = [Operator.EQ, Operator.IN] if operator is Operator.EQ else [operator]
+Step: TypeAlias = tuple[int, int, str, Value]
+"""Which predicate to put in, or take out when it is in, for which target; and what to ask then."""
+
+
+def scripts(operator: Operator) -> st.SearchStrategy[tuple[list[Predicate], list[Step]]]:
+    accepted = (Operator.EQ, Operator.IN) if operator is Operator.EQ else (operator,)
+    pool = st.lists(predicates(("a", "s"), accepted), min_size=1, max_size=8)
+    values = st.one_of(published_values(), strings())
+    step = st.tuples(st.integers(0, 7), st.integers(0, 3), st.sampled_from("as"), values)
+    return st.tuples(pool, st.lists(step, min_size=1, max_size=30))
+
+
+def follow(operator: Operator, pool: list[Predicate], steps: list[Step]) -> None:
     index = OPERATOR_INDEXES[operator](TINY)
+    targets = [Target(number) for number in range(4)]
     stored: dict[tuple[int, Predicate], Target] = {}
-    targets = [Target(number) for number in range(8)]
-    for _ in range(data.draw(st.integers(1, 40))):
-        if stored and data.draw(st.integers(0, 3)) == 0:
-            number, predicate = data.draw(st.sampled_from(list(stored)))
+    for place, number, attribute, value in steps:
+        predicate = pool[place % len(pool)]
+        if (number, predicate) in stored:
             index.remove(DIMENSIONS[predicate.dimension], predicate, stored.pop((number, predicate)))
         else:
-            predicate = data.draw(predicates(("a", "s"), accepted))
-            target = data.draw(st.sampled_from(targets))
-            if (target.number, predicate) in stored:
-                continue
-            stored[target.number, predicate] = target
-            index.insert(DIMENSIONS[predicate.dimension], predicate, target)
-        value = data.draw(st.one_of(published_values(), strings()))
-        dimension = dimension_of(data.draw(st.sampled_from("as")), value, operator)
+            index.insert(DIMENSIONS[predicate.dimension], predicate, targets[number])
+            stored[number, predicate] = targets[number]
+        dimension = dimension_of(attribute, value, operator)
         assert Counter(index.match(DIMENSIONS[dimension], value)) == brute_force(stored, dimension, value)
     for (_, predicate), target in stored.items():
         assert index.nodes > 0
         index.remove(DIMENSIONS[predicate.dimension], predicate, target)
     assert index.nodes == 0
+
+
+@pytest.mark.parametrize("operator", OPERATOR_INDEXES)
+@settings(deadline=None, max_examples=15)
+@given(data=st.data())
+def test_an_operators_index_finds_the_targets_of_the_true_predicates(operator: Operator, data: st.DataObject) -> None:
+    follow(operator, *data.draw(scripts(operator)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("operator", OPERATOR_INDEXES)
+@settings(deadline=None, max_examples=200)
+@given(data=st.data())
+def test_an_operators_index_finds_them_in_many_runs(operator: Operator, data: st.DataObject) -> None:
+    follow(operator, *data.draw(scripts(operator)))
 
 
 def filled(index: OperatorIndex[Target], operator: Operator, operands: range) -> OperatorIndex[Target]:
@@ -95,6 +114,19 @@ def test_segments_that_grow_thin_merge() -> None:
             lists.remove(0, Predicate("a", Operator.LE, (target.number,)), target)
     assert lists.nodes < full / 2
     assert len(lists.match(0, -1)) == 25
+
+
+def test_merged_segments_are_still_found_by_their_signature() -> None:
+    lists = Equal[Target](Layout(segment_size=4, signature_bits=1 << 16))
+    stored = [(Predicate("a", Operator.EQ, (number,)), Target(number)) for number in range(20)]
+    for predicate, target in stored:
+        lists.insert(0, predicate, target)
+    split = lists.nodes
+    for predicate, target in stored:
+        if target.number % 5:
+            lists.remove(0, predicate, target)
+    assert lists.nodes < split
+    assert [lists.match(0, number) for number in range(0, 20, 5)] == [[stored[number][1]] for number in range(0, 20, 5)]
 
 
 def test_a_signature_forgets_what_is_removed() -> None:
@@ -176,12 +208,14 @@ def test_a_pattern_that_left_its_set_can_come_back() -> None:
     assert list(patterns.match("x3")) == [again]
 
 
-def test_patterns_that_are_too_much_together_are_tried_one_by_one() -> None:
-    texts = [rf"\pL{{160}}x{{{number}}}" for number in range(1, SET_SIZE + 1)]
+def test_patterns_that_cannot_be_one_set_are_tried_one_by_one() -> None:
     patterns = Patterns[Target]()
-    for number, text in enumerate(texts):
-        patterns.insert(Predicate("s", Operator.MATCHES, (text,)), Target(number))
-    assert [target.number for target in patterns.match("é" * 160 + "xx")] == [0, 1]
+    too_much_for_a_set = Predicate("s", Operator.MATCHES, (r"\pL{150}",))
+    for number, predicate in enumerate([too_much_for_a_set, *numbered_patterns(SET_SIZE - 1)]):
+        patterns.insert(predicate, Target(number))
+    assert patterns.nodes == 1
+    assert [target.number for target in patterns.match("é" * 150)] == [0]
+    assert [target.number for target in patterns.match("aax7")] == [8]
 
 
 def test_a_set_that_reports_nothing_is_not_believed() -> None:
