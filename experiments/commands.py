@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from experiments.matching_bench_plan import IndexChoice
+    from experiments.workloads.registry import Parameters
 
 
 def match_bench(
@@ -13,7 +17,9 @@ def match_bench(
         list[str] | None,
         typer.Option("--index", "-i", help="An index to compare; repeat for more. Default: all that can hold it."),
     ] = None,
-    workload: Annotated[str, typer.Option("--workload", "-w", help="be-gen, abe-gen, query-log or ads.")] = "be-gen",
+    workload: Annotated[
+        str, typer.Option("--workload", "-w", help="be-gen, abe-gen, query-log, ads or shifting.")
+    ] = "be-gen",
     subscriptions: Annotated[int, typer.Option(help="How many subscriptions the indexes hold.")] = 20_000,
     publications: Annotated[int, typer.Option(help="How many publications are matched and timed.")] = 1_000,
     dimensions: Annotated[int | None, typer.Option(help="Attributes there are.")] = None,
@@ -56,18 +62,23 @@ def match_bench(
     each block is done in several rounds, and its best time counts. The cyclic
     garbage collector is off for all of them while time is taken.
 
+    The workload `shifting` moves be-gen from a uniform to a Zipf distribution of
+    attributes and back, and shows how each index's work per publication follows.
+
     \b
     Examples:
       mercast match bench --index pst-bloom --index pst-hash
       mercast match bench --workload ads --subscriptions 50000 --json
       mercast match bench -i pst-hash --option pst-hash.access_predicates=3
       mercast match bench --set operators=high --scaling 5000,10000,20000
+      mercast match bench --workload shifting -i be-tree --subscriptions 5000
     """
     from experiments.matching_bench import run
     from experiments.matching_bench_options import index_choices, whole_numbers, workload_settings
     from experiments.matching_bench_plan import BenchPlan, indexes_for
     from experiments.matching_bench_report import print_rows, print_tables
     from experiments.progress_bar import progress_bar
+    from experiments.shifting_bench import NAME as SHIFTING
     from experiments.workloads.registry import parameters_from_text
 
     named = {
@@ -79,6 +90,11 @@ def match_bench(
         "equality": equality,
         "zipf": zipf,
     }
+    if workload == SHIFTING:
+        parameters = parameters_from_text("be-gen", workload_settings(named, settings or ()))
+        choices = index_choices(index or indexes_for("be-gen"), options or ())
+        _bench_shifting(parameters, choices, subscriptions, publications, seed, as_json)
+        return
     plan = BenchPlan(
         parameters=parameters_from_text(workload, workload_settings(named, settings or ())),
         subscriptions=subscriptions,
@@ -97,6 +113,25 @@ def match_bench(
         typer.echo(result.notice, err=True)
     show = print_rows if as_json else print_tables
     show(result)
+
+
+def _bench_shifting(
+    parameters: Parameters,
+    choices: tuple[IndexChoice, ...],
+    subscriptions: int,
+    publications: int,
+    seed: int,
+    as_json: bool,
+) -> None:
+    from experiments.progress_bar import progress_bar
+    from experiments.shifting_bench import STEPS, ShiftingPlan, print_shifting, run_shifting
+    from experiments.workloads.be_gen import BeGenParameters
+
+    assert isinstance(parameters, BeGenParameters)
+    each_step = max(1, publications // (6 * STEPS))
+    with progress_bar() as progress:
+        rows = run_shifting(ShiftingPlan(choices, subscriptions, each_step, parameters, seed), progress)
+    print_shifting(rows, is_json=as_json)
 
 
 COMMANDS: dict[str, Callable[..., None]] = {"match bench": match_bench}

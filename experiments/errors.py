@@ -2,6 +2,8 @@
 
     ExperimentError
     ├── WorkloadError       no workload or parameter of that name, or a value that it cannot have
+    ├── QuoteFileError      a file of quotes that cannot be read; the message names file, line and column
+    ├── ScenarioError       a scenario that says what cannot be; the message names the file and the key
     ├── BenchPlanError      a comparison that cannot be made: an index that cannot hold the workload, no common backend
     ├── WrongAnswerError    an index did not find what the reference found
     └── NotEmptyError       an index kept something after all subscriptions were removed
@@ -22,6 +24,14 @@ class ExperimentError(Exception):
 
 class WorkloadError(ExperimentError, ValueError):
     exit_code = 2
+
+
+class QuoteFileError(ExperimentError, ValueError):
+    exit_code = 3
+
+
+class ScenarioError(ExperimentError, ValueError):
+    exit_code = 3
 
 
 class BenchPlanError(ExperimentError, ValueError):

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias, TypeVar
 
 from experiments.cpu_timing import BestTimes, garbage_collection_paused
-from experiments.errors import BenchPlanError, NotEmptyError, WrongAnswerError
+from experiments.errors import NotEmptyError, WrongAnswerError
 from experiments.matching_bench_plan import (
     BenchPlan,
     BenchResult,
@@ -30,7 +30,6 @@ from experiments.matching_bench_plan import (
 )
 from experiments.workloads import registry as workloads
 from experiments.workloads.random_streams import stream
-from matching import registry
 from matching.matcher import Matcher, MatchReport, Structure
 from matching.model import Expression
 from matching.values import Value
@@ -83,12 +82,7 @@ class Contestant:
         return self.choice.name
 
     def empty_index(self) -> Matcher:
-        try:
-            return registry.create(self.name, backend=self._backend, **self.choice.options)
-        except (TypeError, ValueError) as error:
-            if not self.choice.options:
-                raise
-            raise BenchPlanError(f"{self.name} refuses its options: {error}") from None
+        return self.choice.create(self._backend)
 
     def count(self, publication: int, report: MatchReport, *, is_scanned: bool) -> None:
         self.publications += 1

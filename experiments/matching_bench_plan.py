@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from experiments.errors import BenchPlanError
 from experiments.workloads import registry as workloads
 from matching import registry
+from matching.matcher import Matcher
 from matching.registry import Accepts
 
 BASELINE = "scan"
@@ -17,6 +18,14 @@ BASELINE = "scan"
 class IndexChoice:
     name: str
     options: Mapping[str, object] = field(default_factory=dict)
+
+    def create(self, backend: str | None = None) -> Matcher:
+        try:
+            return registry.create(self.name, backend=backend, **self.options)
+        except (TypeError, ValueError) as error:
+            if not self.options:
+                raise
+            raise BenchPlanError(f"{self.name} refuses its options: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)

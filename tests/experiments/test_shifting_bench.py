@@ -1,0 +1,79 @@
+"""The bench that shifts the workload: what it shows, and that it notices wrong answers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+
+import pytest
+
+import mercast
+from experiments.errors import BenchPlanError, WrongAnswerError
+from experiments.matching_bench_plan import IndexChoice
+from experiments.shifting_bench import STEPS, ShiftingPlan, recovery, run_shifting
+from experiments.workloads.be_gen import BeGenParameters
+from matching.linear_scan import LinearScan
+from matching.matcher import Found
+from matching.registry import INDEXES, Accepts, IndexInfo
+from matching.values import Value
+
+SMALL = BeGenParameters(dimensions=40, event_size=15, subscription_size=4, matching_probability=0.02)
+
+
+class Forgetful(LinearScan):
+    """Misses whatever has an even id."""
+
+    def _search(self, publication: dict[str, Value]) -> Found:
+        found = super()._search(publication)
+        return Found([id for id in found.ids if id % 2], found.candidates, found.evaluated)
+
+    def _shape(self) -> tuple[int, int, Mapping[str, int]]:
+        return super()._shape()
+
+
+def plan(*names: str, subscriptions: int = 400) -> ShiftingPlan:
+    return ShiftingPlan(tuple(IndexChoice(name) for name in names), subscriptions, 10, SMALL, seed=3)
+
+
+def no_progress(what: str, done: int, total: int) -> None:
+    assert what
+    assert done <= total
+
+
+def test_be_tree_comes_back_to_the_work_from_which_it_started() -> None:
+    rows = run_shifting(plan("be-tree"), no_progress)
+    assert len(rows) == 3 * 2 * STEPS * 2
+    [(name, before, after)] = recovery(rows)
+    assert name == "be-tree"
+    assert after == pytest.approx(before, rel=0.35)
+
+
+def test_all_subscriptions_of_a_phase_give_way_to_the_next() -> None:
+    rows = run_shifting(plan("scan"), no_progress)
+    evaluated = [row.evaluated for row in rows]
+    assert evaluated[:STEPS] == [100, 200, 300, 400]
+    assert set(evaluated[STEPS:]) == {400}
+
+
+def test_a_wrong_answer_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    info = IndexInfo("forgetful", "wrong", Accepts.ANY_EXPRESSION, __name__, "Forgetful")
+    monkeypatch.setitem(INDEXES, "forgetful", info)
+    monkeypatch.setitem(sys.modules, __name__, sys.modules[__name__])
+    with pytest.raises(WrongAnswerError, match="forgetful"):
+        run_shifting(plan("forgetful"), no_progress)
+
+
+def test_too_few_subscriptions_are_refused() -> None:
+    with pytest.raises(BenchPlanError, match="at least 4"):
+        run_shifting(plan("scan", subscriptions=3), no_progress)
+
+
+def test_the_command_prints_rows(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    words = "match bench --workload shifting -i be-tree --subscriptions 80 --publications 48 --json"
+    monkeypatch.setattr(sys, "argv", ["mercast", *words.split()])
+    with pytest.raises(SystemExit) as stop:
+        mercast.main()
+    assert not stop.value.code
+    rows = json.loads(capsys.readouterr().out)
+    assert {row["phase"] for row in rows} == {"uniform", "Zipf", "uniform again"}
