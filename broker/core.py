@@ -67,6 +67,7 @@ Key = tuple[str, ...]
 TICK = "tick"
 ACKNOWLEDGE = "acknowledge"
 REORGANISE = "reorganise"
+SETTLED_IN_A_FRAME = 1_000
 
 
 class Broker:
@@ -291,7 +292,9 @@ class Broker:
 
     def _acknowledge(self) -> None:
         for (domain, broker), publications in self._to_settle.items():
-            self.router.send(Settled(self.me, domain, (broker,), tuple(publications)))
+            for start in range(0, len(publications), SETTLED_IN_A_FRAME):
+                some = tuple(publications[start : start + SETTLED_IN_A_FRAME])
+                self.router.send(Settled(self.me, domain, (broker,), some))
         self._to_settle.clear()
 
     def _published(self, request: Published) -> None:
@@ -455,7 +458,6 @@ class Broker:
             return
         self._links.up(happened.peer, self._now)
         self.router.neighbour_up(happened.peer, happened.greeting, happened.cost)
-        self._seen.forget_older(happened.peer, happened.greeting.incarnation - 1)
         self._repeat_publications()
 
     def _lose(self, peer: str) -> None:

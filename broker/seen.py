@@ -9,6 +9,8 @@ from __future__ import annotations
 from routing.messages import PublicationId
 
 DEFAULT_WINDOW = 4096
+INCARNATIONS = 8
+"""Of a broker's incarnations, so many are remembered."""
 
 
 class SeenPublications:
@@ -25,10 +27,13 @@ class SeenPublications:
         if behind >= self._window or (behind >= 0 and bits >> behind & 1):
             return False
         if behind < 0:
-            bits = (bits << -behind) & ((1 << self._window) - 1) | 1
+            # Shifted by no more than the window: a counter may have gone on by millions meanwhile.
+            bits = (bits << min(-behind, self._window)) & ((1 << self._window) - 1) | 1
             highest = publication.counter
         else:
             bits |= 1 << behind
+        if source not in self._sources:
+            self._forget_lives_before(publication)
         self._sources[source] = (highest, bits)
         return True
 
@@ -37,10 +42,11 @@ class SeenPublications:
         highest, _ = self._sources.get((publication.broker, publication.incarnation), (-1, 0))
         return highest - publication.counter >= self._window
 
-    def forget_older(self, broker: str, incarnation: int) -> None:
-        """Earlier incarnations of a broker send nothing any more, once their publications were settled."""
-        for source in [each for each in self._sources if each[0] == broker and each[1] < incarnation]:
-            del self._sources[source]
+    def _forget_lives_before(self, publication: PublicationId) -> None:
+        """A broker's early incarnations send nothing any more; a durable one may repeat what a few of them began."""
+        for broker, incarnation in list(self._sources):
+            if broker == publication.broker and incarnation <= publication.incarnation - INCARNATIONS:
+                del self._sources[broker, incarnation]
 
     def __len__(self) -> int:
         return len(self._sources)

@@ -272,7 +272,8 @@ class Digest:
     def update(self, table: Table, columns: Columns) -> None:
         """Record many rows of a table at once, given by columns."""
         self._hash_recorded(table)
-        self._hash(table, columns)
+        if columns[0]:
+            self._hash(table, columns)
 
     def hexdigest(self) -> str:
         for table in TABLES.values():

@@ -84,21 +84,37 @@ def _read_change(value: object, limits: Limits) -> Change:
     return read(value, limits)
 
 
-_UPDATE = Shape("the header", source=str, incarnation=int, domain=str, turns=tuple, changes=tuple, hop_limit=int)
+_UPDATE = Shape(
+    "the header",
+    source=str,
+    incarnation=int,
+    domain=str,
+    turns=tuple,
+    changes=tuple,
+    hop_limit=int,
+    is_unfinished=bool,
+)
 _TURN = Shape("a turn", destination=str, epoch=int, sequence=int)
 
 
 def write_update(message: Update) -> Packable:
     changes = tuple(map(_write_change, message.changes))
-    return (message.source, message.incarnation, message.domain, message.turns, changes, message.hop_limit)
+    return (
+        message.source,
+        message.incarnation,
+        message.domain,
+        message.turns,
+        changes,
+        message.hop_limit,
+        message.is_unfinished,
+    )
 
 
 def read_update(fields: object, limits: Limits) -> Update:
-    source, incarnation, domain, turns, changes, hop_limit = _UPDATE.check(fields, "Update")
+    source, incarnation, domain, turns, changes, hop_limit, is_unfinished = _UPDATE.check(fields, "Update")
     bounded(turns, "Update", "turns", "destinations", limits.destinations)
     bounded(changes, "Update", "changes", "changes", limits.changes)
     taken = tuple(Turn._make(_TURN.check(turn, "Update")) for turn in turns)
     distinct([turn.destination for turn in taken], "Update", "turns")
-    return Update(
-        source, incarnation, domain, taken, tuple(_read_change(change, limits) for change in changes), hop_limit
-    )
+    told = tuple(_read_change(change, limits) for change in changes)
+    return Update(source, incarnation, domain, taken, told, hop_limit, is_unfinished)
