@@ -59,7 +59,7 @@ from matching.language import parse
 from matching.matcher import unpack_attributes
 from matching.model import TRUE
 from routing.messages import Credit, EntryId, Message, PublicationId, Publish, Settled
-from routing.router import Matched, Router
+from routing.router import Matched, Router, Stretch
 from routing.tables import EVERYBODY
 
 Key = tuple[str, ...]
@@ -68,6 +68,8 @@ TICK = "tick"
 ACKNOWLEDGE = "acknowledge"
 REORGANISE = "reorganise"
 SETTLED_IN_A_FRAME = 1_000
+RELEARNING_TICKS = 5
+"""After a restart, by then the neighbours have told what they want."""
 
 
 class Broker:
@@ -92,6 +94,10 @@ class Broker:
         self._when_persisted: dict[Key, Callable[[], None]] = {}
         self._arrivals: dict[PublicationId, set[str]] = {}
         self._known_losses = 0
+        # After a restart, what others want is not known at once; publications for those behind this broker wait.
+        self._relearning = RELEARNING_TICKS if incarnation > 1 else 0
+        self._postponed: dict[PublicationId, Callable[[], tuple[Stretch, ...]]] = {}
+        self._waiting_onward: list[tuple[Publish, list[tuple[str, str]]]] = []
         if self._settings.reorganise_every:
             self.router.reorganise_with(self._settings.most_links)
         if self._settings.is_open:
@@ -188,6 +194,8 @@ class Broker:
         if not self._seen.take(message.id):
             if message.id in self._custody:
                 self._custody.add_upstream(message.id, message.domain, message.source)
+            elif message.id in self._postponed:
+                return
             elif message.id not in self._arrivals or not self._is_waiting_for_store(message.id):
                 self._settle_with(message.domain, message.source, message.id)
             return
@@ -201,6 +209,9 @@ class Broker:
             self._drop("unreadable", message.id, str(error))
             self._settle_with(message.domain, message.source, message.id)
             return
+        if self._relearning and self.me in message.transit:
+            self._postponed[message.id] = lambda: self.router.match_arrived(message, peer).stretches
+            matched = Matched(matched.clients, (), matched.work)
         self._serve(message, matched, [(message.domain, message.source)])
 
     def _serve(self, message: Publish, matched: Matched, upstream: list[tuple[str, str]]) -> None:
@@ -213,7 +224,24 @@ class Broker:
             )
             for client, entries in matched.clients.items()
         ]
-        onward = tuple(
+        onward = self._onward(message, matched.stretches)
+
+        def go() -> None:
+            self._deliver(deliveries)
+            if message.id in self._postponed:
+                self._waiting_onward.append((message, upstream))
+            else:
+                self._forward(message.id, onward, upstream)
+
+        if self._settings.is_durable and deliveries:
+            self._arrivals[message.id] = {delivery.client for delivery in deliveries}
+            self._persist(("arrival", *map(str, message.id)), tuple(deliveries), go)
+        else:
+            go()
+
+    def _onward(self, message: Publish, stretches: tuple[Stretch, ...]) -> tuple[Publish, ...]:
+        """The publication as this broker sends it on, for each stretch."""
+        return tuple(
             Publish(
                 message.id,
                 self.me,
@@ -228,18 +256,8 @@ class Broker:
                 message.expires,
                 self._settings.hop_limit,
             )
-            for stretch in matched.stretches
+            for stretch in stretches
         )
-
-        def go() -> None:
-            self._deliver(deliveries)
-            self._forward(message.id, onward, upstream)
-
-        if self._settings.is_durable and deliveries:
-            self._arrivals[message.id] = {delivery.client for delivery in deliveries}
-            self._persist(("arrival", *map(str, message.id)), tuple(deliveries), go)
-        else:
-            go()
 
     def _is_waiting_for_store(self, publication: PublicationId) -> bool:
         return ("arrival", *map(str, publication)) in self._when_persisted
@@ -324,7 +342,8 @@ class Broker:
             self._serve(message, accepted, [])
 
         if self._settings.is_durable:
-            self._persist(("publication", *map(str, id)), (message, accepted.stretches, tuple(accepted.clients)), go)
+            record = (message, request.client, accepted.stretches, tuple(accepted.clients))
+            self._persist(("publication", *map(str, id)), record, go)
         else:
             go()
 
@@ -475,6 +494,9 @@ class Broker:
             self._effects.append(Send(peer, greeting))
         self._effects += self._links.tick()
         self.router.tick()
+        self._relearning = max(0, self._relearning - 1)
+        if not self._relearning:
+            self._relearned()
         self._acknowledge()
         self._repeat_publications()
 
@@ -495,20 +517,8 @@ class Broker:
         known = {broker for stretch in held.stretches for broker in stretch.message.destinations}
         others = tuple(broker for broker in transit if broker not in known)
         if others:
-            copy = Publish(
-                message.id,
-                self.me,
-                message.domain,
-                (),
-                others,
-                message.attributes,
-                message.payload,
-                message.crossed,
-                message.tree,
-                message.hops,
-                message.expires,
-                self._settings.hop_limit,
-            )
+            stretch = Stretch(message.domain, (), others, message.crossed, message.tree)
+            (copy,) = self._onward(message, (stretch,))
             self._custody.extend(held.id, copy, self._now)
             self.router.send(copy)
 
@@ -538,13 +548,26 @@ class Broker:
     def _restore_publication(self, record: object) -> None:
         """Accepted before the crash and not settled: it goes to all its destinations again."""
         assert isinstance(record, tuple)
-        message, stretches, clients = record
+        message, client, stretches, clients = record
         entries = {
             name: tuple(self._clients.get(name).subscriptions.values()) for name in clients if self._clients.find(name)
         }
         has_arrived = message.id in self._arrivals
         self._seen.take(message.id)
+        if not all(map(self.router.still_leads, stretches)):
+            self._postponed[message.id] = lambda: self._stretches_of_own(client, message)
         self._serve(message, Matched({} if has_arrived else entries, stretches), [])
+
+    def _stretches_of_own(self, client: str, message: Publish) -> tuple[Stretch, ...]:
+        matched = self.router.match_own(client, message.attributes)
+        return matched.stretches if matched is not None else ()
+
+    def _relearned(self) -> None:
+        """By now the neighbours have told what they want: what had to wait for that goes on."""
+        for message, upstream in self._waiting_onward:
+            stretches = self._postponed.pop(message.id)()
+            self._forward(message.id, self._onward(message, stretches), upstream)
+        self._waiting_onward.clear()
 
     @property
     def in_custody(self) -> int:

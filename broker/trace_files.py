@@ -124,7 +124,8 @@ class _TableFile:
         self._is_revealed = False
         self._run = run
         self._schema = arrow_schema(table)
-        # Times hardly ever repeat. Spark reads this encoding in every version, the denser ones only in the newest.
+        # Times hardly ever repeat: a dictionary of them costs time and space. They stay plain, because most versions
+        # of Spark cannot read the encodings that are denser.
         repeating = [column.name for column in table.columns if column.type != "float"]
         with _writing(self._hidden):
             folder.mkdir(parents=True, exist_ok=True)

@@ -5,13 +5,14 @@ and acknowledges; the source repeats what is not acknowledged. So an unsubscript
 subscription that it ends, and a destination needs no memory of entries that are gone.
 
 A destination that cannot be reached keeps what it was told, and hears the rest when it can be reached again. When
-too much has piled up for it, or when it or the source started anew, the source begins a new epoch: its first batch
-replaces everything that the destination held from this source.
+too much has piled up for it, or when it or the source started anew, the source begins a new epoch with everything that
+there is to tell: this replaces, at once, what the destination held from this source.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from routing.messages import (
@@ -53,6 +54,12 @@ def undone(change: Change) -> Change:
     return change
 
 
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    changes: tuple[Change, ...]
+    is_unfinished: bool = False
+
+
 class _Told:
     """What one destination was told."""
 
@@ -66,7 +73,7 @@ class _Told:
         """Has this epoch's first batch been made? Until then, everything is told from the entries themselves."""
         self.is_reachable = True
         self.waiting: list[Change] = []
-        self.unacknowledged: dict[int, tuple[tuple[Change, ...], int]] = {}
+        self.unacknowledged: dict[int, tuple[_Batch, int]] = {}
         """Batches by sequence number, with the tick in which they were last sent."""
 
     def add(self, change: Change) -> None:
@@ -157,29 +164,29 @@ class Teller:
         for destination in self._touched:
             told = self._told[destination]
             if told.is_reachable:
-                for changes in self._next_batches(destination, told):
-                    groups.add(changes, Turn(destination, told.epoch, told.next_sequence))
-                    told.unacknowledged[told.next_sequence] = (changes, self._tick)
+                for batch in self._next_batches(destination, told):
+                    groups.add(batch, Turn(destination, told.epoch, told.next_sequence))
+                    told.unacknowledged[told.next_sequence] = (batch, self._tick)
                     told.next_sequence += 1
         self._touched = {name: None for name in self._touched if not self._told[name].is_reachable}
-        return [self._update(turns, changes) for changes, turns in groups.items()]
+        return [self._update(turns, batch) for batch, turns in groups.items()]
 
-    def _next_batches(self, destination: str, told: _Told) -> list[tuple[Change, ...]]:
+    def _next_batches(self, destination: str, told: _Told) -> list[_Batch]:
         if len(told.unacknowledged) >= MOST_UNACKNOWLEDGED:
             told.start_over()
-        if told.is_started:
-            waiting = told.waiting
-        else:
-            waiting = [*self._for_all.values(), *self._for_one.get(destination, {}).values()]
-            # Whoever was never told anything need not be told that there is nothing.
-            if not waiting and told.epoch == 0:
-                return []
-        batches = list(_batches(waiting))
-        if not batches and not told.is_started:
-            batches.append(())
+        if not told.is_started:
+            return self._opening(destination, told)
+        waiting, told.waiting = told.waiting, []
+        return [_Batch(changes) for changes in _batches(waiting)]
+
+    def _opening(self, destination: str, told: _Told) -> list[_Batch]:
+        everything = [*self._for_all.values(), *self._for_one.get(destination, {}).values()]
+        # Whoever was never told anything need not be told that there is nothing.
+        if not everything and told.epoch == 0:
+            return []
         told.is_started = True
-        told.waiting = []
-        return batches
+        *first, last = list(_batches(everything)) or [()]
+        return [*(_Batch(changes, is_unfinished=True) for changes in first), _Batch(last)]
 
     def repeat(self) -> list[Update]:
         """Called once a tick: what was sent before the last tick and is not acknowledged is sent again."""
@@ -188,14 +195,17 @@ class Teller:
         for destination, told in self._told.items():
             if not told.is_reachable:
                 continue
-            for sequence, (changes, sent) in told.unacknowledged.items():
+            for sequence, (batch, sent) in told.unacknowledged.items():
                 if sent < self._tick - 1:
-                    told.unacknowledged[sequence] = (changes, self._tick)
-                    groups.add(changes, Turn(destination, told.epoch, sequence))
-        return [self._update(turns, changes) for changes, turns in groups.items()]
+                    told.unacknowledged[sequence] = (batch, self._tick)
+                    groups.add(batch, Turn(destination, told.epoch, sequence))
+        return [self._update(turns, batch) for batch, turns in groups.items()]
 
-    def _update(self, turns: list[Turn], changes: tuple[Change, ...]) -> Update:
-        return Update(self._me, self._incarnation, self._domain, tuple(sorted(turns)), changes)
+    def _update(self, turns: list[Turn], batch: _Batch) -> Update:
+        ordered = tuple(sorted(turns))
+        return Update(
+            self._me, self._incarnation, self._domain, ordered, batch.changes, is_unfinished=batch.is_unfinished
+        )
 
     @property
     def unacknowledged(self) -> int:
@@ -206,16 +216,16 @@ class _Groups:
     """Turns that hear the same changes. A destination that hears them twice has a turn in two groups."""
 
     def __init__(self) -> None:
-        self._groups: dict[tuple[tuple[Change, ...], int], dict[str, Turn]] = {}
+        self._groups: dict[tuple[_Batch, int], dict[str, Turn]] = {}
 
-    def add(self, changes: tuple[Change, ...], turn: Turn) -> None:
+    def add(self, batch: _Batch, turn: Turn) -> None:
         again = 0
-        while turn.destination in self._groups.get((changes, again), {}):
+        while turn.destination in self._groups.get((batch, again), {}):
             again += 1
-        self._groups.setdefault((changes, again), {})[turn.destination] = turn
+        self._groups.setdefault((batch, again), {})[turn.destination] = turn
 
-    def items(self) -> Iterator[tuple[tuple[Change, ...], list[Turn]]]:
-        return ((changes, list(turns.values())) for (changes, _), turns in self._groups.items())
+    def items(self) -> Iterator[tuple[_Batch, list[Turn]]]:
+        return ((batch, list(turns.values())) for (batch, _), turns in self._groups.items())
 
 
 def _batches(changes: list[Change]) -> Iterator[tuple[Change, ...]]:
@@ -242,14 +252,30 @@ def _put(entries: dict[Key, Change], change: Change) -> None:
 class _Heard:
     """What one source told."""
 
-    __slots__ = ("early", "epoch", "held", "incarnation", "next_sequence")
+    __slots__ = ("early", "epoch", "held", "incarnation", "next_sequence", "opening")
 
     def __init__(self, incarnation: int, epoch: int, held: dict[Key, Change]) -> None:
         self.incarnation = incarnation
         self.epoch = epoch
         self.next_sequence = 0
         self.held = held
-        self.early: dict[int, tuple[Change, ...]] = {}
+        self.early: dict[int, _Batch] = {}
+        self.opening: list[Change] | None = []
+        """What the epoch started with, until it is complete; what was held before stays until then."""
+
+    def take(self, batch: _Batch) -> list[Change]:
+        if self.opening is None:
+            for change in batch.changes:
+                _put(self.held, change)
+            return list(batch.changes)
+        self.opening += batch.changes
+        if batch.is_unfinished:
+            return []
+        told = {key_of(change): change for change in self.opening}
+        gone = [undone(change) for key, change in self.held.items() if key not in told]
+        new = [change for key, change in told.items() if self.held.get(key) != change]
+        self.held, self.opening = told, None
+        return [*gone, *new]
 
 
 class Hearer:
@@ -277,11 +303,10 @@ class Hearer:
         elif (heard.incarnation, heard.epoch) > stage:
             return [], None
         if heard.next_sequence <= turn.sequence < heard.next_sequence + MOST_UNACKNOWLEDGED:
-            heard.early[turn.sequence] = update.changes
+            heard.early[turn.sequence] = _Batch(update.changes, update.is_unfinished)
         applied: list[Change] = []
         while heard.next_sequence in heard.early:
-            changes = heard.early.pop(heard.next_sequence)
-            applied += _replacing(heard, changes) if heard.next_sequence == 0 else _following(heard, changes)
+            applied += heard.take(heard.early.pop(heard.next_sequence))
             heard.next_sequence += 1
         return applied, self._acknowledgement(update.source, heard)
 
@@ -311,17 +336,3 @@ class Hearer:
 
     def _resend(self, source: str, epoch: int) -> Resend:
         return Resend(self._me, self._incarnation, self._domain, (source,), epoch)
-
-
-def _replacing(heard: _Heard, changes: tuple[Change, ...]) -> list[Change]:
-    told = {key_of(change): change for change in changes}
-    gone = [undone(change) for key, change in heard.held.items() if key not in told]
-    new = [change for key, change in told.items() if heard.held.get(key) != change]
-    heard.held = told
-    return [*gone, *new]
-
-
-def _following(heard: _Heard, changes: tuple[Change, ...]) -> list[Change]:
-    for change in changes:
-        _put(heard.held, change)
-    return list(changes)

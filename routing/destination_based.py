@@ -138,6 +138,10 @@ class DestinationBased:
             return True
         return not any(self.is_reachable(other, broker) for other in self._domains if other != domain)
 
+    def still_leads(self, stretch: Stretch) -> bool:
+        """Destinations are brokers, and these keep their names."""
+        return stretch.domain in self._domains
+
     def send(self, message: Routed) -> None:
         self._domains[message.domain].multicasting.spread(message)
         if message.domain in self._reorganisations:

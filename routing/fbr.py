@@ -207,6 +207,10 @@ class FBR(HopByHop):
         self._index.remove(number)
         del self._copies[number]
 
+    def still_leads(self, stretch: Stretch) -> bool:
+        """A restart plants new trees, and the old ones are gone."""
+        return stretch.tree in self._trees
+
     def match_own(self, client: str, attributes: bytes) -> Matched | None:
         tree = self._local_advertisements.permitting(client, attributes)
         return None if tree is None else self._match(attributes, tree, None)

@@ -66,6 +66,9 @@ class HopByHop:
     def neighbours(self) -> tuple[str, ...]:
         return tuple(sorted(self._neighbours))
 
+    def still_leads(self, stretch: Stretch) -> bool:
+        return True
+
     def send(self, message: Routed) -> None:
         for destination in message.destinations:
             if destination in self._neighbours:

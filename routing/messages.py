@@ -75,7 +75,7 @@ class Turn(NamedTuple):
 
     destination: str
     epoch: int
-    """Counts fresh starts; the first batch of an epoch replaces all that the destination had from the source."""
+    """Counts fresh starts; an epoch starts with what replaces all that the destination had from the source."""
     sequence: int
 
 
@@ -89,6 +89,8 @@ class Update:
     turns: tuple[Turn, ...]
     changes: tuple[Change, ...]
     hop_limit: int = DEFAULT_HOP_LIMIT
+    is_unfinished: bool = False
+    """An epoch starts with all that there is to tell, and the next batch has more of it."""
 
     @property
     def destinations(self) -> tuple[str, ...]:

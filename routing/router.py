@@ -86,6 +86,9 @@ class Router(Protocol):
     def match_arrived(self, publication: Publish, peer: str) -> Matched:
         """A publication arrived that names this broker."""
 
+    def still_leads(self, stretch: Stretch) -> bool:
+        """Does a stretch that was planned before a restart lead anywhere now?"""
+
     def send(self, message: Routed) -> None:
         """Sends a message of the broker's own to its destinations."""
 

@@ -343,24 +343,30 @@ class Scenario:
         }
 
     def allowed(self, sent: Sent) -> set[str]:
+        """Clients with a subscription while the publication was about, which a durable broker prolongs by its outages."""
+        until = sent.at + REACH
+        for name, start, end in sorted(self.outages, key=lambda outage: outage[1]):
+            if self.is_durable and name == sent.broker and sent.at <= start < until:
+                until = end + REACH
         return {
             entry.client
             for entry in self.subscriptions
-            if entry.expression.matches(sent.attributes)
-            and entry.removed + REACH > sent.at
-            and entry.added < sent.at + REACH
+            if entry.expression.matches(sent.attributes) and entry.removed + REACH > sent.at and entry.added < until
         }
 
     def _is_in_place(self, entry: Entry, sent: Sent) -> bool:
         """Was there a long quiet time together after it came, and after an advertisement that calls for it?"""
+        calls = [permit.added for permit in self._permits(sent) if intersects(permit.expression, entry.expression)]
         return any(
-            self._was_quiet(since, sent, entry)
-            for since in (
-                max(entry.added, permit.added)
-                for permit in self._permits(sent)
-                if intersects(permit.expression, entry.expression)
-            )
+            self._was_quiet(max(entry.added, called, self._last_restart(entry, sent)), sent, entry) for called in calls
         )
+
+    def _last_restart(self, entry: Entry, sent: Sent) -> int:
+        """A broker that starts anew has to be told again: the publisher's, the subscriber's, under MERC any edge's."""
+        concerned = {sent.broker, entry.broker}
+        if self.protocol == "merc":
+            concerned.update(broker.id for broker in self.overlay.brokers if len(broker.clusters) > 1)
+        return max((end for name, _, end in self.outages if name in concerned and end <= sent.at), default=0)
 
     @property
     def changes(self) -> list[int]:

@@ -124,7 +124,7 @@ def test_the_format_of_version_1_stays_as_it_is() -> None:
     assert msgpack.unpackb(publish[4:-9]) == [1, 1, len(publish) - 13, fields]
     update = Update("b1", 1, "", (Turn("b2", 0, 4),), (Subscribe(EntryId("b1", 1, 2), "a > 1", ("x",)),), 9)
     changes = [[3, ["b1", 1, 2], "a > 1", ["x"], None]]
-    assert msgpack.unpackb(encode(update)[4:])[3] == ["b1", 1, "", [["b2", 0, 4]], changes, 9]
+    assert msgpack.unpackb(encode(update)[4:])[3] == ["b1", 1, "", [["b2", 0, 4]], changes, 9, False]
 
 
 def test_only_publications_are_numbered() -> None:

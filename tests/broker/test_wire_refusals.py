@@ -217,14 +217,23 @@ NO_NUMBER = f"it must be from 0 to {LARGEST_NUMBER}"
         ("Heartbeat", [1, [], [["x", b"1"], ["x", b"2"]]], "known names 'x' twice"),
         ("Settled", ["b1", "", ["b2", "b2"], [], 9], "destinations names 'b2' twice"),
         ("Settled", ["b1", "", ["b2"], [7], 9], "a publication's id is an integer, not an array"),
-        ("Update", ["b1", 1, "", [["b2", 0, -1]], [], 9], f"sequence of a turn is -1; {NO_NUMBER}"),
-        ("Update", ["b1", 1, "", [["b2", 0, 0], ["b2", 0, 1]], [], 9], "turns names 'b2' twice"),
-        ("Update", ["b1", 1, "", [], [[5, ID]], 9], "no change has the number 5; they go from 1 to 4"),
-        ("Update", ["b1", 1, "", [], [[2, ID, 0]], 9], "the end of an advertisement has 3 fields, not 2"),
-        ("Update", ["b1", 1, "", [], [[1, ID, 5, []]], 9], "expression of an advertisement is an integer, not a text"),
-        ("Update", ["b1", 1, "", [], [[3, ID, "", [], 0]], 9], "tree of a subscription is an integer, not an array"),
+        ("Update", ["b1", 1, "", [["b2", 0, -1]], [], 9, False], f"sequence of a turn is -1; {NO_NUMBER}"),
+        ("Update", ["b1", 1, "", [["b2", 0, 0], ["b2", 0, 1]], [], 9, False], "turns names 'b2' twice"),
+        ("Update", ["b1", 1, "", [], [], 9, 0], "is_unfinished of the header is an integer, not a boolean"),
+        ("Update", ["b1", 1, "", [], [[5, ID]], 9, False], "no change has the number 5; they go from 1 to 4"),
+        ("Update", ["b1", 1, "", [], [[2, ID, 0]], 9, False], "the end of an advertisement has 3 fields, not 2"),
+        (
+            "Update",
+            ["b1", 1, "", [], [[1, ID, 5, []]], 9, False],
+            "expression of an advertisement is an integer, not a text",
+        ),
+        (
+            "Update",
+            ["b1", 1, "", [], [[3, ID, "", [], 0]], 9, False],
+            "tree of a subscription is an integer, not an array",
+        ),
         *(
-            ("Update", ["b1", 1, "", [], [change], 9], "a change is not an array that starts with the number")
+            ("Update", ["b1", 1, "", [], [change], 9, False], "a change is not an array that starts with the number")
             for change in NO_CHANGES
         ),
         ("LinkStates", [[["b1", 1, 1, "", [], [], "", 0]]], "has_left of a link state is an integer, not a boolean"),

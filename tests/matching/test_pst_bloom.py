@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import matching
 from matching.pst_bloom import PSTBloom
 from matching.values import TypeClass, successor
@@ -68,7 +70,7 @@ def test_the_access_condition_follows_the_publications_seen() -> None:
 
 def test_operators_rank_as_in_thesis_3_3_while_there_are_no_events() -> None:
     ranked = ["= 1", "IN (1, 2)", "BETWEEN 1 AND 5", "BETWEEN 1 AND 10", "< 5", "NOT IN (1, 2)", "!= 1"]
-    for better, worse in zip(ranked, ranked[1:], strict=False):
+    for better, worse in itertools.pairwise(ranked):
         index = PSTBloom()
         index.add(1, f"worse {worse} AND better {better}")
         tree = index._trees.get(("better", TypeClass.NUMBER))

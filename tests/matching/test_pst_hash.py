@@ -13,7 +13,8 @@ def recorded(index: PSTHash) -> dict[tuple[str, ...], list[int]]:
     names = {
         leaf.space: f"{tree.dimension[0]} from {lower}" for tree in index._trees for (lower, _), leaf in tree.spaces()
     }
-    return {tuple(sorted(names[space] for space in key)): list(records) for key, records in index._table.records.items()}
+    table = index._table.records
+    return {tuple(sorted(names[space] for space in key)): list(records) for key, records in table.items()}
 
 
 def test_the_index_of_thesis_8_1() -> None:

@@ -1,0 +1,172 @@
+"""FBR's option `covering`: fewer copies up the trees, the same deliveries, whatever comes and goes."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker.settings import MILLISECOND, SECOND
+from matching.intersection import covers
+from matching.language import parse
+from routing.covering import TellAll, Telling, TellUncovered
+from routing.messages import EntryId, PublicationId, Subscribe, Unsubscribe
+from tests.broker.fake_wire import World
+from tests.broker.scenario import EXPRESSIONS, REACH, Scenario
+
+TREE = EntryId("home", 1, 1)
+LINE = [("b1", "b2"), ("b2", "b3"), ("b3", "b4")]
+COVERING: dict[str, object] = {"covering": True}
+
+
+def copy(number: int, text: str) -> Subscribe:
+    return Subscribe(EntryId("b9", 1, number), text, tree=TREE)
+
+
+def add(telling: Telling, number: int, text: str) -> list[Subscribe | Unsubscribe]:
+    return telling.added(TREE, copy(number, text), parse(text))
+
+
+def withdrawal(number: int) -> Unsubscribe:
+    return Unsubscribe(EntryId("b9", 1, number), TREE)
+
+
+def test_a_covered_copy_is_told_when_the_covering_one_goes() -> None:
+    telling = TellUncovered()
+    assert add(telling, 1, "a > 0") == [copy(1, "a > 0")]
+    assert add(telling, 2, "a > 5") == []
+    assert add(telling, 3, "a > 7") == []
+    assert telling.removed(TREE, copy(1, "").entry) == [copy(2, "a > 5"), withdrawal(1)]
+    assert telling.removed(TREE, copy(2, "").entry) == [copy(3, "a > 7"), withdrawal(2)]
+
+
+def test_a_wider_copy_takes_the_place_of_the_ones_that_were_told() -> None:
+    telling = TellUncovered()
+    add(telling, 1, "a > 5")
+    add(telling, 2, "a < 3")
+    assert add(telling, 3, "a > 8") == []
+    assert add(telling, 4, "EXISTS a") == [copy(4, "EXISTS a"), withdrawal(1), withdrawal(2)]
+    assert telling.removed(TREE, copy(1, "").entry) == [], "it was withdrawn before"
+    assert telling.removed(TREE, copy(4, "").entry) == [copy(3, "a > 8"), copy(2, "a < 3"), withdrawal(4)]
+
+
+def test_of_equal_copies_one_is_told() -> None:
+    telling = TellUncovered()
+    assert [add(telling, number, "a = 1") for number in range(3)] == [[copy(0, "a = 1")], [], []]
+    assert telling.removed(TREE, copy(0, "").entry) == [copy(1, "a = 1"), withdrawal(0)]
+
+
+def test_copies_of_different_trees_do_not_cover_each_other() -> None:
+    telling = TellUncovered()
+    other = EntryId("home", 1, 2)
+    add(telling, 1, "a > 0")
+    elsewhere = Subscribe(EntryId("b9", 1, 2), "a > 5", tree=other)
+    assert telling.added(other, elsewhere, parse("a > 5")) == [elsewhere]
+
+
+@pytest.mark.parametrize("telling", [TellAll(), TellUncovered()], ids=["all", "uncovered"])
+def test_a_felled_tree_takes_back_what_was_told_of_it(telling: Telling) -> None:
+    told = [*add(telling, 1, "a > 0"), *add(telling, 2, "a > 5"), *add(telling, 3, "b = 1")]
+    assert telling.felled(TREE) == [Unsubscribe(each.entry, TREE) for each in told]
+    assert telling.felled(TREE) == [], "nothing is left to take back"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 20), st.sampled_from(EXPRESSIONS)), max_size=30))
+def test_what_was_told_covers_every_copy_and_nothing_is_told_twice_over(
+    steps: list[tuple[bool, int, str]],
+) -> None:
+    telling = TellUncovered()
+    present: dict[EntryId, str] = {}
+    told: dict[EntryId, str] = {}
+    for is_new, number, text in steps:
+        entry = EntryId("b9", 1, number)
+        if is_new and entry not in present:
+            changes = add(telling, number, text)
+            present[entry] = text
+        elif not is_new and entry in present:
+            changes = telling.removed(TREE, entry)
+            del present[entry]
+        else:
+            continue
+        for change in changes:
+            if isinstance(change, Subscribe):
+                assert change.entry not in told
+                told[change.entry] = change.expression
+            else:
+                del told[change.entry]
+        assert told.items() <= present.items()
+        for text in present.values():
+            assert any(covers(parse(wider), parse(text)) for wider in told.values())
+        for one, other in itertools.permutations(told.values(), 2):
+            assert not covers(parse(one), parse(other))
+
+
+def copies(world: World) -> dict[str, int]:
+    return {name: world.broker(name).router.counts().remote_subscriptions for name in world.seats}
+
+
+def test_a_line_stores_one_copy_where_one_subscription_covers_another() -> None:
+    stored = {}
+    for options in ({}, COVERING):
+        world = World("fbr", LINE, options=options)
+        world.settle()
+        world.subscribe("b4", "s", "narrow", "price > 20")
+        world.settle()
+        world.subscribe("b4", "t", "wide", "price > 10")
+        world.settle()
+        stored[bool(options)] = copies(world)
+    # Each of the brokers on the way has a tree of its own and lies on those of the brokers beyond it.
+    assert stored == {False: {"b1": 2, "b2": 4, "b3": 6, "b4": 0}, True: {"b1": 1, "b2": 2, "b3": 3, "b4": 0}}
+
+
+def test_a_covered_subscription_goes_on_without_a_gap_when_the_covering_one_is_withdrawn() -> None:
+    world = World("fbr", LINE, options=COVERING)
+    world.settle()
+    world.subscribe("b4", "t", "wide", "price > 10")
+    world.subscribe("b4", "s", "narrow", "price > 20")
+    world.settle()
+    expected: list[PublicationId] = []
+    world.unsubscribe("b4", "t", "wide")
+    for _ in range(40):
+        id = world.publish("b1", "p", {"price": 30})
+        assert id is not None
+        expected.append(id)
+        world.run(MILLISECOND)
+    world.settle()
+    assert [world.delivered[id, "s"] for id in expected] == [1] * 40
+    assert copies(world) == {"b1": 1, "b2": 2, "b3": 3, "b4": 0}
+
+
+def in_quiet_steps(seed: int, options: dict[str, object]) -> tuple[Scenario, list[dict[str, int]]]:
+    """Trees grow before anything differs, so both runs have the same trees."""
+    scenario = Scenario(seed, "fbr", options=options)
+    stored: list[dict[str, int]] = []
+    for _ in range(20):
+        scenario.random.choice((scenario.subscribe, scenario.subscribe, scenario.publish, scenario.withdraw))()
+        scenario.world.run(SECOND)
+        stored.append(copies(scenario.world))
+    return scenario, stored
+
+
+@settings(max_examples=12, deadline=None)
+@given(seed=st.integers(0, 2**31))
+def test_covering_delivers_the_same_and_never_stores_more(seed: int) -> None:
+    plain, plain_copies = in_quiet_steps(seed, {})
+    covering, covering_copies = in_quiet_steps(seed, COVERING)
+    assert covering.world.delivered == plain.world.delivered
+    assert covering.world.got == plain.world.got
+    for fewer, more in zip(covering_copies, plain_copies, strict=True):
+        assert all(fewer[name] <= more[name] for name in more)
+
+
+@pytest.mark.parametrize("is_open", [True, False], ids=["open", "strict"])
+@settings(max_examples=6, deadline=None)
+@given(seed=st.integers(0, 2**31), loss=st.sampled_from((0.0, 0.05)))
+def test_covering_delivers_what_is_owed_while_everything_changes(is_open: bool, seed: int, loss: float) -> None:
+    scenario = Scenario(seed, "fbr", is_open=is_open, loss=loss, options=COVERING)
+    scenario.churn(20)
+    scenario.world.run(REACH)
+    scenario.check()

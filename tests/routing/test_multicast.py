@@ -1,0 +1,124 @@
+"""The multicasting layer: one copy for each next hop, with the destinations that lie there, and no endless loop."""
+
+from __future__ import annotations
+
+import pytest
+
+from routing.messages import LinkState, LinkStates, Message, Neighbour, PublicationId, Publish, Turn, Update
+from routing.multicast import Multicasting, narrowed
+
+
+def state(broker: str, *neighbours: str, sequence: int = 1, incarnation: int = 1) -> LinkState:
+    return LinkState(broker, incarnation, sequence, "", tuple(Neighbour(each, 1) for each in neighbours))
+
+
+def publication(local: tuple[str, ...], transit: tuple[str, ...] = (), hop_limit: int = 9) -> Publish:
+    return Publish(PublicationId("b0", 1, 0), "b0", "", local, transit, b"a", b"p", hop_limit=hop_limit)
+
+
+def middle() -> Multicasting:
+    """b2 between b1 and two ways to b5: over b3 and over b4."""
+    layer = Multicasting("b2", 1, "")
+    for peer in ("b1", "b3", "b4"):
+        layer.neighbour_up(peer)
+    layer.take_states(
+        [state("b1", "b2"), state("b3", "b2", "b5"), state("b4", "b2", "b5"), state("b5", "b3", "b4")], "b1"
+    )
+    layer.sends.clear()
+    return layer
+
+
+def sent(layer: Multicasting) -> list[tuple[str, Message]]:
+    sends, layer.sends = layer.sends, []
+    return sends
+
+
+def test_destinations_are_grouped_by_next_hop() -> None:
+    layer = middle()
+    layer.spread(publication(("b1", "b4", "b5"), ("b3", "b5")))
+    assert sent(layer) == [
+        ("b1", publication(("b1",))),
+        ("b3", publication(("b5",), ("b3", "b5"))),
+        ("b4", publication(("b4",))),
+    ]
+
+
+def test_an_arrived_message_is_passed_on_without_this_broker_and_with_one_hop_less() -> None:
+    layer = middle()
+    assert layer.pass_on(publication(("b2", "b5")))
+    assert sent(layer) == [("b3", publication(("b5",), hop_limit=8))]
+    assert not layer.pass_on(publication(("b5",)))
+    assert layer.pass_on(publication(("b2",)))
+
+
+def test_a_message_without_hops_left_goes_no_further_and_is_counted() -> None:
+    layer = middle()
+    assert layer.pass_on(publication(("b1", "b2", "b5"), hop_limit=1))
+    assert sent(layer) == []
+    assert layer.out_of_hops == 2
+
+
+def test_a_destination_without_a_way_is_counted_and_the_others_are_served() -> None:
+    layer = middle()
+    layer.spread(publication(("b1", "b9")))
+    assert sent(layer) == [("b1", publication(("b1",)))]
+    assert layer.unroutable == 1
+
+
+def test_an_update_is_narrowed_to_the_turns_of_its_destinations() -> None:
+    update = Update("b0", 1, "", (Turn("b1", 0, 3), Turn("b2", 1, 0), Turn("b3", 0, 3)), ())
+    assert narrowed(update, ["b3", "b1"]).turns == (Turn("b1", 0, 3), Turn("b3", 0, 3))
+    assert narrowed(update, ["b1", "b2", "b3"]) is update
+
+
+def test_news_is_passed_on_to_all_but_whoever_brought_it() -> None:
+    layer = middle()
+    news = state("b5", sequence=2)
+    assert layer.take_states([news, state("b1", "b2")], "b3")
+    assert sent(layer) == [("b1", LinkStates((news,))), ("b4", LinkStates((news,)))]
+    assert not layer.take_states([news], "b4")
+    assert sent(layer) == []
+
+
+def test_whoever_tells_old_news_hears_the_present_state() -> None:
+    layer = middle()
+    layer.take_states([state("b5", sequence=2)], "b3")
+    sent(layer)
+    assert not layer.take_states([state("b5", "b3", "b4")], "b4")
+    assert sent(layer) == [("b4", LinkStates((state("b5", sequence=2),)))]
+
+
+def test_what_an_earlier_self_said_is_outdone() -> None:
+    """A broker that lost its memory but not its incarnation finds later statements of its own under way."""
+    layer = middle()
+    layer.take_states([state("b2", sequence=50)], "b1")
+    own = layer.state_of("b2")
+    assert own is not None
+    assert own.sequence == 51
+    assert [each.broker for each in own.neighbours] == ["b1", "b3", "b4"]
+    assert sent(layer)[0] == ("b1", LinkStates((own,)))
+
+
+def test_equal_knowledge_needs_no_exchange() -> None:
+    layer = middle()
+    layer.compare(layer.digest, "b1")
+    assert sent(layer) == []
+    layer.compare(b"another", "b1")
+    assert sent(layer) == [("b1", LinkStates(layer.states()))]
+    layer.compare(b"another", "b5")
+    assert sent(layer) == [], "b5 is no neighbour"
+
+
+@pytest.mark.parametrize(
+    ("said", "is_loss"),
+    [
+        (state("b5", "b3", sequence=2), 1),
+        (state("b5", "b1", "b3", "b4", sequence=2), 0),
+        (state("b5", "b3", "b4", incarnation=2), 1),
+    ],
+    ids=["a link less", "a link more", "a new life"],
+)
+def test_a_link_less_or_a_new_life_elsewhere_is_a_loss(said: LinkState, is_loss: int) -> None:
+    layer = middle()
+    layer.take_states([said], "b1")
+    assert layer.losses == is_loss
