@@ -15,7 +15,8 @@ class _Link:
     outbox: Outbox
     inbox: Inbox
     heard: int
-    taken: int = 0
+    awaited: int | None = None
+    """With frames in flight at the last tick: up to which frame the neighbour had taken them in."""
 
 
 class Links:
@@ -72,10 +73,9 @@ class Links:
         for peer, link in sorted(self._links.items()):
             if link.inbox.has_news:
                 effects.append(Send(peer, Credit(link.inbox.tell())))
-            is_stuck = link.outbox.in_flight > 0 and link.outbox.in_flight == link.taken
-            if is_stuck:
+            if link.outbox.in_flight and link.awaited == link.outbox.taken_through:
                 effects += [Send(peer, *frame) for frame in link.outbox.assume_lost()]
-            link.taken = link.outbox.in_flight
+            link.awaited = link.outbox.taken_through if link.outbox.in_flight else None
         return effects
 
     @property

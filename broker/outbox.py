@@ -59,6 +59,10 @@ class Outbox:
     def in_flight(self) -> int:
         return self._sent - self._taken
 
+    @property
+    def taken_through(self) -> int:
+        return self._taken
+
 
 class Inbox:
     """The receiving side of an outbox: when to say that there is room again."""

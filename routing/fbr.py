@@ -207,12 +207,20 @@ class FBR(HopByHop):
         self._index.remove(number)
         del self._copies[number]
 
+    def tree_of(self, client: str, attributes: bytes) -> EntryId | None:
+        """The tree that a client's publication belongs to."""
+        return self._local_advertisements.permitting(client, attributes)
+
+    def parent_in(self, tree: EntryId) -> str | None:
+        """The neighbour towards the tree's home; None at home, or where the tree is not known."""
+        return self._trees[tree].parent if tree in self._trees else None
+
     def still_leads(self, stretch: Stretch) -> bool:
         """A restart plants new trees, and the old ones are gone."""
         return stretch.tree in self._trees
 
     def match_own(self, client: str, attributes: bytes) -> Matched | None:
-        tree = self._local_advertisements.permitting(client, attributes)
+        tree = self.tree_of(client, attributes)
         return None if tree is None else self._match(attributes, tree, None)
 
     def match_arrived(self, publication: Publish, peer: str) -> Matched:

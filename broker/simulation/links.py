@@ -19,6 +19,8 @@ class SimulatedLink:
     life: int = 0
     """Counts how often it came up; what was under way in an earlier life does not arrive."""
     up_since: int = 0
+    is_broken: bool = False
+    """By a fault: nobody can bring it up until the fault is over."""
     extra_delay: int = 0
     loss: float = 0.0
     _free_at: dict[str, int] = field(default_factory=dict)

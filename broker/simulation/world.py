@@ -97,6 +97,7 @@ class SimulatedOverlay:
         self.on_accepted: Callable[[PublicationId, Published, int], None] = _ignore
         self.on_delivered: Callable[[Deliver, int], None] = _ignore
         self.on_refused: Callable[[Refuse], None] = _ignore
+        self.on_link: Callable[[str, str, bool], None] = _ignore
         self._overlay = overlay
         self._matcher = matcher
         self._settings = settings
@@ -177,11 +178,12 @@ class SimulatedOverlay:
     def connect(self, first: str, second: str) -> None:
         link = self.links.get(_ends(first, second))
         one, other = self.nodes[first].broker, self.nodes[second].broker
-        if link is None or link.is_up or one is None or other is None:
+        if link is None or link.is_up or link.is_broken or one is None or other is None:
             return
         link.is_up = True
         link.life += 1
         link.up_since = self.now
+        self.on_link(link.first, link.second, True)
         greetings = one.router.greeting(), other.router.greeting()
         self._now(self.nodes[first], PeerUp(second, greetings[1]))
         self._now(self.nodes[second], PeerUp(first, greetings[0]))
@@ -192,6 +194,7 @@ class SimulatedOverlay:
             return
         link.is_up = False
         self._record_link(link, self.now)
+        self.on_link(link.first, link.second, False)
         self._now(self.nodes[first], PeerLost(second))
         self._now(self.nodes[second], PeerLost(first))
 

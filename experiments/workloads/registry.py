@@ -14,10 +14,11 @@ from experiments.workloads.abe_gen import AbeGen, AbeGenParameters
 from experiments.workloads.ads import Ads, AdsParameters
 from experiments.workloads.be_gen import BeGen, BeGenParameters
 from experiments.workloads.query_log import QueryLog, QueryLogParameters
+from experiments.workloads.stock_quotes import StockQuoteParameters, StockQuotes
 from experiments.workloads.workload import Workload
 from matching.registry import Accepts, nearest
 
-Parameters: TypeAlias = BeGenParameters | AbeGenParameters | QueryLogParameters | AdsParameters
+Parameters: TypeAlias = BeGenParameters | AbeGenParameters | QueryLogParameters | AdsParameters | StockQuoteParameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ WORKLOADS = {
         WorkloadInfo("abe-gen", "arbitrary expressions", Accepts.ANY_EXPRESSION, AbeGen, AbeGenParameters),
         WorkloadInfo("query-log", "queries by keywords", Accepts.CONJUNCTIONS, QueryLog, QueryLogParameters),
         WorkloadInfo("ads", "display advertisements", Accepts.CONJUNCTIONS, Ads, AdsParameters),
+        WorkloadInfo("stock-quotes", "daily stock quotes", Accepts.CONJUNCTIONS, StockQuotes, StockQuoteParameters),
     )
 }
 
@@ -88,9 +90,10 @@ def _read(where: str, wanted: Any, text: str) -> int | float | str | tuple[float
         if text not in list(wanted):
             raise WorkloadError(f"{where} is {text!r}; it must be one of {', '.join(wanted)}")
         return wanted(text)
-    readers: dict[Any, tuple[Callable[[str], int | float | tuple[float, ...]], str]] = {
+    readers: dict[Any, tuple[Callable[[str], int | float | str | tuple[float, ...]], str]] = {
         int: (int, "a whole number"),
         float: (float, "a number"),
+        str: (str, "text"),
         tuple[float, ...]: (lambda many: tuple(float(one) for one in many.split(",")), "numbers with commas between"),
     }
     read, in_words = readers[wanted]

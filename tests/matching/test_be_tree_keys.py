@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.be_tree.keys import KEY_BITS, Domain, access_to, enclosing_bucket, key_of
+from matching.be_tree.domain import Domain, rounded_outwards
+from matching.be_tree.keys import KEY_BITS, Access, access_to, enclosing_bucket, key_of
 from matching.conjunction import conditions_of
 from matching.model import Expression
 from matching.normal_forms import as_conjunction
@@ -60,20 +61,49 @@ def test_the_enclosing_bucket_is_the_smallest_dyadic_one(keys: list[int]) -> Non
 
 
 @given(st.lists(KEYS, min_size=1, max_size=4), KEYS)
-def test_a_domain_encloses_its_keys_and_moves_a_few_times_only(keys: list[int], further: int) -> None:
-    domain = Domain.around(keys)
-    assert domain.low <= min(keys) <= max(keys) <= domain.high
-    wider = Domain.around([*keys, further])
-    assert wider.low <= domain.low <= domain.high <= wider.high
-    assert Domain.around([domain.low, domain.high]) == domain, "what is within changes nothing"
+def test_rounded_bounds_enclose_their_keys_and_move_a_few_times_only(keys: list[int], further: int) -> None:
+    low, high = rounded_outwards(min(keys), max(keys))
+    assert low <= min(keys) <= max(keys) <= high
+    wider = rounded_outwards(min(*keys, further), max(*keys, further))
+    assert wider[0] <= low <= high <= wider[1]
+    assert rounded_outwards(low, high) == (low, high), "what is within changes nothing"
 
 
-def test_a_domain_of_percentages_ends_at_powers_of_two() -> None:
-    domain = Domain.around([key_of(0), key_of(99)])
-    assert domain.low == key_of(0)
-    assert key_of(127) < domain.high < key_of(128)
-    below_zero = Domain.around([key_of(-20), key_of(40)])
-    assert key_of(-32) <= below_zero.low < key_of(-31)
+@given(st.lists(KEYS, min_size=2, max_size=6), st.integers(1, 5))
+def test_bounds_are_the_same_however_they_grew(keys: list[int], cut: int) -> None:
+    first = rounded_outwards(min(keys[:cut]), max(keys[:cut]))
+    ends = [*keys[cut:], *first]
+    assert rounded_outwards(min(ends), max(ends)) == rounded_outwards(min(keys), max(keys))
+
+
+def test_the_bounds_of_percentages_are_powers_of_two() -> None:
+    low, high = rounded_outwards(key_of(0), key_of(99))
+    assert low == key_of(0)
+    assert key_of(127) < high < key_of(128)
+    low, high = rounded_outwards(key_of(-20), key_of(40))
+    assert key_of(-32) <= low < key_of(-31)
+    low, high = rounded_outwards(key_of(-(2**40) - 5), key_of(10**12))
+    assert key_of(-(2**41)) <= low < key_of(-(2**40))
+    assert key_of(10**12) < high < key_of(2**40)
+
+
+def test_bounds_far_from_zero_are_as_narrow_as_what_is_in_them() -> None:
+    moments = key_of(1_700_000_000_000), key_of(1_700_000_100_000)
+    low, high = rounded_outwards(*moments)
+    assert high - low < 4 * (moments[1] - moments[0])
+
+
+def test_a_value_outside_the_domain_is_where_open_intervals_end() -> None:
+    domain = Domain()
+    domain.widen(Access(key_of(10), key_of(20)))
+    assert domain.position(key_of(1000)) is None
+    assert domain.overlap(key_of(1000), None) is None
+    domain.widen(Access(key_of(10), None))
+    assert domain.bounds is not None
+    assert domain.position(key_of(1000)) == domain.bounds[1]
+    assert domain.overlap(key_of(1000), None) == (domain.bounds[1], domain.bounds[1])
+    assert domain.position(key_of(-1000)) is None
+    assert domain.overlap(None, key_of(-1000)) is None
 
 
 @given(conjunctions(), published_values())

@@ -5,7 +5,11 @@ And the structure follows from what is stored: the order of insertion does not s
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -173,6 +177,32 @@ def test_what_was_removed_leaves_no_trace_in_the_buckets(
         index.remove(id)
         index.check_invariants()
     assert index.outline() == built(expressions[: len(bounds)], options).outline()
+
+
+def test_the_structure_does_not_depend_on_the_hash_seed() -> None:
+    program = """
+from experiments.workloads.be_gen import BeGen, BeGenParameters
+from matching.be_tree import BETree
+workload = BeGen(BeGenParameters(zipf=1.0), subscriptions=300, publications=300, seed=1)
+index = BETree(window=20, alpha=0.95, exploration=0.2, reinsertion=0.2, tune_beta=True)
+for id, subscription in enumerate(workload.subscriptions()):
+    index.add(id, subscription)
+reports = index.match_many(workload.publications())
+print(index.outline(), index.work, [report.candidates for report in reports])
+"""
+    root = Path(__file__).parents[2]
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(root)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(printed) == 1
+    assert "recycled=0" not in printed.pop()
 
 
 def test_numbers_of_dimensions_do_not_show() -> None:

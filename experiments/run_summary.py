@@ -1,0 +1,153 @@
+"""The figures of a run, gathered while it goes on."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from broker.trace import BrokerRow, DeliveryRow, DropRow, HopRow, MatchRow, PublicationRow, Row, Trace
+from experiments.oracle import Expectation
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    scenario: str
+    protocol: str
+    seed: int
+    matcher: str
+    published: int
+    refused: int
+    expected: int
+    """Pairs of publication and client where a subscription matches."""
+    owed: int
+    delivered: int
+    """Distinct pairs."""
+    missed: int
+    """Owed and not delivered."""
+    duplicated: int
+    unexpected: int
+    """Delivered, and no subscription of the client was there when the publication was accepted."""
+    latency_ms_mean: float
+    latency_ms_p50: float
+    latency_ms_p95: float
+    latency_ms_p99: float
+    hops_mean: float
+    destinations_mean: float
+    """Of a message of a publication, over all hops."""
+    destinations_at_source_mean: float
+    matches_mean: float
+    """Brokers that match a publication."""
+    stored_subscriptions_mean: float
+    """At a broker: its own clients' and other brokers'."""
+    routing_table_bytes_max: int
+    duplicate_advertisements: int
+    busy_share_max: float
+    """Of the publishing time, on its cores together, at the busiest broker."""
+    messages: Mapping[str, int]
+    drops: Mapping[str, int]
+    digest: str
+
+
+class Gatherer:
+    """A trace that counts what passes through it."""
+
+    def __init__(self, onward: Trace) -> None:
+        self._onward = onward
+        self._published = 0
+        self._latencies: list[float] = []
+        self._pairs: Counter[tuple[str, str]] = Counter()
+        self._delivery_hops = 0
+        self._destinations = [0, 0]
+        self._source_destinations = [0, 0]
+        self._matching_brokers: set[tuple[str, str]] = set()
+        self._drops: Counter[str] = Counter()
+        self._brokers: dict[str, BrokerRow] = {}
+
+    def record(self, row: Row) -> None:
+        self._onward.record(row)
+        if isinstance(row, HopRow):
+            if row.kind == "publish":
+                _add(self._destinations, row.destinations)
+                if row.hop == 1:
+                    _add(self._source_destinations, row.destinations)
+        elif isinstance(row, MatchRow):
+            self._matching_brokers.add((row.message, row.broker))
+        elif isinstance(row, DeliveryRow):
+            self._pairs[row.publication, row.client] += 1
+            self._latencies.append(row.delivered_s - row.published_s)
+            self._delivery_hops += row.hops
+        elif isinstance(row, PublicationRow):
+            self._published += 1
+        elif isinstance(row, DropRow):
+            self._drops[row.reason] += 1
+        elif isinstance(row, BrokerRow):
+            self._brokers[row.broker] = row
+
+    @property
+    def deliveries(self) -> int:
+        return len(self._latencies)
+
+    def summary(
+        self,
+        *,
+        scenario: str,
+        protocol: str,
+        seed: int,
+        matcher: str,
+        refused: int,
+        expectations: Sequence[Expectation],
+        duplicate_advertisements: int,
+        busy_share_max: float,
+        messages: Mapping[str, int],
+        digest: str,
+    ) -> RunSummary:
+        expected = {(str(each.publication), each.client) for each in expectations}
+        owed = {(str(each.publication), each.client) for each in expectations if each.is_owed}
+        delivered = self._pairs.keys()
+        latencies = sorted(self._latencies)
+        stored = [row.local_subscriptions + row.remote_subscriptions for row in self._brokers.values()]
+        return RunSummary(
+            scenario=scenario,
+            protocol=protocol,
+            seed=seed,
+            matcher=matcher,
+            published=self._published,
+            refused=refused,
+            expected=len(expected),
+            owed=len(owed),
+            delivered=len(delivered),
+            missed=len(owed - delivered),
+            duplicated=sum(count - 1 for count in self._pairs.values()),
+            unexpected=len(delivered - expected),
+            latency_ms_mean=_mean(sum(latencies), len(latencies)) * 1e3,
+            latency_ms_p50=_percentile(latencies, 0.50) * 1e3,
+            latency_ms_p95=_percentile(latencies, 0.95) * 1e3,
+            latency_ms_p99=_percentile(latencies, 0.99) * 1e3,
+            hops_mean=_mean(self._delivery_hops, len(latencies)),
+            destinations_mean=_mean(*self._destinations),
+            destinations_at_source_mean=_mean(*self._source_destinations),
+            matches_mean=_mean(len(self._matching_brokers), self._published),
+            stored_subscriptions_mean=_mean(sum(stored), len(stored)),
+            routing_table_bytes_max=max((row.routing_table_bytes for row in self._brokers.values()), default=0),
+            duplicate_advertisements=duplicate_advertisements,
+            busy_share_max=busy_share_max,
+            messages=dict(sorted(messages.items())),
+            drops=dict(sorted(self._drops.items())),
+            digest=digest,
+        )
+
+
+def _add(total: list[int], value: int) -> None:
+    total[0] += value
+    total[1] += 1
+
+
+def _mean(total: float, count: int) -> float:
+    return total / count if count else 0.0
+
+
+def _percentile(ascending: Sequence[float], share: float) -> float:
+    """The smallest value that so large a share does not exceed."""
+    return ascending[max(0, math.ceil(share * len(ascending)) - 1)] if ascending else 0.0

@@ -1,0 +1,295 @@
+"""Runs a scenario under one protocol, and keeps what came of it.
+
+A run's folder holds the resolved scenario, where it came from, the trace and the summary. It appears under its name
+when the run is complete: a run that fails leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import platform
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import TypeAlias
+
+import msgpack
+
+from broker.effects import Refuse
+from broker.inputs import Advertised, ClientConnected, ClientLeft, Published, Subscribed
+from broker.settings import SECOND, Settings
+from broker.simulation.costs import PROFILES
+from broker.simulation.world import SimulatedOverlay
+from broker.trace import Digest, ExpectationRow, FaultRow, Trace, seconds
+from broker.trace_files import TraceWriter
+from experiments.errors import ScenarioError
+from experiments.oracle import Oracle
+from experiments.run_summary import Gatherer, RunSummary
+from experiments.scenario import (
+    ClientPlan,
+    FaultAction,
+    FaultStep,
+    Scenario,
+    Subscriber,
+    TimedPublication,
+    build_overlay,
+    cores_of,
+    fault_agenda,
+    place_clients,
+    publications,
+    publishing_window_ns,
+    to_toml,
+)
+from experiments.workloads.random_streams import stream
+from matching.language import parse
+from matching.registry import backend_in_words
+from routing.fbr import FBR
+from routing.messages import PublicationId
+
+Progress: TypeAlias = Callable[[str, int, int], None]
+
+SETTLED_AFTER = 5 * SECOND
+"""By then a subscription is wherever it must be, unless brokers are saturated."""
+REACH = 10 * SECOND
+"""A publication is owed to a subscriber that stays so long."""
+SLICE = SECOND
+
+
+def simulate(scenario: Scenario, protocol: str, progress: Progress, out: Path | None = None) -> RunSummary:
+    """Runs the scenario. With `out`, that folder holds the run afterwards."""
+    if out is None:
+        digest = Digest()
+        return Run(scenario, protocol, digest, progress).complete(digest.hexdigest)
+    with _folder(out) as folder:
+        with TraceWriter(folder, f"{scenario.name}/{protocol}/{scenario.seed}") as writer:
+            summary = Run(scenario, protocol, writer, progress).complete(lambda: writer.digest.hexdigest())
+        (folder / "scenario.toml").write_text(to_toml(scenario), encoding="utf-8")
+        _write_json(folder / "provenance.json", provenance(scenario, protocol))
+        _write_json(folder / "summary.json", dataclasses.asdict(summary))
+    return summary
+
+
+@contextmanager
+def _folder(out: Path) -> Iterator[Path]:
+    """A folder that gets its name when all is in it, or goes."""
+    if out.exists():
+        raise ScenarioError(f"{out} exists; give another folder, or remove it first")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = out.with_name(f".{out.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir()
+    try:
+        yield unfinished
+        unfinished.rename(out)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _write_json(path: Path, content: object) -> None:
+    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def provenance(scenario: Scenario, protocol: str) -> dict[str, str | int]:
+    return {
+        "scenario": scenario.name,
+        "protocol": protocol,
+        "seed": scenario.seed,
+        "mercast": version("mercast"),
+        "simpy": version("simpy"),
+        "python": platform.python_version(),
+        "backend": backend_in_words(),
+    }
+
+
+class Run:
+    """One scenario under one protocol."""
+
+    def __init__(self, scenario: Scenario, protocol: str, trace: Trace, progress: Progress) -> None:
+        if scenario.brokers.profile not in PROFILES:
+            raise ScenarioError(
+                f"{scenario.source}: brokers.profile is {scenario.brokers.profile!r}; there is {', '.join(PROFILES)}"
+            )
+        self._scenario = scenario
+        self._protocol = protocol
+        self._progress = progress
+        self._overlay = build_overlay(scenario, protocol)
+        self._plan: ClientPlan = place_clients(scenario, self._overlay)
+        self._gatherer = Gatherer(trace)
+        self._refused = 0
+        self._published: dict[tuple[str, int], TimedPublication] = {}
+        self._references = 0
+        self._cores = cores_of(scenario, protocol, self._overlay)
+        self._oracle = Oracle(self._overlay, protocol, settled_after=SETTLED_AFTER, reach=REACH)
+        self._world = SimulatedOverlay(
+            self._overlay,
+            protocol,
+            matcher=scenario.matcher,
+            settings=self._settings(),
+            profile=PROFILES[scenario.brokers.profile],
+            trace=self._gatherer,
+            random=stream(scenario.seed, "simulation/loss"),
+            cores=self._cores,
+            queue_frames=scenario.brokers.queue_frames,
+            starts_known=scenario.brokers.start == "known",
+        )
+        self._world.on_accepted = self._accepted
+        self._world.on_refused = self._was_refused
+        self._world.on_link = self._link_changed
+
+    def _settings(self) -> Settings:
+        scenario = self._scenario
+        # Only routers that know the overlay can change it.
+        period_s = scenario.reorganise.period_s if self._protocol in ("d-dbr", "merc") else 0.0
+        return Settings(
+            is_open=scenario.advertise == "open",
+            tick=5 * SECOND,
+            dead_after=20 * SECOND,
+            patience=60 * SECOND,
+            reorganise_every=round(period_s * SECOND),
+            most_links=scenario.reorganise.max_degree,
+        )
+
+    def complete(self, digest: Callable[[], str]) -> RunSummary:
+        """`digest` is asked when all rows are recorded."""
+        self._schedule()
+        begin, end = publishing_window_ns(self._scenario)
+        last = end + round(self._scenario.run.drain_s * SECOND)
+        self._run_until(begin, last)
+        busy_before = {name: node.busy_ns for name, node in self._world.nodes.items()}
+        self._run_until(end, last)
+        busy = max(
+            (node.busy_ns - busy_before[name]) / (self._cores[name] * max(1, end - begin))
+            for name, node in self._world.nodes.items()
+        )
+        while self._world.now < last and not self._is_done():
+            self._run_until(min(last, self._world.now + SLICE), last)
+        self._world.finish()
+        expectations = self._oracle.expectations()
+        for each in expectations:
+            self._gatherer.record(ExpectationRow(str(each.publication), each.client, expected=True, owed=each.is_owed))
+        brokers = [node.broker for node in self._world.nodes.values() if node.broker is not None]
+        return self._gatherer.summary(
+            scenario=self._scenario.name,
+            protocol=self._protocol,
+            seed=self._scenario.seed,
+            matcher=self._scenario.matcher,
+            refused=self._refused,
+            expectations=expectations,
+            duplicate_advertisements=sum(broker.router.counts().duplicate_advertisements for broker in brokers),
+            busy_share_max=busy,
+            messages=self._world.sent,
+            digest=digest(),
+        )
+
+    def _run_until(self, until: int, last: int) -> None:
+        """In slices, so that the progress bar moves."""
+        while self._world.now < until:
+            self._world.run_until(min(until, self._world.now + SLICE))
+            self._progress(f"{self._protocol}: simulated seconds", self._world.now // SECOND, last // SECOND)
+
+    def _is_done(self) -> bool:
+        """Is nothing under way any more?"""
+        nodes = self._world.nodes.values()
+        return all(
+            not node.working and not node.queue and (node.broker is None or node.broker.in_custody == 0)
+            for node in nodes
+        )
+
+    def _schedule(self) -> None:
+        for publisher in self._plan.publishers:
+            if publisher.advertisement is not None:
+                self._world.submit(publisher.broker, Advertised(publisher.name, "all", publisher.advertisement))
+        for subscriber in self._plan.subscribers:
+            self._world.later(subscriber.arrives_ns, lambda each=subscriber: self._arrive(each))  # type: ignore[misc]
+        for step in fault_agenda(self._scenario, self._overlay):
+            self._world.later(step.at_ns, lambda each=step: self._fault(each))  # type: ignore[misc]
+        self._publish_next(publications(self._scenario, self._plan))
+
+    def _arrive(self, subscriber: Subscriber) -> None:
+        self._world.submit(subscriber.broker, ClientConnected(subscriber.name))
+        for number, text in enumerate(subscriber.subscriptions):
+            self._world.submit(subscriber.broker, Subscribed(subscriber.name, f"n{number}", text))
+            self._oracle.subscribed(subscriber.name, f"n{number}", subscriber.broker, parse(text), self._world.now)
+        if subscriber.leaves_ns is not None:
+            self._world.later(subscriber.leaves_ns, lambda: self._depart(subscriber))
+
+    def _depart(self, subscriber: Subscriber) -> None:
+        self._world.submit(subscriber.broker, ClientLeft(subscriber.name))
+        for number in range(len(subscriber.subscriptions)):
+            self._oracle.unsubscribed(subscriber.name, f"n{number}", self._world.now)
+
+    def _publish_next(self, coming: Iterator[TimedPublication]) -> None:
+        """One at a time, so that a long run's publications are not all in memory."""
+        publication = next(coming, None)
+        if publication is None:
+            return
+
+        def publish() -> None:
+            reference, self._references = self._references, self._references + 1
+            self._published[publication.publisher, reference] = publication
+            attributes = msgpack.packb(publication.attributes)
+            request = Published(publication.publisher, reference, attributes, bytes(publication.payload_bytes))
+            self._world.submit(publication.broker, request)
+            self._publish_next(coming)
+
+        self._world.later(publication.at_ns, publish)
+
+    def _accepted(self, id: PublicationId, request: Published, at: int) -> None:
+        publication = self._published.pop((request.client, request.reference))
+        path = self._tree_path(id.broker, request) if self._protocol == "fbr" else None
+        self._oracle.published(id, id.broker, publication.attributes, at, path)
+
+    def _tree_path(self, broker: str, request: Published) -> Callable[[str], tuple[tuple[str, str], ...] | None]:
+        """The links of the publication's tree, from a subscriber's broker to the publisher's."""
+        routers = {name: node.broker.router for name, node in self._world.nodes.items() if node.broker is not None}
+        home = routers[broker]
+        tree = home.tree_of(request.client, request.attributes) if isinstance(home, FBR) else None
+
+        def path(start: str) -> tuple[tuple[str, str], ...] | None:
+            links: list[tuple[str, str]] = []
+            while start != broker:
+                router = routers.get(start)
+                parent = router.parent_in(tree) if isinstance(router, FBR) and tree is not None else None
+                if parent is None or len(links) > len(routers):
+                    return None
+                links.append((min(start, parent), max(start, parent)))
+                start = parent
+            return tuple(links)
+
+        return path
+
+    def _was_refused(self, refusal: Refuse) -> None:
+        if isinstance(refusal.reference, int):
+            self._refused += 1
+            self._published.pop((refusal.client, refusal.reference), None)
+
+    def _link_changed(self, first: str, second: str, is_up: bool) -> None:
+        self._oracle.link_went(first, second, self._world.now, is_up=is_up)
+
+    def _fault(self, step: FaultStep) -> None:
+        now = self._world.now
+        subject = step.broker or "-".join(step.link or ())
+        self._gatherer.record(FaultRow(seconds(now), step.action.value, subject, None))
+        if step.broker is not None:
+            is_up = step.action is FaultAction.RESTART
+            self._oracle.broker_went(step.broker, now, is_up=is_up)
+            (self._world.restart if is_up else self._world.crash)(step.broker)
+        elif step.link is not None:
+            self._fault_of_link(step, *step.link)
+
+    def _fault_of_link(self, step: FaultStep, first: str, second: str) -> None:
+        link = self._world.links[first, second]
+        match step.action:
+            case FaultAction.CUT:
+                link.is_broken = True
+                self._world.cut(first, second)
+            case FaultAction.REPAIR:
+                link.is_broken = False
+                self._world.connect(first, second)
+            case FaultAction.DELAY:
+                link.extra_delay = step.delay_ns
+            case _:
+                link.loss = step.loss
