@@ -7,7 +7,7 @@ INSTALLED := .venv/.installed
 .PHONY: help install demo test check lint quick bench clean
 
 help:
-	@echo 'make demo     set up, then compare the matching indexes on one workload'
+	@echo 'make demo     set up, then simulate 100 brokers under FBR, D-DBR and MERC, side by side'
 	@echo 'make test     set up, then run all tests'
 	@echo 'make check    ruff, mypy and the quick tests'
 	@echo 'make bench    the measurements behind the tables in the README'
@@ -28,7 +28,7 @@ $(INSTALLED): pyproject.toml
 	@touch $@
 
 demo: $(INSTALLED)
-	$(BIN)/mercast match bench --index pst-bloom --index pst-hash --workload be-gen --subscriptions 5000 --publications 200
+	$(BIN)/mercast simulate gtitm-100
 
 test: $(INSTALLED)
 	$(BIN)/pytest
@@ -44,7 +44,10 @@ quick: $(INSTALLED)
 	$(BIN)/pytest -m 'not slow'
 
 bench: $(INSTALLED)
-	$(BIN)/mercast match bench --index pst-bloom --index pst-hash --workload be-gen --subscriptions 20000 --scaling 5000,10000,20000
+	$(BIN)/mercast match bench -i pst-bloom -i pst-hash -i be-tree --scaling 5000,10000,20000
+	$(BIN)/mercast match bench -i pst-bloom -i op-index --dimensions 10000 --scaling 5000,10000,20000
+	$(BIN)/mercast match bench -i a-tree --workload abe-gen --subscriptions 5000
+	$(BIN)/mercast match bench -i be-tree -i pst-bloom --workload shifting --subscriptions 5000
 
 clean:
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

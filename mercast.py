@@ -19,18 +19,25 @@ import typer
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class Part:
+    """A command, or a group of them."""
+
     help: str
     modules: tuple[str, ...]
-    """Where the group's commands are defined."""
+    """Where it is defined."""
 
 
 GROUPS = {
-    "match": Group(
+    "match": Part(
         "Matching without brokers: read expressions, explain answers, compare indexes.",
         ("matching.commands", "experiments.commands"),
     ),
-    "topology": Group("Overlays of brokers: generate, look at, cluster, import.", ("topologies.commands",)),
+    "topology": Part("Overlays of brokers: generate, look at, cluster, import.", ("topologies.commands",)),
+}
+
+COMMANDS = {
+    "simulate": Part("Run a scenario under one or more protocols, side by side.", ("experiments.simulate_commands",)),
+    "trace": Part("Show where one publication of a run went, and why.", ("experiments.simulate_commands",)),
 }
 
 
@@ -69,6 +76,12 @@ def compose(arguments: Sequence[str]) -> typer.Typer:
         if name in arguments[:1]:
             for module in group.modules:
                 _add(commands, name, module)
+    for name, command in COMMANDS.items():
+        if name in arguments[:1]:
+            (module,) = command.modules
+            app.command(name)(importlib.import_module(module).COMMANDS[name])
+        else:
+            app.command(name, help=command.help)(_not_asked_for)
     return app
 
 
@@ -77,6 +90,10 @@ def _add(commands: typer.Typer, group: str, module: str) -> None:
         first, _, name = words.partition(" ")
         if first == group:
             commands.command(name)(function)
+
+
+def _not_asked_for() -> None:
+    """Stands in the list of commands for one whose module need not be loaded."""
 
 
 def main() -> None:

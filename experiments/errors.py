@@ -4,6 +4,7 @@
     ├── WorkloadError       no workload or parameter of that name, or a value that it cannot have
     ├── QuoteFileError      a file of quotes that cannot be read; the message names file, line and column
     ├── ScenarioError       a scenario that says what cannot be; the message names the file and the key
+    ├── SimulationError     a run that broke a promise
     ├── BenchPlanError      a comparison that cannot be made: an index that cannot hold the workload, no common backend
     ├── WrongAnswerError    an index did not find what the reference found
     └── NotEmptyError       an index kept something after all subscriptions were removed
@@ -32,6 +33,10 @@ class QuoteFileError(ExperimentError, ValueError):
 
 class ScenarioError(ExperimentError, ValueError):
     exit_code = 3
+
+
+class SimulationError(ExperimentError):
+    """A run that broke a promise: something owed was missed or came twice, or two equal runs differ."""
 
 
 class BenchPlanError(ExperimentError, ValueError):

@@ -104,8 +104,8 @@ class Multicasting:
         """Keeps what is news, passes it on, and answers with what the peer seems to lack. Was there news?"""
         news = [state for state in states if self._is_news(state)]
         self._flood(news, but=peer)
-        known = {state.broker: state.age for state in states}
-        lacking = [mine for mine in self._link_states.states() if known.get(mine.broker, mine.age) < mine.age]
+        own = [self._link_states.get(state.broker) for state in states]
+        lacking = [mine for mine, told in zip(own, states, strict=True) if mine is not None and told.age < mine.age]
         self._tell(peer, lacking)
         return bool(news)
 

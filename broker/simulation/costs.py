@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from broker.effects import Effect, MatchedRow, Record, Send
 from broker.inputs import FrameReceived, Input, Published
 from routing.messages import Credit, Heartbeat, Message, Settled, UpdateAcknowledged
+from routing.router import TableWork
 
 FREE_MESSAGES = (Heartbeat, Credit, Settled, UpdateAcknowledged)
 """Acknowledgements and heartbeats have their own lane and cost nothing."""
@@ -45,8 +46,11 @@ class CostProfile:
                 if not is_free(effect.message):
                     work += self.frame_out
             elif isinstance(effect, Record) and isinstance(effect.row, MatchedRow):
-                work += self.stored * effect.row.work.stored + self.matched * effect.row.work.matched
+                work += self.cost_of_asking(effect.row.work)
         return round(work)
+
+    def cost_of_asking(self, work: TableWork) -> float:
+        return self.stored * work.stored + self.matched * work.matched
 
 
 PADRES_2015 = CostProfile("padres-2015", stored=6_100.0, matched=0.0, frame_in=200_000, frame_out=200_000)

@@ -217,7 +217,7 @@ class SimulatedOverlay:
         assert broker is not None
         effects = broker.handle(happened, self.now)
         cost = self._profile.cost(happened, effects)
-        self._record_work(node, effects, cost)
+        self._record_work(node, effects)
         if cost == 0:
             self._perform(node, effects)
             return
@@ -242,10 +242,10 @@ class SimulatedOverlay:
         """Without waiting: what costs nothing does not stand in the queue."""
         if node.broker is not None:
             effects = node.broker.handle(happened, self.now)
-            self._record_work(node, effects, 0)
+            self._record_work(node, effects)
             self._perform(node, effects)
 
-    def _record_work(self, node: Node, effects: list[Effect], cost: int) -> None:
+    def _record_work(self, node: Node, effects: list[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, Record):
                 if isinstance(effect.row, MatchedRow):
@@ -259,7 +259,7 @@ class SimulatedOverlay:
                         evaluated=work.evaluated,
                         matched=work.matched,
                         started_s=seconds(self.now),
-                        cost_s=seconds(cost),
+                        cost_s=seconds(round(self._profile.cost_of_asking(work))),
                     )
                     self._trace.record(row)
                 else:

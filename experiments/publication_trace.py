@@ -1,0 +1,69 @@
+"""The way of one publication through a run, read from its trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from broker.trace import DeliveryRow, DropRow, ExpectationRow, HopRow, MatchRow, PublicationRow, TraceError
+from broker.trace_files import iter_rows
+
+
+@dataclass(frozen=True, slots=True)
+class PublicationTrace:
+    published: PublicationRow
+    hops: tuple[HopRow, ...]
+    matches: tuple[MatchRow, ...]
+    deliveries: tuple[DeliveryRow, ...]
+    expectations: tuple[ExpectationRow, ...]
+    drops: tuple[DropRow, ...]
+
+    @classmethod
+    def read(cls, run: Path, publication: str) -> PublicationTrace:
+        published = next((row for row in iter_rows(run, PublicationRow) if row.publication == publication), None)
+        if published is None:
+            first = next((row.publication for row in iter_rows(run, PublicationRow)), None)
+            hint = f"; the first is {first}" if first is not None else "; it has none"
+            raise TraceError(f"{run} has no publication {publication}{hint}")
+        return cls(
+            published,
+            tuple(row for row in iter_rows(run, HopRow) if row.message == publication),
+            tuple(row for row in iter_rows(run, MatchRow) if row.message == publication),
+            tuple(row for row in iter_rows(run, DeliveryRow) if row.publication == publication),
+            tuple(row for row in iter_rows(run, ExpectationRow) if row.publication == publication),
+            tuple(row for row in iter_rows(run, DropRow) if row.publication == publication),
+        )
+
+    def lines(self) -> Iterator[str]:
+        """What happened, by time since it was published."""
+        start = self.published.published_s
+        happened: list[tuple[float, str]] = [(start, f"{self.published.client} publishes at {self.published.broker}")]
+        for match in self.matches:
+            text = f"{match.broker} asks its {match.table}: {match.matched} of {match.stored} match"
+            happened.append((match.started_s, f"{text}, {match.cost_s * 1e3:.2f} ms of work"))
+        for hop in self.hops:
+            text = f"{hop.sender} -> {hop.receiver}, for {hop.destinations} broker{'s' * (hop.destinations != 1)}"
+            happened.append((hop.received_s, text))
+        for delivery in self.deliveries:
+            happened.append((delivery.delivered_s, f"{delivery.broker} delivers to {delivery.client}"))
+        for drop in self.drops:
+            happened.append((drop.at_s, f"{drop.broker} drops it: {drop.reason} ({drop.detail})"))
+        for at, text in sorted(happened):
+            yield f"{(at - start) * 1e3:10.3f} ms  {text}"
+
+    def verdict(self, client: str) -> str:
+        """Why a client got the publication, or did not."""
+        delivery = next((row for row in self.deliveries if row.client == client), None)
+        expectation = next((row for row in self.expectations if row.client == client), None)
+        if delivery is not None:
+            took = (delivery.delivered_s - delivery.published_s) * 1e3
+            return f"{client} got it after {took:.3f} ms and {delivery.hops} hops, at {delivery.broker}"
+        if expectation is None:
+            return f"{client} did not get it: none of its subscriptions matched when it was accepted"
+        if not expectation.owed:
+            return (
+                f"{client} did not get it and was not owed it: its subscription matches, but it was not in place in "
+                f"time, did not stay, or its broker was not connected with the publisher's"
+            )
+        return f"{client} did not get it although it was owed; {len(self.drops)} drops are recorded"

@@ -1,0 +1,184 @@
+"""Runs of scenarios: what is delivered is what the oracle says, and a run's folder is whole or not there."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import mercast
+from broker.trace import DeliveryRow, HopRow, MatchRow
+from broker.trace_files import iter_rows
+from experiments.errors import ScenarioError
+from experiments.runner import simulate
+from experiments.scenario import Scenario, load
+
+SMALL = {"workload.publications": "60"}
+
+
+def small(name: str, **overrides: str) -> Scenario:
+    return load(name, {**SMALL, **{key.replace("__", "."): value for key, value in overrides.items()}})
+
+
+def no_progress(what: str, done: int, total: int) -> None:
+    assert what
+    assert done <= total
+
+
+@pytest.mark.parametrize("protocol", ["flooding", "fbr", "d-dbr", "merc"])
+def test_every_protocol_delivers_what_the_oracle_expects(protocol: str) -> None:
+    summary = simulate(small("gtitm-20", protocols=f'["{protocol}"]'), protocol, no_progress)
+    assert summary.published == 60
+    assert summary.expected == summary.owed == summary.delivered > 100
+    assert (summary.missed, summary.duplicated, summary.unexpected) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("protocol", ["fbr", "d-dbr", "merc"])
+def test_with_subscribers_that_come_and_go_nothing_owed_is_missed(protocol: str) -> None:
+    summary = simulate(load("churn", {"workload.publications": "200"}), protocol, no_progress)
+    assert 0 < summary.owed < summary.expected
+    assert (summary.missed, summary.duplicated) == (0, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", ["d-dbr", "merc"])
+def test_through_a_partition_a_crash_and_a_lossy_link_nothing_owed_is_missed(protocol: str) -> None:
+    summary = simulate(load("partition"), protocol, no_progress)
+    assert 0 < summary.owed < summary.expected
+    assert (summary.missed, summary.duplicated) == (0, 0)
+
+
+@pytest.mark.slow
+def test_when_half_of_the_links_fail_what_fbr_misses_was_not_owed() -> None:
+    share = {}
+    for protocol in ("fbr", "d-dbr"):
+        overrides = {"overlay.brokers": "40", "workload.publications": "40", "overlay.degree": "6"}
+        summary = simulate(load("failures", overrides), protocol, no_progress)
+        assert (summary.missed, summary.duplicated) == (0, 0)
+        share[protocol] = summary.delivered / summary.expected
+    assert share["fbr"] < 0.4 < 0.6 < share["d-dbr"]
+
+
+def test_a_line_shows_who_matches() -> None:
+    matches = {
+        protocol: simulate(small("line"), protocol, no_progress).matches_mean for protocol in ("fbr", "d-dbr", "merc")
+    }
+    assert matches["fbr"] > 4.9
+    assert matches["d-dbr"] == pytest.approx(2, abs=0.1)
+    assert matches["merc"] == pytest.approx(3, abs=0.1)
+
+
+def test_a_runs_folder_holds_all_that_it_needs_to_be_read_and_repeated(tmp_path: Path) -> None:
+    scenario = small("line")
+    summary = simulate(scenario, "d-dbr", no_progress, tmp_path / "run")
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
+        "provenance.json",
+        "scenario.toml",
+        "summary.json",
+        "trace",
+    ]
+    assert load(tmp_path / "run" / "scenario.toml").workload == scenario.workload
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["digest"] == summary.digest
+    assert len(list(iter_rows(tmp_path / "run", DeliveryRow))) == summary.delivered
+    assert list(iter_rows(tmp_path / "run", HopRow))
+    assert {row.table for row in iter_rows(tmp_path / "run", MatchRow)} == {"L-PRT", "R-PRT"}
+    assert simulate(scenario, "d-dbr", no_progress).digest == summary.digest
+
+
+def test_an_existing_folder_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    with pytest.raises(ScenarioError, match="exists"):
+        simulate(small("line"), "d-dbr", no_progress, tmp_path / "run")
+    assert list(tmp_path.iterdir()) == [tmp_path / "run"]
+
+
+def test_a_run_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    def interrupt(what: str, done: int, total: int) -> None:
+        no_progress(what, done, total)
+        if done > 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        simulate(small("line"), "d-dbr", interrupt, tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_process_with_another_hash_seed_makes_the_same_run() -> None:
+    script = (
+        "from experiments.runner import simulate; from experiments.scenario import load\n"
+        "scenario = load('gtitm-20', {'workload.publications': '40', 'seed': '%s'})\n"
+        "print(simulate(scenario, 'merc', lambda *_: None).digest)"
+    )
+
+    def digest(seed: int, hash_seed: str) -> str:
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+        command = [sys.executable, "-c", script % seed]
+        return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+
+    assert digest(5, "1") == digest(5, "2")
+    assert digest(6, "1") != digest(5, "1")
+
+
+def run_command(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["mercast", *words])
+    with pytest.raises(SystemExit) as stop:
+        mercast.main()
+    code = stop.value.code
+    assert code is None or isinstance(code, int)
+    return code or 0
+
+
+def test_the_command_compares_protocols_and_checks_that_runs_repeat(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = "simulate line -p d-dbr -p fbr --set workload.publications=20 --seed 3 --check-determinism --json"
+    assert run_command(monkeypatch, *words.split()) == 0
+    summaries = json.loads(capsys.readouterr().out)
+    assert [(each["protocol"], each["seed"], each["published"]) for each in summaries] == [
+        ("d-dbr", 3, 20),
+        ("fbr", 3, 20),
+    ]
+
+
+def test_the_trace_command_follows_a_publication(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    simulate(small("line"), "merc", no_progress, tmp_path / "run")
+    first = next(iter(iter_rows(tmp_path / "run", DeliveryRow)))
+    words = ["trace", str(tmp_path / "run"), first.publication]
+    assert run_command(monkeypatch, *words, "--subscriber", first.client) == 0
+    printed = capsys.readouterr().out
+    assert "publishes at b001" in printed
+    assert "b003 asks its R-PRT" in printed
+    assert f"b005 delivers to {first.client}" in printed
+    assert f"{first.client} got it after" in printed
+    assert run_command(monkeypatch, "trace", str(tmp_path / "run"), "b001/1/9999") == 3
+    assert "has no publication b001/1/9999" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["gtitm-21"], "gtitm-20"),
+        (["line", "--set", "workload.rat=3"], "rate"),
+        (["line", "--set", "workload.rate='fast'"], "workload.rate"),
+        (["line", "-p", "ddbr"], "d-dbr"),
+        (["gtitm-20", "--set", "overlay.degree=30"], "degree"),
+        (["./nowhere.toml"], "nowhere.toml"),
+        (["line", "--set", "rate"], "key=value"),
+    ],
+)
+def test_bad_input_is_named_and_leaves_no_run(
+    words: list[str],
+    named: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    assert run_command(monkeypatch, "simulate", *words, "--out", str(tmp_path / "runs")) == 3
+    assert named in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
