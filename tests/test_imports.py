@@ -84,9 +84,7 @@ def test_randomness_comes_from_a_generator_that_was_passed_in(path: Path) -> Non
             assert [alias.name for alias in node.names] == ["Random"]
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--help"], ["--version"], ["match", "--help"], ["topology", "--help"], ["simulate", "--help"]]
-)
+@pytest.mark.parametrize("words", ["--help", "--version", "match --help", "topology --help", "simulate --help"])
 def test_help_and_version_load_nothing_heavy(words: str) -> None:
     script = (
         "import sys, mercast\n"
