@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from matching.errors import UnsupportedExpressionError
 from matching.intervals import ValueSet, everything, is_exact, satisfying_all
-from matching.model import Operator, Predicate
+from matching.model import Expression, Operator, Predicate
+from matching.normal_forms import Clause, as_conjunction
 from matching.ps_tree import PSTree
 from matching.values import Dimension, TypeClass, successor
 
@@ -30,6 +32,13 @@ class Condition:
     """None when a tree cannot narrow it down: EXISTS, suffixes, substrings and patterns alone."""
     is_exact: bool
     """Is the condition true for exactly these values, so that the predicates need no evaluation?"""
+
+
+def conjunction_or_refuse(index: str, expression: Expression) -> Clause:
+    clause = as_conjunction(expression)
+    if clause is None:
+        raise UnsupportedExpressionError(index, "conjunctions", f"{expression!r} has a disjunction")
+    return clause
 
 
 def conditions_of(predicates: Iterable[Predicate]) -> tuple[Condition, ...]:

@@ -22,17 +22,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 
-from matching.conjunction import Condition, by_selectivity, conditions_of
-from matching.errors import UnsupportedExpressionError
+from matching.conjunction import Condition, by_selectivity, conditions_of, conjunction_or_refuse
 from matching.intervals import ValueSet
 from matching.matcher import Found, Matcher
 from matching.model import Expression, Predicate
-from matching.normal_forms import Clause, as_conjunction
+from matching.normal_forms import Clause
 from matching.ps_tree import Leaf, PSTree, PSTrees
 from matching.values import CLASS_BY_TYPE, Dimension, TypeClass, Value
 
 NARROWEST_SIGNATURE = 64
-BITS_FOR_EACH_MEMBER = 4
+BITS_FOR_EACH_MEMBER = 2
 
 
 class BloomLeaf(Leaf):
@@ -247,10 +246,3 @@ class PSTBloom(Matcher):
         }
         levels = 2 if self._trees else min(1, len(self._entries))
         return leaves + len(self._by_presence) + len(self._unconditional), levels, details
-
-
-def conjunction_or_refuse(index: str, expression: Expression) -> Clause:
-    clause = as_conjunction(expression)
-    if clause is None:
-        raise UnsupportedExpressionError(index, "conjunctions", f"{expression!r} has a disjunction")
-    return clause

@@ -21,13 +21,13 @@ import itertools
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from matching.conjunction import Condition, by_selectivity, conditions_of
+from matching.conjunction import Condition, by_selectivity, conditions_of, conjunction_or_refuse
 from matching.intervals import ValueSet
 from matching.matcher import Found, Matcher
 from matching.model import Expression, Predicate
 from matching.normal_forms import Clause
 from matching.ps_tree import Leaf, PSTree, PSTrees
-from matching.pst_bloom import PSTBloom, conjunction_or_refuse
+from matching.pst_bloom import PSTBloom
 from matching.values import Dimension, Value
 
 SpaceKey: TypeAlias = tuple[int, ...]

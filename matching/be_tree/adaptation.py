@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from random import Random
 
 from matching.be_tree.nodes import LeafNode, PartitionNode, Subscription
-from matching.be_tree.ranking import Ranking, window_of
+from matching.be_tree.ranking import Ranking
 
 
 class Recycling(ABC):
@@ -38,15 +38,20 @@ class RankRecycling(Recycling):
         self._threshold = threshold
 
     def review(self, leaves: Sequence[LeafNode], discarded: Sequence[int]) -> list[PartitionNode]:
-        poor: list[PartitionNode] = []
+        charged: dict[PartitionNode, int] = {}
         for leaf, count in zip(leaves, discarded, strict=True):
-            for partition in leaf.cluster.path() if count else ():
-                partition.loss.discarded += count
-                if partition.loss.close_after(window_of(partition)) and self._is_poor(partition):
-                    poor.append(partition)
+            if count:
+                for partition in leaf.cluster.path():
+                    charged[partition] = charged.get(partition, 0) + count
+        poor: list[PartitionNode] = []
+        for partition, count in charged.items():
+            partition.loss.discarded += count
+            if self._ranking.is_window_over(partition) and self._is_poor(partition):
+                poor.append(partition)
         return sorted(poor, key=_depth)
 
     def _is_poor(self, partition: PartitionNode) -> bool:
+        partition.loss.close()
         if self._ranking.of_partition(partition) < self._threshold:
             return True
         if partition.cluster.remembered is not None:

@@ -9,6 +9,9 @@ Departs from [BET 6.1]: rows stand for the spaces between the ends of conditions
 domains are open; a PS-Tree keeps these spaces. So the bitmap follows every insertion and deletion, and is never
 reconstructed or joined with a lazy part. The rows of a dimension hold bits of its own conditions only, which is the
 space saving that the paper gets by reordering bits.
+
+Cost: a dimension with n distinct conditions has up to 2n rows of n bits. That is little for the small domains that the
+paper has in mind, and much for thousands of different floating-point bounds on one attribute.
 """
 
 from __future__ import annotations
@@ -16,16 +19,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from matching.be_tree.evaluation import (
-    DistinctConditions,
     Evaluation,
     Groups,
+    Numbers,
     Test,
     Values,
     Verdicts,
+    condition_test,
     is_free_of,
-    test_of,
 )
 from matching.conjunction import Condition
+from matching.intervals import ValueSet
 from matching.ps_tree import Leaf, PSTree
 from matching.values import Dimension, Value
 
@@ -51,7 +55,7 @@ class Row(Leaf):
 class PreparedBit(NamedTuple):
     dimension: int
     bit: int
-    condition: Condition
+    values: ValueSet | None
     test: Test | None
     """What the bit leaves open."""
 
@@ -67,19 +71,19 @@ class BitmapEvaluation(Evaluation):
         self._dimensions: dict[int, Bitmap] = {}
 
     def prepare(self, dimension: int, condition: Condition) -> PreparedBit:
-        test = None if condition.is_exact else test_of(condition)
+        test = None if condition.is_exact else condition_test(condition)
         if condition.values is None:
-            return PreparedBit(dimension, PRESENT, condition, test)
+            return PreparedBit(dimension, PRESENT, None, test)
         bitmap = self._dimensions.get(dimension)
         if bitmap is None:
             bitmap = self._dimensions[dimension] = Bitmap(condition.dimension)
-        return PreparedBit(dimension, bitmap.acquire(condition), condition, test)
+        return PreparedBit(dimension, bitmap.insert(condition.values), condition.values, test)
 
     def release(self, prepared: PreparedBit) -> None:
-        if prepared.bit == PRESENT:
+        if prepared.values is None:
             return
         bitmap = self._dimensions[prepared.dimension]
-        bitmap.release(prepared.condition, prepared.bit)
+        bitmap.delete(prepared.values, prepared.bit)
         if bitmap.is_empty:
             del self._dimensions[prepared.dimension]
 
@@ -95,10 +99,8 @@ class BitmapEvaluation(Evaluation):
         for group in groups:
             wasted = 0
             for subscription in group:
-                done = 0
                 checks: Checks = subscription.checks
-                for dimension, bit in checks.bits:
-                    done += 1
+                for done, (dimension, bit) in enumerate(checks.bits, start=1):
                     if not rows.get(dimension, 0) & bit:
                         wasted += done
                         break
@@ -107,7 +109,7 @@ class BitmapEvaluation(Evaluation):
                     for dimension, test in checks.tests:
                         needed += 1
                         if not test(values[dimension]):
-                            wasted += done
+                            wasted += len(checks.bits)
                             break
                     else:
                         if is_free_of(subscription, values):
@@ -129,28 +131,25 @@ class Bitmap:
     """The rows of one dimension."""
 
     def __init__(self, dimension: Dimension) -> None:
-        self._distinct = DistinctConditions()
+        self._numbers = Numbers()
         self._tree: PSTree[Row] = PSTree(dimension, Row())
 
     @property
     def is_empty(self) -> bool:
-        return len(self._distinct) == 0
+        return self._numbers.in_use == 0
 
     def row(self, value: Value) -> int:
         return self._tree.locate(value).bits
 
-    def acquire(self, condition: Condition) -> int:
-        assert condition.values is not None
-        known = len(self._distinct)
-        bit = PRESENT << (self._distinct.acquire(condition) + 1)
-        if len(self._distinct) > known:
-            for row in self._tree.insert(condition.values):
-                row.bits |= bit
+    def insert(self, values: ValueSet) -> int:
+        """A bit for these values, set in all their rows."""
+        bit = PRESENT << (self._numbers.take() + 1)
+        for row in self._tree.insert(values):
+            row.bits |= bit
         return bit
 
-    def release(self, condition: Condition, bit: int) -> None:
-        assert condition.values is not None
-        if self._distinct.release(bit.bit_length() - 2):
-            for row in self._tree.delete(condition.values):
-                row.bits &= ~bit
-            self._tree.merge(condition.values)
+    def delete(self, values: ValueSet, bit: int) -> None:
+        for row in self._tree.delete(values):
+            row.bits &= ~bit
+        self._tree.merge(values)
+        self._numbers.give_back(bit.bit_length() - 2)

@@ -15,9 +15,8 @@ that encloses what is below it (the paper's minimal interval boundary), and leve
 half are left out. What the tree looks like still follows from what is in it, not from the order of insertion: with at
 most `capacity` subscriptions a bucket is whole, with more it is split.
 
-Departs from [BET Table I]: v_min and v_max are not given. They are the ends of a domain that encloses all ends of
-intervals that came in, and a value outside counts as the nearest key inside. So `x < 40` can live in a lower half
-although there is no smallest number.
+Departs from [BET Table I]: v_min and v_max are not given but learned (see `domain`). So `x < 40` can live in a lower
+half although there is no smallest number.
 """
 
 from __future__ import annotations
@@ -26,7 +25,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from matching.be_tree.keys import PRESENT_KEY, Access, Bounds, Domain, enclosing_bucket, key_span
+from matching.be_tree.domain import Domain
+from matching.be_tree.keys import PRESENT_KEY, Access, Bounds, enclosing_bucket, key_span
 from matching.be_tree.nodes import ClusterNode, LeafNode, PartitionNode, Subscription
 from matching.intervals import ValueSet
 from matching.values import Value
@@ -60,12 +60,13 @@ class Directory(ABC):
 
     @abstractmethod
     def tidy(self, cluster: ClusterNode) -> None:
-        """Removes or merges the bucket, and those above, after something left it."""
+        """Removes or merges the bucket, and those above, after something left it. It may be gone already."""
 
+    @abstractmethod
     def is_outgrown_by(self, access: Access) -> bool:
         """Would accepting this change the home of what is here?"""
-        return False
 
+    @abstractmethod
     def widen(self, access: Access) -> None:
         """Extends the domain to the access's ends. What is here and has no end must be placed again."""
 
@@ -104,8 +105,14 @@ class SingleBucket(Directory):
         raise TypeError("a single bucket is never split")
 
     def tidy(self, cluster: ClusterNode) -> None:
-        if cluster.is_empty:
+        if cluster.is_empty and self._cluster is cluster:
             self._cluster = None
+
+    def is_outgrown_by(self, access: Access) -> bool:
+        return False
+
+    def widen(self, access: Access) -> None:
+        """One bucket encloses everything already."""
 
 
 class PointsApart(Directory):
@@ -140,7 +147,7 @@ class PointsApart(Directory):
         self._rest.reach_any(values, into)
 
     def clusters(self) -> Iterator[ClusterNode]:
-        for point in sorted(self._points):  # type: ignore[type-var]
+        for point in sorted(self._points):
             yield self._points[point]
         yield from self._rest.clusters()
 
@@ -169,8 +176,7 @@ class BucketTree(Directory):
         self._owner = owner
         self._capacity = capacity
         self._root: ClusterNode | None = None
-        self._domain: Domain | None = None
-        """None until an interval with an end comes in: then all keys count as one."""
+        self._domain = Domain()
 
     def home(self, access: Access) -> ClusterNode:
         bounds = self._bounds(access)
@@ -232,15 +238,19 @@ class BucketTree(Directory):
             above.right = successor
 
     def reach(self, value: Value, key: int, into: list[ClusterNode]) -> None:
-        key = PRESENT_KEY if self._domain is None else self._domain.clamped(key)
+        position = self._domain.position(key)
+        if position is None:
+            return
         node = self._root
-        while node is not None and node.low <= key <= node.high:
+        while node is not None and node.low <= position <= node.high:
             into.append(node)
-            node = node.left if key <= node.middle else node.right
+            node = node.left if position <= node.middle else node.right
 
     def reach_any(self, values: ValueSet | None, into: list[ClusterNode]) -> None:
-        low, high = (None, None) if values is None else key_span(values)
-        first, last = self._interval(low, high)
+        overlap = self._domain.overlap(*((None, None) if values is None else key_span(values)))
+        if overlap is None:
+            return
+        first, last = overlap
         pending = [self._root]
         while pending:
             node = pending.pop()
@@ -305,32 +315,16 @@ class BucketTree(Directory):
             node.set_bounds(self._enclosing(members))
 
     def is_outgrown_by(self, access: Access) -> bool:
-        return self._widened(access) != self._domain
+        return self._domain.is_outgrown_by(access)
 
     def widen(self, access: Access) -> None:
-        self._domain = self._widened(access)
-
-    def _widened(self, access: Access) -> Domain | None:
-        domain = self._domain
-        ends = [end for end in (access.low, access.high) if end is not None]
-        if not ends or (domain is not None and all(domain.low <= end <= domain.high for end in ends)):
-            return domain
-        return Domain.around(ends if domain is None else [*ends, domain.low, domain.high])
-
-    def _interval(self, low: int | None, high: int | None) -> Bounds:
-        domain = self._domain
-        if domain is None:
-            return PRESENT_KEY, PRESENT_KEY
-        return (
-            domain.low if low is None else domain.clamped(low),
-            domain.high if high is None else domain.clamped(high),
-        )
+        self._domain.widen(access)
 
     def _bounds_of(self, subscription: Subscription) -> Bounds:
-        return self._bounds(subscription.accesses[self._owner.dimension])
+        return self._bounds(subscription.access(self._owner.dimension))
 
     def _bounds(self, access: Access) -> Bounds:
-        return enclosing_bucket(*self._interval(access.low, access.high))
+        return enclosing_bucket(*self._domain.interval(access))
 
     def _enclosing(self, members: list[Subscription]) -> Bounds:
         bounds = [self._bounds_of(subscription) for subscription in members]

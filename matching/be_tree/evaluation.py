@@ -43,10 +43,11 @@ class Verdicts:
 class Evaluation(ABC):
     @abstractmethod
     def prepare(self, dimension: int, condition: Condition) -> Any:
-        """What `arrange` needs of a condition of a new subscription."""
+        """What `arrange` needs of a condition that no subscription had before."""
 
+    @abstractmethod
     def release(self, prepared: Any) -> None:
-        """The subscription is gone."""
+        """No subscription has it any more."""
 
     def arrange(self, prepared: list[Any]) -> Any:
         """A subscription's checks, in this order, for the place that it has now."""
@@ -59,7 +60,10 @@ class Evaluation(ABC):
 
 class PlainEvaluation(Evaluation):
     def prepare(self, dimension: int, condition: Condition) -> tuple[int, Test]:
-        return dimension, test_of(condition)
+        return dimension, condition_test(condition)
+
+    def release(self, prepared: tuple[int, Test]) -> None:
+        """Nothing is kept for it."""
 
     def verify(self, groups: Groups, values: Values) -> Verdicts:
         ids: list[int] = []
@@ -91,13 +95,13 @@ class LazyEvaluation(Evaluation):
     because Python addresses bytes."""
 
     def __init__(self) -> None:
-        self._numbers = DistinctConditions()
+        self._numbers = Numbers()
 
     def prepare(self, dimension: int, condition: Condition) -> tuple[int, int, Test]:
-        return self._numbers.acquire(condition), dimension, test_of(condition)
+        return self._numbers.take(), dimension, condition_test(condition)
 
     def release(self, prepared: tuple[int, int, Test]) -> None:
-        self._numbers.release(prepared[0])
+        self._numbers.give_back(prepared[0])
 
     def verify(self, groups: Groups, values: Values) -> Verdicts:
         verdicts = bytearray(self._numbers.limit)
@@ -107,9 +111,8 @@ class LazyEvaluation(Evaluation):
         for group in groups:
             wasted = 0
             for subscription in group:
-                done = fresh = 0
-                for number, dimension, test in subscription.checks:
-                    done += 1
+                fresh = 0
+                for done, (number, dimension, test) in enumerate(subscription.checks, start=1):
                     if verdicts[number] == UNKNOWN:
                         fresh += 1
                         holds = dimension in values and test(values[dimension])
@@ -126,43 +129,29 @@ class LazyEvaluation(Evaluation):
         return Verdicts(ids, evaluated, tests, discarded)
 
 
-class DistinctConditions:
-    """Numbers for distinct conditions; one that nobody uses any more is given to the next [BET 6.1]."""
+class Numbers:
+    """Small numbers; one that was given back is the next to be taken [BET 6.1]."""
 
     def __init__(self) -> None:
         self.limit = 0
         """All numbers in use are below."""
-        self._numbers: dict[tuple[Predicate, ...], int] = {}
-        self._users: dict[int, int] = {}
-        self._conditions: dict[int, tuple[Predicate, ...]] = {}
         self._free: list[int] = []
 
-    def __len__(self) -> int:
-        return len(self._numbers)
+    @property
+    def in_use(self) -> int:
+        return self.limit - len(self._free)
 
-    def acquire(self, condition: Condition) -> int:
-        number = self._numbers.get(condition.predicates)
-        if number is None:
-            number = self._free.pop() if self._free else self.limit
-            self.limit = max(self.limit, number + 1)
-            self._numbers[condition.predicates] = number
-            self._conditions[number] = condition.predicates
-            self._users[number] = 0
-        self._users[number] += 1
-        return number
+    def take(self) -> int:
+        if self._free:
+            return self._free.pop()
+        self.limit += 1
+        return self.limit - 1
 
-    def release(self, number: int) -> bool:
-        """True when that was the condition's last user."""
-        self._users[number] -= 1
-        if self._users[number]:
-            return False
-        del self._users[number]
-        del self._numbers[self._conditions.pop(number)]
+    def give_back(self, number: int) -> None:
         self._free.append(number)
-        if not self._numbers:
+        if not self.in_use:
             self.limit = 0
             self._free.clear()
-        return True
 
 
 def is_free_of(subscription: Subscription, values: Values) -> bool:
@@ -181,7 +170,7 @@ _WITH_OPERAND_FIRST: dict[Operator, Callable[[Any, Any], bool]] = {
 }
 
 
-def test_of(condition: Condition) -> Test:
+def condition_test(condition: Condition) -> Test:
     """The condition as a function of a value of its dimension; functions in C where there are."""
     if len(condition.predicates) > 1:
         return partial(_all_hold, tuple(_predicate_test(predicate) for predicate in condition.predicates))

@@ -49,7 +49,7 @@ class Semantics(StrEnum):
 def attribute_sets(conditions: Iterable[Condition]) -> dict[str, AttributeSet]:
     sets: dict[str, AttributeSet] = {}
     for condition in conditions:
-        attribute, type_class = condition.dimension
+        attribute = condition.dimension[0]
         allowed = tuple(_values_of(condition, each) for each in CLASSES)
         if attribute in sets:
             allowed = tuple(one.intersection(other) for one, other in zip(sets[attribute], allowed, strict=True))
@@ -97,7 +97,7 @@ RELATIONS = {
 def is_related(
     subscription: Subscription, absent: Iterable[str], event: Mapping[str, AttributeSet], relation: Relation
 ) -> bool:
-    sets = attribute_sets(subscription.conditions.values())
+    sets = attribute_sets(each.condition for each in subscription.requirements.values())
     if any(attribute in event for attribute in absent) or any(_is_empty(values) for values in sets.values()):
         return False
     if relation.is_mutual and len(event) != len(sets):

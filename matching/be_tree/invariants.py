@@ -75,12 +75,12 @@ def _check_place(tree: Tree, cluster: ClusterNode, subscription: Subscription, w
     _require(subscription.leaf is cluster.leaf, f"{where}: subscription {subscription.id} knows its leaf")
     bucket = cluster
     for partition in cluster.path():
-        access = subscription.accesses.get(partition.dimension)
-        if access is None:
+        requirement = subscription.requirements.get(partition.dimension)
+        if requirement is None:
             raise AssertionError(f"{where}: subscription {subscription.id} has no condition on {partition.dimension}")
-        _check_home(partition, bucket, access, where)
+        _check_home(partition, bucket, requirement.access, where)
         bucket = partition.cluster
-    waiting = tree.policies.preference.eligible(subscription, [each.dimension for each in cluster.path()], tier=0)
+    waiting = tree.policies.preference.eligible(subscription, [each.dimension for each in cluster.path()])
     _require(
         not any(dimension in cluster.partitions for dimension in waiting),
         f"{where}: subscription {subscription.id} is in no leaf beside a partition for it",

@@ -27,10 +27,11 @@ Bounds: TypeAlias = tuple[int, int]
 
 KEY_BITS = 64
 LARGEST_KEY = (1 << KEY_BITS) - 1
-_ZERO = 1 << 63
+ZERO_KEY = 1 << 63
 _LINEAR_LIMIT = 1 << 31
 _STEPS = 1 << 31
-_LINEAR_STEPS = _LINEAR_LIMIT * _STEPS
+LINEAR_KEYS = _LINEAR_LIMIT * _STEPS
+"""So many keys on each side of zero are linear."""
 _LIMIT_BITS: int = struct.unpack(">Q", struct.pack(">d", float(_LINEAR_LIMIT)))[0]
 _KEY_BYTES = KEY_BITS // 8
 
@@ -49,8 +50,8 @@ def _number_key(number: int | float) -> int:
         steps = int(size * _STEPS)
     else:
         bits: int = struct.unpack(">Q", struct.pack(">d", size))[0]
-        steps = _LINEAR_STEPS + bits - _LIMIT_BITS
-    return _ZERO + steps if number >= 0 else _ZERO - 1 - steps
+        steps = LINEAR_KEYS + bits - _LIMIT_BITS
+    return ZERO_KEY + steps if number >= 0 else ZERO_KEY - 1 - steps
 
 
 def enclosing_bucket(low: int, high: int) -> Bounds:
@@ -58,32 +59,6 @@ def enclosing_bucket(low: int, high: int) -> Bounds:
     free_bits = (low ^ high).bit_length()
     first = low >> free_bits << free_bits
     return first, first | ((1 << free_bits) - 1)
-
-
-@dataclass(frozen=True, slots=True)
-class Domain:
-    """From where to where the intervals of a directory reach [BET Table I: v_min, v_max].
-
-    Both ends are rounded outwards to powers of two, counted from the middle of all keys, which is the key of zero: so
-    an end moves a few times, not with every new extreme.
-    """
-
-    low: int
-    high: int
-
-    @classmethod
-    def around(cls, keys: list[int]) -> Domain:
-        return cls(_rounded_down(min(keys)), LARGEST_KEY - _rounded_down(LARGEST_KEY - max(keys)))
-
-    def clamped(self, key: int) -> int:
-        return self.low if key < self.low else self.high if key > self.high else key
-
-
-def _rounded_down(key: int) -> int:
-    if key < _ZERO:
-        return _ZERO - (1 << (_ZERO - 1 - key).bit_length())
-    above = key - _ZERO
-    return _ZERO + (1 << above.bit_length() >> 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +77,7 @@ class Access:
 
     @property
     def openness(self) -> int:
+        """0 for a single value, then by how many ends the interval lacks: the likelier the condition holds."""
         return 0 if self.point is not None else 1 + (self.low is None) + (self.high is None)
 
     @property

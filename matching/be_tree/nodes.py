@@ -21,40 +21,48 @@ if TYPE_CHECKING:
     from matching.be_tree.directories import Directory
 
 
+class Requirement:
+    """A condition as the index keeps it: once, however many subscriptions have it."""
+
+    __slots__ = ("access", "condition", "dimension", "prepared", "users")
+
+    def __init__(self, dimension: int, condition: Condition, access: Access, prepared: Any) -> None:
+        self.dimension = dimension
+        self.condition = condition
+        self.access = access
+        self.prepared = prepared
+        """What the evaluation made of it."""
+        self.users = 0
+
+
 class Subscription:
     """One stored conjunction, by numbers of dimensions."""
 
-    __slots__ = (
-        "absent",
-        "accesses",
-        "checks",
-        "conditions",
-        "covered",
-        "id",
-        "leaf",
-        "signature",
-        "subsumed",
-        "tests",
-    )
+    __slots__ = ("absent", "checks", "covered", "id", "leaf", "points", "requirements", "signature", "subsumed")
 
-    def __init__(
-        self, id: int, conditions: dict[int, Condition], accesses: dict[int, Access], absent: list[int]
-    ) -> None:
+    def __init__(self, id: int, requirements: dict[int, Requirement], absent: list[int], signature: int) -> None:
         self.id = id
-        self.conditions = conditions
-        self.accesses = accesses
+        self.requirements = requirements
+        """By dimension, those first that are likely to fail first."""
+        self.points = tuple(number for number, each in requirements.items() if each.access.point is not None)
+        """The dimensions with an equality."""
         self.absent = tuple(absent)
         """Dimensions of presence that a publication must not have: NOT EXISTS."""
+        self.signature = signature
+        """The attributes, for the filter."""
         self.leaf: LeafNode | None = None
         self.subsumed = 0
         """Conditions on the path to the leaf that the path proves."""
         self.covered = 0
         """Conditions on the path that are still to be verified."""
-        self.tests: dict[int, Any] = {}
-        """What the evaluation prepared for each condition."""
         self.checks: Any = ()
         """What the evaluation made of the conditions that the present place leaves to verify."""
-        self.signature = 0
+
+    def access(self, dimension: int) -> Access:
+        return self.requirements[dimension].access
+
+    def is_point(self, dimension: int) -> bool:
+        return self.requirements[dimension].access.point is not None
 
 
 class LeafNode:
@@ -80,8 +88,19 @@ class LeafNode:
 
 class ClusterNode:
     __slots__ = (
-        "above", "high", "is_split", "leaf", "left", "low", "middle", "owner", "partitions", "point", "remembered", "right",
-    )  # fmt: skip
+        "above",
+        "high",
+        "is_split",
+        "leaf",
+        "left",
+        "low",
+        "middle",
+        "owner",
+        "partitions",
+        "point",
+        "remembered",
+        "right",
+    )
 
     def __init__(self, owner: PartitionNode | None, bounds: Bounds, capacity: int, point: Value | None = None) -> None:
         self.owner = owner
@@ -192,12 +211,15 @@ class LossWindow:
         self.opened_at = self.clock.operations
         self.seen_at = self.clock.publications
 
-    def close_after(self, length: int) -> bool:
-        """Ends the window if it is that long; True when it ended with a measurement."""
-        if self.clock.operations - self.opened_at < length * self.patience:
-            return False
-        publications = self.clock.publications - self.seen_at
-        if publications:
-            self.per_publication = self.discarded / publications
+    def is_over(self, operations: int, publications: int) -> bool:
+        """Is the window that long?"""
+        seen = self.clock.publications - self.seen_at
+        return seen >= publications and self.clock.operations - self.opened_at >= operations * self.patience
+
+    def running(self) -> float:
+        """As measured since the window was opened."""
+        return self.discarded / max(1, self.clock.publications - self.seen_at)
+
+    def close(self) -> None:
+        self.per_publication = self.running()
         self._open()
-        return publications > 0

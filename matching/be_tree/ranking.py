@@ -16,10 +16,10 @@ from collections.abc import Collection, Sequence
 from matching.be_tree.nodes import ClusterNode, LeafNode, PartitionNode, Subscription
 from matching.values import Value
 
-SHORTEST_WINDOW = 200
-"""Operations. A tenth of a small partition would be a few publications, which measure nothing."""
 WINDOW_SHARE = 10
 """A window lasts a tenth as many operations as there are subscriptions below [BET 8.1]."""
+PUBLICATIONS_SHARE = 4
+"""A quarter of a shortest window must be publications: insertions alone measure nothing."""
 
 
 class Weight(ABC):
@@ -72,7 +72,7 @@ class TunedWeight(Weight):
 
 def _covered_conditions_hold(candidate: Subscription, leaf: LeafNode, values: dict[int, Value]) -> bool:
     for partition in leaf.cluster.path():
-        condition = candidate.conditions[partition.dimension]
+        condition = candidate.requirements[partition.dimension].condition
         value = values[partition.dimension]
         if not all(predicate.holds_for(value) for predicate in condition.predicates):
             return False
@@ -97,23 +97,30 @@ class HistogramLoss(LossEstimate):
     """The average number of members that share an interval of keys: how many false candidates to expect."""
 
     def of(self, dimension: int, members: Collection[Subscription]) -> float:
-        accesses = [subscription.accesses[dimension] for subscription in members]
+        accesses = [subscription.access(dimension) for subscription in members]
         return len(accesses) / len({(access.low, access.high) for access in accesses})
 
 
 class Ranking:
-    def __init__(self, alpha: float, weight: Weight, estimate: LossEstimate) -> None:
+    def __init__(self, alpha: float, weight: Weight, estimate: LossEstimate, shortest_window: int) -> None:
         self.weight = weight
         self._alpha = alpha
         self._estimate = estimate
+        self._shortest_window = shortest_window
+        self._fewest_publications = max(1, shortest_window // PUBLICATIONS_SHARE)
+
+    def is_window_over(self, partition: PartitionNode) -> bool:
+        operations = max(self._shortest_window, partition.size // WINDOW_SHARE)
+        return partition.loss.is_over(operations, self._fewest_publications)
 
     def of_partition(self, partition: PartitionNode) -> float:
-        partition.loss.close_after(window_of(partition))
-        return self.rank(partition.subsumed, partition.covered, partition.loss.per_publication)
+        # A partition that no publication reaches any more is not reviewed; its old loss must not stick to it.
+        loss = partition.loss.running() if self.is_window_over(partition) else partition.loss.per_publication
+        return self.rank(partition.subsumed, partition.covered, loss)
 
     def of_candidate(self, cluster: ClusterNode, dimension: int, members: Collection[Subscription]) -> float:
         """Of partitioning a cluster node's leaf by the dimension."""
-        subsumed = sum(subscription.accesses[dimension].point is not None for subscription in members)
+        subsumed = sum(subscription.is_point(dimension) for subscription in members)
         loss = self._estimate.of(dimension, members)
         if cluster.remembered is not None and dimension in cluster.remembered:
             loss = cluster.remembered[dimension].loss_each * len(members)
@@ -124,35 +131,22 @@ class Ranking:
         return (1 - self._alpha) * gain - self._alpha * loss
 
 
-def window_of(partition: PartitionNode) -> int:
-    return max(SHORTEST_WINDOW, partition.size // WINDOW_SHARE)
-
-
 class Preference(ABC):
     """Which of a subscription's dimensions may be used for partitioning before which others."""
 
-    tiers: int
-
     @abstractmethod
-    def eligible(self, subscription: Subscription, used: Collection[int], tier: int) -> list[int]:
-        """The dimensions that are not used on the path yet and may be used now. A later tier allows more."""
+    def eligible(self, subscription: Subscription, used: Collection[int]) -> list[int]:
+        """Dimensions that are not used on the path yet and may be used now."""
 
 
 class AnyCondition(Preference):
-    tiers = 1
-
-    def eligible(self, subscription: Subscription, used: Collection[int], tier: int) -> list[int]:
-        return [dimension for dimension in subscription.accesses if dimension not in used]
+    def eligible(self, subscription: Subscription, used: Collection[int]) -> list[int]:
+        return [dimension for dimension in subscription.requirements if dimension not in used]
 
 
 class EqualityFirst(Preference):
-    """Equality is used up before other conditions are [BET 8.5]."""
+    """All equalities are used up before other conditions are [BET 8.5]."""
 
-    tiers = 1
-
-    def eligible(self, subscription: Subscription, used: Collection[int], tier: int) -> list[int]:
-        unused = [dimension for dimension in subscription.accesses if dimension not in used]
-        if tier > 0:
-            return unused
-        points = [dimension for dimension in unused if subscription.accesses[dimension].point is not None]
-        return points or unused
+    def eligible(self, subscription: Subscription, used: Collection[int]) -> list[int]:
+        points = [dimension for dimension in subscription.points if dimension not in used]
+        return points or [dimension for dimension in subscription.requirements if dimension not in used]

@@ -56,9 +56,9 @@ class Tree:
         self._contract(self._take(subscription))
 
     def recycle(self, partition: PartitionNode) -> None:
-        """Takes a partition apart and inserts its contents anew, unless it is gone already."""
+        """Takes a partition apart and inserts its contents anew, unless that has emptied it meanwhile."""
         cluster = partition.cluster
-        if not all(_is_in_place(each) for each in (partition, *cluster.path())):
+        if not partition.size:
             return
         if cluster.remembered is None:
             cluster.remembered = {}
@@ -76,25 +76,25 @@ class Tree:
 
     def _place(self, subscription: Subscription, cluster: ClusterNode, pending: list[ClusterNode]) -> None:
         """Algorithm 3: down the partition nodes that rank highest, into a leaf. That may overflow: it is pending."""
-        used = [partition.dimension for partition in cluster.path()]
+        used = {partition.dimension for partition in cluster.path()}
         while cluster.partitions:
-            eligible = self.policies.preference.eligible(subscription, used, tier=0)
+            eligible = self.policies.preference.eligible(subscription, used)
             partitions = [cluster.partitions[dimension] for dimension in eligible if dimension in cluster.partitions]
             if not partitions:
                 break
             partition = self.policies.choice.choose(partitions)
-            used.append(partition.dimension)
+            used.add(partition.dimension)
             cluster = self._home(subscription, partition, pending)
         self._put(subscription, cluster.leaf)
         pending.append(cluster)
 
     def _home(self, subscription: Subscription, partition: PartitionNode, pending: list[ClusterNode]) -> ClusterNode:
-        access = subscription.accesses[partition.dimension]
+        access = subscription.access(partition.dimension)
         if partition.directory.is_outgrown_by(access):
             members = partition.subscriptions()
-            if any(not member.accesses[partition.dimension].is_bounded for member in members):
+            if any(not member.access(partition.dimension).is_bounded for member in members):
                 self._rebuild(partition, members, subscription, pending)
-            partition.directory.widen(access)
+        partition.directory.widen(access)
         return partition.directory.home(access)
 
     def _rebuild(
@@ -105,23 +105,24 @@ class Tree:
             self._take(member)
         partition.directory = self.policies.new_directory(partition, self.policies.max_capacity)
         for member in (*members, newcomer):
-            partition.directory.widen(member.accesses[partition.dimension])
+            partition.directory.widen(member.access(partition.dimension))
         for member in members:
-            cluster = partition.directory.home(member.accesses[partition.dimension])
+            cluster = partition.directory.home(member.access(partition.dimension))
             self._put(member, cluster.leaf)
             pending.append(cluster)
 
     def _put(self, subscription: Subscription, leaf: LeafNode) -> None:
         leaf.put(subscription)
         path = list(leaf.cluster.path())
-        unverified = dict(subscription.tests)
+        unverified = dict(subscription.requirements)
         covered = []
         for partition in path:
-            test = unverified.pop(partition.dimension)
-            if not partition.directory.proves(subscription.accesses[partition.dimension]):
-                covered.append(test)
-        subscription.checks = self.policies.evaluation.arrange([*unverified.values(), *covered])
-        subscription.subsumed = sum(subscription.accesses[each.dimension].point is not None for each in path)
+            requirement = unverified.pop(partition.dimension)
+            if not partition.directory.proves(requirement.access):
+                covered.append(requirement)
+        left = [requirement.prepared for requirement in (*unverified.values(), *covered)]
+        subscription.checks = self.policies.evaluation.arrange(left)
+        subscription.subsumed = sum(subscription.is_point(partition.dimension) for partition in path)
         subscription.covered = len(path) - subscription.subsumed
         for partition in path:
             partition.size += 1
@@ -159,40 +160,38 @@ class Tree:
     def _partition(self, cluster: ClusterNode, pending: list[ClusterNode]) -> None:
         """Algorithm 5: by the attribute that ranks highest, again and again, until the rest fits one leaf."""
         leaf = cluster.leaf
-        used = [partition.dimension for partition in cluster.path()]
-        while len(leaf.subscriptions) > self.policies.max_capacity:
-            chosen = self._choose_partition(cluster, used)
-            if chosen is None:
-                break
-            partition, members = chosen
+        used = {partition.dimension for partition in cluster.path()}
+        groups = self._groups(leaf, used)
+        while groups and len(leaf.subscriptions) > self.policies.max_capacity:
+            dimension = self._best_dimension(cluster, groups)
+            members = list(groups.pop(dimension).values())
+            partition = self._new_partition(cluster, dimension, members)
             for member in members:
+                for other in self.policies.preference.eligible(member, used):
+                    self._leave(groups, other, member)
                 self._take(member)
                 self._place(member, self._home(member, partition, pending), pending)
         leaf.capacity = self.capacity_for(len(leaf.subscriptions))
 
-    def _choose_partition(
-        self, cluster: ClusterNode, used: list[int]
-    ) -> tuple[PartitionNode, list[Subscription]] | None:
-        """The partition node that takes subscriptions out of the leaf, old or new, and those that it takes."""
-        policies = self.policies
-        for tier in range(policies.preference.tiers):
-            members: dict[int, list[Subscription]] = {}
-            for subscription in cluster.leaf.subscriptions.values():
-                for dimension in policies.preference.eligible(subscription, used, tier):
-                    members.setdefault(dimension, []).append(subscription)
-            existing = [cluster.partitions[dimension] for dimension in members if dimension in cluster.partitions]
-            if existing:
-                partition = policies.choice.choose(existing)
-                return partition, members[partition.dimension]
-            ranks = {
-                dimension: policies.ranking.of_candidate(cluster, dimension, group)
-                for dimension, group in members.items()
-                if len(group) >= policies.min_partition
-            }
-            if ranks:
-                best = min(ranks, key=lambda dimension: (-ranks[dimension], self._name_of(dimension)))
-                return self._new_partition(cluster, best, members[best]), members[best]
-        return None
+    def _groups(self, leaf: LeafNode, used: set[int]) -> dict[int, dict[int, Subscription]]:
+        """For each dimension that is worth a partition, what would go there from the leaf."""
+        groups: dict[int, dict[int, Subscription]] = {}
+        for id, subscription in leaf.subscriptions.items():
+            for dimension in self.policies.preference.eligible(subscription, used):
+                groups.setdefault(dimension, {})[id] = subscription
+        return {number: group for number, group in groups.items() if len(group) >= self.policies.min_partition}
+
+    def _leave(self, groups: dict[int, dict[int, Subscription]], dimension: int, member: Subscription) -> None:
+        group = groups.get(dimension)
+        if group is not None:
+            del group[member.id]
+            if len(group) < self.policies.min_partition:
+                del groups[dimension]
+
+    def _best_dimension(self, cluster: ClusterNode, groups: dict[int, dict[int, Subscription]]) -> int:
+        rank = self.policies.ranking.of_candidate
+        ranks = {number: rank(cluster, number, group.values()) for number, group in groups.items()}
+        return min(ranks, key=lambda number: (-ranks[number], self._name_of(number)))
 
     def _new_partition(self, cluster: ClusterNode, dimension: int, members: list[Subscription]) -> PartitionNode:
         remembered = None if cluster.remembered is None else cluster.remembered.get(dimension)
@@ -200,7 +199,7 @@ class Tree:
         partition = PartitionNode(cluster, dimension, window)
         partition.directory = self.policies.new_directory(partition, self.policies.max_capacity)
         for member in members:
-            partition.directory.widen(member.accesses[dimension])
+            partition.directory.widen(member.access(dimension))
         cluster.partitions[dimension] = partition
         return partition
 
@@ -224,14 +223,16 @@ class Tree:
             cluster = weak[-1].cluster
 
     def _dissolve(self, partition: PartitionNode) -> None:
-        """Removes a partition node; what was below it is inserted anew."""
+        """Removes a partition node; what was below it is inserted anew, all before any leaf is cut."""
         members = partition.subscriptions()
         for member in members:
             self._take(member)
         del partition.cluster.partitions[partition.dimension]
         self._tidy(partition.cluster)
+        pending: list[ClusterNode] = []
         for member in members:
-            self.insert(member)
+            self._place(member, self.root, pending)
+        self._relieve(pending)
 
     def _tidy(self, cluster: ClusterNode) -> None:
         leaf = cluster.leaf
