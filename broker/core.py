@@ -93,6 +93,8 @@ class Broker:
         self._to_settle: dict[tuple[str, str], list[PublicationId]] = {}
         self._when_persisted: dict[Key, Callable[[], None]] = {}
         self._arrivals: dict[PublicationId, set[str]] = {}
+        self._half_done: dict[PublicationId, None] = {}
+        """Restored arrivals: taken in for clients here before a crash, and perhaps not passed on."""
         self._known_losses = 0
         # After a restart, what others want is not known at once; publications for those behind this broker wait.
         self._relearning = RELEARNING_TICKS if incarnation > 1 else 0
@@ -191,7 +193,8 @@ class Broker:
             self._effects += self._links.credited(frame.peer, mine.taken)
 
     def _arrived(self, message: Publish, peer: str) -> None:
-        if not self._seen.take(message.id):
+        is_half_done = message.id in self._half_done and self.me in message.transit
+        if not self._seen.take(message.id) and not is_half_done:
             if message.id in self._custody:
                 self._custody.add_upstream(message.id, message.domain, message.source)
             elif message.id in self._postponed:
@@ -209,6 +212,9 @@ class Broker:
             self._drop("unreadable", message.id, str(error))
             self._settle_with(message.domain, message.source, message.id)
             return
+        if is_half_done:
+            del self._half_done[message.id]
+            matched = Matched({}, matched.stretches, matched.work)
         if self._relearning and self.me in message.transit:
             self._postponed[message.id] = lambda: self.router.match_arrived(message, peer).stretches
             matched = Matched(matched.clients, (), matched.work)
@@ -380,6 +386,7 @@ class Broker:
             self._effects.append(Persist(("arrival", *map(str, publication)), ()))
         for past in [each for each, clients in self._arrivals.items() if not clients and self._seen.is_past(each)]:
             del self._arrivals[past]
+            self._half_done.pop(past, None)
             self._effects.append(Forget(("arrival", *map(str, past))))
 
     def _request(self, request: Subscribed | Advertised | Unsubscribed | Unadvertised) -> None:
@@ -538,6 +545,7 @@ class Broker:
     def _restore_arrival(self, id: PublicationId, record: object) -> None:
         assert isinstance(record, tuple)
         self._seen.take(id)
+        self._half_done[id] = None
         self._arrivals[id] = set()
         for delivery in record:
             client = self._clients.find(delivery.client)

@@ -184,10 +184,10 @@ class _Parts:
 
     def _best_part(self, id: str) -> int:
         """Return the part that the broker has most links into; its own unless another has more."""
-        links: dict[int, int] = {}
+        own = self._home[id]
+        links = {own: 0}
         for other in self._neighbours[id]:
             links[self._home[other]] = links.get(self._home[other], 0) + 1
-        own = self._home[id]
         return max(sorted(links), key=lambda number: (links[number], number == own))
 
     def _homes_among(self, ids: Iterable[str], number: int) -> int:

@@ -343,7 +343,7 @@ class Scenario:
         }
 
     def allowed(self, sent: Sent) -> set[str]:
-        """Clients with a subscription while the publication was about, which a durable broker prolongs by its outages."""
+        """Clients with a subscription while the publication was about; a durable broker's outages prolong that."""
         until = sent.at + REACH
         for name, start, end in sorted(self.outages, key=lambda outage: outage[1]):
             if self.is_durable and name == sent.broker and sent.at <= start < until:

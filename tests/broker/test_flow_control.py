@@ -87,7 +87,7 @@ def test_no_more_frames_are_under_way_than_there_is_credit_and_all_arrive(protoc
 def test_a_link_that_is_busy_for_long_is_not_taken_for_one_that_loses() -> None:
     """At every tick all the credit is in use: what counts is that it is used by other frames each time."""
     world = line("d-dbr", NARROW)
-    for number in range(4_000):
+    for number in range(2_500):
         world.publish("b1", "publisher", {"number": number})
         world.run(MILLISECOND)
     assert world.most_under_way == 4

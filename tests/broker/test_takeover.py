@@ -205,22 +205,38 @@ def test_in_a_cycle_of_clusters_no_broker_gets_a_publication_twice(publisher: st
     assert {name: count for name, count in received(world, id).items() if count > 1} == {}
 
 
-def test_in_a_cycle_of_clusters_the_other_way_is_taken_when_one_is_cut() -> None:
+@pytest.mark.parametrize("dead", ["wx", "in-w", "zw"])
+def test_in_a_cycle_of_clusters_the_other_way_is_taken_when_one_is_cut(dead: str) -> None:
+    """Also where the cut is a cluster away from the publisher's."""
     world = cycle("in-z")
     first = publish(world, "in-x")
     world.run(SECOND)
     assert received(world, first).keys() == {"wx", "in-w", "zw", "in-z"}
-    world.crash("wx")
+    world.crash(dead)
     world.run(10 * SECOND)
     second = publish(world, "in-x")
     world.run(SECOND)
     assert received(world, second).keys() == {"xy", "in-y", "yz", "in-z"}
-    restart(world, "wx", CYCLE)
+    restart(world, dead, CYCLE)
     world.run(10 * SECOND)
     third = publish(world, "in-x")
     world.run(SECOND)
     assert received(world, third).keys() == {"wx", "in-w", "zw", "in-z"}
     assert world.delivered == {(id, "at in-z"): 1 for id in (first, second, third)}
+
+
+@pytest.mark.parametrize("dead", ["wx", "zw"])
+def test_in_a_cycle_of_clusters_what_was_under_way_to_a_dying_broker_takes_the_other_way(dead: str) -> None:
+    for seed in range(4):
+        world = World("merc", CYCLE, clusters=CYCLE_CLUSTERS, seed=seed)
+        world.settle()
+        world.subscribe("in-z", "at in-z", "all", "TRUE")
+        world.settle()
+        id = publish(world, "in-x")
+        world.run(MILLISECOND)
+        world.crash(dead)
+        world.run(90 * SECOND)
+        assert world.delivered == {(id, "at in-z"): 1}, f"seed {seed}"
 
 
 def test_entries_never_enter_a_cluster_twice() -> None:

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.settings import MILLISECOND, SECOND
+from broker.settings import MILLISECOND, SECOND, Settings
 from matching.intersection import covers
 from matching.language import parse
 from routing.covering import TellAll, Telling, TellUncovered
+from routing.fbr import FBR
 from routing.messages import EntryId, PublicationId, Subscribe, Unsubscribe
 from tests.broker.fake_wire import World
 from tests.broker.scenario import EXPRESSIONS, REACH, Scenario
@@ -138,6 +139,24 @@ def test_a_covered_subscription_goes_on_without_a_gap_when_the_covering_one_is_w
     world.settle()
     assert [world.delivered[id, "s"] for id in expected] == [1] * 40
     assert copies(world) == {"b1": 1, "b2": 2, "b3": 3, "b4": 0}
+
+
+@pytest.mark.parametrize("options", [{}, COVERING], ids=["all", "uncovered"])
+def test_a_withdrawn_advertisement_leaves_nothing_of_its_tree_anywhere(options: dict[str, object]) -> None:
+    world = World("fbr", LINE, settings=Settings(is_open=False), options=options)
+    world.settle()
+    world.advertise("b1", "publisher", "mine", "TRUE")
+    world.settle()
+    world.subscribe("b4", "t", "wide", "price > 10")
+    world.subscribe("b4", "s", "narrow", "price > 20")
+    world.settle()
+    world.unadvertise("b1", "publisher", "mine")
+    world.settle()
+    assert copies(world) == {"b1": 0, "b2": 0, "b3": 0, "b4": 0}
+    for name in world.seats:
+        router = world.broker(name).router
+        assert isinstance(router, FBR)
+        assert [router._hearer.held_from(neighbour) for neighbour in world.seats] == [()] * 4
 
 
 def in_quiet_steps(seed: int, options: dict[str, object]) -> tuple[Scenario, list[dict[str, int]]]:
