@@ -109,7 +109,10 @@ class Custody:
             is_overdue = now - held.sent >= held.patience
             for stretch in held.stretches:
                 chosen = self._choose(stretch, is_overdue, now, is_reachable)
-                lost += [(held, stretch.message, broker) for broker in stretch.missed if is_overdue]
+                if is_overdue:
+                    # Whoever passes on may itself have lost the way further on, and another may have one.
+                    passing_on = {*stretch.missed, *stretch.message.transit}
+                    lost += [(held, stretch.message, broker) for broker in stretch.waiting if broker in passing_on]
                 for broker in [
                     each for each in stretch.waiting if now - stretch.waiting[each] > self._hold_unreachable
                 ]:

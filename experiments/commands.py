@@ -18,7 +18,7 @@ def match_bench(
         typer.Option("--index", "-i", help="An index to compare; repeat for more. Default: all that can hold it."),
     ] = None,
     workload: Annotated[
-        str, typer.Option("--workload", "-w", help="be-gen, abe-gen, query-log, ads or shifting.")
+        str, typer.Option("--workload", "-w", help="be-gen, abe-gen, query-log, ads, stock-quotes or shifting.")
     ] = "be-gen",
     subscriptions: Annotated[int, typer.Option(help="How many subscriptions the indexes hold.")] = 20_000,
     publications: Annotated[int, typer.Option(help="How many publications are matched and timed.")] = 1_000,

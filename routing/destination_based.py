@@ -161,11 +161,11 @@ class DestinationBased:
         if domain is None or not domain.multicasting.pass_on(message):
             return None
         reorganisation = self._reorganisations.get(message.domain)
-        if reorganisation is not None:
-            reorganisation.count(message.source)
         if isinstance(message, Propose | ProposalAnswered):
             self._take_proposal(message, reorganisation)
             return None
+        if reorganisation is not None:
+            reorganisation.count(message.source)
         domain.take(message)
         self._pass_on_news()
         return message

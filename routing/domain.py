@@ -100,13 +100,17 @@ class Domain:
         self._teller.tell(source, exported.change)
 
     def offers_of_advertisement(self, entry: EntryId) -> list[Advertise]:
-        """How the entry is known here, the shortest way first."""
-        offers = sorted(self._advertisement_offers.get(entry, {}).values(), key=self._rank)
-        return [offer.change for offer in offers if isinstance(offer.change, Advertise)]
+        """How the entry is known here from brokers that can be reached, the shortest way first."""
+        return [
+            change for change in self._reachable(self._advertisement_offers, entry) if isinstance(change, Advertise)
+        ]
 
     def offers_of_subscription(self, entry: EntryId) -> list[Subscribe]:
-        offers = sorted(self._subscription_offers.get(entry, {}).values(), key=self._rank)
-        return [offer.change for offer in offers if isinstance(offer.change, Subscribe)]
+        return [change for change in self._reachable(self._subscription_offers, entry) if isinstance(change, Subscribe)]
+
+    def _reachable(self, offers: dict[EntryId, dict[str, _Offer]], entry: EntryId) -> list[Advertise | Subscribe]:
+        known = sorted(offers.get(entry, {}).values(), key=self._rank)
+        return [offer.change for offer in known if offer.source not in self._unreachable]
 
     def entries(self) -> list[EntryId]:
         return [*self._advertisement_offers, *self._subscription_offers]
@@ -197,17 +201,16 @@ class Domain:
         self._follow_reachable({state.broker for state in self.multicasting.states()} - routes.keys() - {self.me})
 
     def _follow_reachable(self, unreachable: set[str]) -> None:
-        """Subscriptions that several brokers offer follow one that can be reached."""
+        """Subscriptions follow an offer that can be reached; edge brokers pass on, or withdraw, accordingly."""
         if unreachable == self._unreachable:
             return
         changed = unreachable ^ self._unreachable
         self._unreachable = unreachable
         for offers in (self._subscription_offers, self._advertisement_offers):
-            for entry in [entry for entry, by_source in offers.items() if len(by_source) > 1]:
-                if changed.intersection(offers[entry]):
-                    self.heard.append(entry)
-                    if offers is self._subscription_offers:
-                        self._follow_best(entry)
+            for entry in [entry for entry, by_source in offers.items() if changed.intersection(by_source)]:
+                self.heard.append(entry)
+                if offers is self._subscription_offers:
+                    self._follow_best(entry)
 
     def flush(self) -> None:
         """Sends what was collected."""

@@ -11,7 +11,9 @@ Beyond the thesis: several edge brokers between two clusters, and clusters in a 
 between two clusters the smallest passes entries on; the others hold the same tables, and the next one takes over when
 it dies. Entries carry the clusters that they crossed and never enter one twice, as routes do in a path-vector
 protocol; a publication carries the clusters that it has been in and is not matched with what came through these,
-because it was served there.
+because it was served there. In a cycle of clusters, a publication that many want may still enter a cluster from two
+sides: an edge broker does not know for which of the entries behind it the other side was chosen. Brokers there keep
+the first copy, so clients get one.
 """
 
 from __future__ import annotations

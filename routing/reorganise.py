@@ -8,8 +8,10 @@ compares the best link that it lacks with the worst that it has:
 
 With a free place (fewer links than `most_links`) a link costs its broker nothing, else it costs the smallest loss. A
 broker whose gain exceeds its own cost proposes the link; the other end agrees when the gain exceeds both costs
-together. The new link comes up before an old one goes. An old one that goes stays in mind: when brokers cannot be
-reached any more, it is asked for again. A link without which the overlay would fall apart is never given up.
+together. In a cycle, a broker makes or agrees to one change at most, on the counts of the cycle before.
+
+The new link comes up before an old one goes. An old one that goes stays in mind: when brokers cannot be reached any
+more, it is asked for again. A link without which the overlay would fall apart is never given up.
 """
 
 from __future__ import annotations
@@ -57,61 +59,70 @@ class Reorganisation:
         self._place = place
         self._most_links = most_links
         self._messages: dict[str, int] = {}
-        self._expected: dict[str, str | None] = {}
-        """Links that are to come up, each with the neighbour that may go then."""
+        """In the cycle that goes on."""
+        self._counted: dict[str, int] = {}
+        """In the last whole cycle, on which all decisions rest."""
+        self._proposed_to: str | None = None
+        self._has_changed = False
+        self._expected: dict[str, None] = {}
+        """Links that are to come up."""
         self._standby: dict[str, None] = {}
 
     def count(self, broker: str) -> None:
-        """A message went to the broker or came from it, however many hops between."""
+        """A message went to the broker or came from it, however many hops between. Proposals do not count."""
         self._messages[broker] = self._messages.get(broker, 0) + 1
 
     def end_cycle(self) -> None:
         """Proposes the link with the largest gain, if it is worth its cost; counting starts anew."""
-        gains = self._gains()
-        if gains and not self._expected:
-            gain, broker = max(gains, key=lambda each: (each[0], [-ord(letter) for letter in each[1]]))
-            cost, _ = self.minimal_loss()
-            if gain > cost:
-                message = Propose(
-                    self._place.me, self._place.domain, (broker,), gain, cost, self._place.address_of(self._place.me)
-                )
-                self._place.spread(message)
+        self._counted, self._messages = self._messages, {}
         self._expected.clear()
-        self._messages.clear()
+        self._proposed_to, self._has_changed = None, False
+        if self._has_too_many(self._place.me):
+            self._give_up_in_turn()
+            return
+        gain, broker = max(self._gains(), key=lambda each: each[0], default=(0.0, ""))
+        cost = self.minimal_loss()
+        if gain > cost:
+            self._proposed_to = broker
+            address = self._place.address_of(self._place.me)
+            self._place.spread(Propose(self._place.me, self._place.domain, (broker,), gain, cost, address))
 
     def _gains(self) -> list[tuple[float, str]]:
         neighbours = set(self._place.neighbours())
         gains: list[tuple[float, str]] = []
-        for broker, messages in self._messages.items():
+        for broker, messages in sorted(self._counted.items()):
             distance = self._place.topology.distance(self._place.me, broker)
             if broker not in neighbours and distance is not None and distance > 1:
                 gains.append((float(messages * (distance - 1)), broker))
         return gains
 
-    def minimal_loss(self) -> tuple[float, str | None]:
-        """What a place for a new link costs, and which neighbour would go for it."""
+    def minimal_loss(self) -> float:
+        """What a place for a new link costs."""
         neighbours = self._place.neighbours()
         if len(neighbours) < self._most_links:
-            return 0.0, None
-        return min((self._loss(neighbour), neighbour) for neighbour in neighbours)
+            return 0.0
+        return min(self._loss(neighbour) for neighbour in neighbours)
 
     def _loss(self, neighbour: str) -> float:
         without = self._place.topology.without_link(self._place.me, neighbour)
         distance = without.distance(self._place.me, neighbour)
         if distance is None:
             return math.inf
-        return float(self._messages.get(neighbour, 0) * (distance - 1))
+        return float(self._counted.get(neighbour, 0) * (distance - 1))
 
     def take(self, message: Propose | ProposalAnswered) -> None:
         if isinstance(message, Propose):
             self._proposed(message)
-        elif message.accepted:
-            self._expect(message.source, message.address)
+        elif message.source == self._proposed_to:
+            self._proposed_to = None
+            if message.accepted:
+                self._expect(message.source, message.address)
 
     def _proposed(self, proposal: Propose) -> None:
-        cost, _ = self.minimal_loss()
+        cost = self.minimal_loss()
         accepted = (
-            not self._expected
+            not self._has_changed
+            and self._proposed_to in (None, proposal.source)
             and proposal.source not in self._place.neighbours()
             and proposal.gain > proposal.minimal_loss + cost
         )
@@ -122,17 +133,30 @@ class Reorganisation:
         self._place.spread(answer)
 
     def _expect(self, broker: str, address: str) -> None:
-        _, victim = self.minimal_loss()
-        self._expected[broker] = victim
+        if broker in self._expected:
+            return
+        self._has_changed = True
+        self._expected[broker] = None
         self.wishes.append(OpenLink(broker, address))
 
     def neighbour_up(self, peer: str) -> None:
-        """The new link stands: now the old one may go."""
+        """The new link stands. With the end of the cycle an old one may go for it."""
         self._standby.pop(peer, None)
-        victim = self._expected.pop(peer, None)
-        if victim is not None and victim in self._place.neighbours() and self._loss(victim) < math.inf:
-            self._standby[victim] = None
-            self.wishes.append(CloseLink(victim))
+        self._expected.pop(peer, None)
+
+    def _has_too_many(self, broker: str) -> bool:
+        return len(self._place.topology.neighbours(broker)) > self._most_links
+
+    def _give_up_in_turn(self) -> None:
+        """The least useful link goes, unless the overlay would fall apart. Of neighbours with too many, the smallest
+        goes first and the others see what it left: two that give up at once could cut off a third."""
+        if any(other < self._place.me and self._has_too_many(other) for other in self._place.neighbours()):
+            return
+        loss, neighbour = min((self._loss(each), each) for each in self._place.neighbours())
+        self._has_changed = True
+        if loss < math.inf:
+            self._standby[neighbour] = None
+            self.wishes.append(CloseLink(neighbour))
 
     def topology_changed(self) -> None:
         """Is someone cut off whom an old link might reach?"""
