@@ -59,6 +59,7 @@ from matching.language import parse
 from matching.matcher import unpack_attributes
 from matching.model import TRUE
 from routing.messages import Credit, EntryId, Message, PublicationId, Publish, Settled
+from routing.multicast import narrowed
 from routing.router import Matched, Router, Stretch
 from routing.tables import EVERYBODY
 
@@ -188,7 +189,7 @@ class Broker:
             self._arrived(mine, frame.peer)
         elif isinstance(mine, Settled):
             for publication in mine.publications:
-                self._close(self._custody.settle(publication, mine.domain, mine.source))
+                self._close(self._custody.settle(publication, mine.source))
         elif isinstance(mine, Credit):
             self._effects += self._links.credited(frame.peer, mine.taken)
 
@@ -514,18 +515,18 @@ class Broker:
         for held, message, broker in lost:
             substitute = self.router.substitutes(message, broker)
             if substitute is not None and held.id in self._custody:
-                self._substitute(held, message, substitute.transit)
+                self._substitute(held, message, substitute)
         for each in given_up:
             self._drop("unreachable", each.publication, f"destination {each.broker}")
         for done in self._custody.closed():
             self._close(done)
 
-    def _substitute(self, held: Held, message: Publish, transit: tuple[str, ...]) -> None:
-        known = {broker for stretch in held.stretches for broker in stretch.message.destinations}
-        others = tuple(broker for broker in transit if broker not in known)
+    def _substitute(self, held: Held, message: Publish, stretch: Stretch) -> None:
+        (copy,) = self._onward(message, (stretch,))
+        known = {(each.message.domain, broker) for each in held.stretches for broker in each.message.destinations}
+        others = [broker for broker in copy.destinations if (copy.domain, broker) not in known]
         if others:
-            stretch = Stretch(message.domain, (), others, message.crossed, message.tree)
-            (copy,) = self._onward(message, (stretch,))
+            copy = narrowed(copy, others)
             self._custody.extend(held.id, copy, self._now)
             self.router.send(copy)
 

@@ -74,14 +74,13 @@ class Custody:
         if (domain, broker) not in self._held[id].upstream:
             self._held[id].upstream.append((domain, broker))
 
-    def settle(self, id: PublicationId, domain: str, broker: str) -> Held | None:
-        """One destination is done. Returns the publication when it was the last."""
+    def settle(self, id: PublicationId, broker: str) -> Held | None:
+        """One destination is done, whichever way it was reached. Returns the publication when it was the last."""
         held = self._held.get(id)
         if held is None:
             return None
         for stretch in held.stretches:
-            if stretch.message.domain == domain:
-                stretch.waiting.pop(broker, None)
+            stretch.waiting.pop(broker, None)
         return self._close(held)
 
     def _close(self, held: Held) -> Held | None:

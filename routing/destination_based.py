@@ -92,7 +92,7 @@ class DestinationBased:
         if self._local_advertisements.permitting(client, attributes) is None:
             return None
         report, clients = self._local_subscriptions.match(attributes)
-        stretches, work = self._stretches(attributes, self._domains, self._clusters)
+        stretches, work = self._stretches(attributes, self._domains, self._served_here())
         return Matched(clients, stretches, (work_of("L-PRT", report), *work))
 
     def match_arrived(self, publication: Publish, peer: str) -> Matched:
@@ -106,6 +106,10 @@ class DestinationBased:
             stretches, further = self._onward(publication)
             work += further
         return Matched(clients, stretches, work)
+
+    def _served_here(self) -> tuple[str, ...]:
+        """The clusters of this broker in which a publication reaches everybody."""
+        return self._clusters
 
     def _onward(self, publication: Publish) -> tuple[tuple[Stretch, ...], tuple[TableWork, ...]]:
         """Nothing lies behind a broker that is in one domain only."""

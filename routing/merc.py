@@ -11,9 +11,9 @@ Beyond the thesis: several edge brokers between two clusters, and clusters in a 
 between two clusters the smallest passes entries on; the others hold the same tables, and the next one takes over when
 it dies. Entries carry the clusters that they crossed and never enter one twice, as routes do in a path-vector
 protocol; a publication carries the clusters that it has been in and is not matched with what came through these,
-because it was served there. In a cycle of clusters, a publication that many want may still enter a cluster from two
-sides: an edge broker does not know for which of the entries behind it the other side was chosen. Brokers there keep
-the first copy, so clients get one.
+because it was served there, unless the cluster is cut inside. In a cycle of clusters, a publication that many want may
+still enter a cluster from two sides: an edge broker does not know for which of the entries behind it the other side
+was chosen. Brokers there keep the first copy, so clients get one.
 """
 
 from __future__ import annotations
@@ -40,18 +40,25 @@ class MERC(DestinationBased):
     def _onward(self, publication: Publish) -> tuple[tuple[Stretch, ...], tuple[TableWork, ...]]:
         been = {*publication.crossed, publication.domain}
         into = [name for name in self._domains if name not in been]
-        crossed = tuple(sorted(been.union(self._clusters)))
+        crossed = tuple(sorted({*publication.crossed, *self._served_here()}))
         stretches, work = self._stretches(publication.attributes, into, crossed)
         beyond = (self._beyond(stretch, been) for stretch in stretches)
         return tuple(stretch for stretch in beyond if stretch is not None), work
 
+    def _served_here(self) -> tuple[str, ...]:
+        """A cluster that is cut inside does not count: whoever is beyond the cut must be served by another way."""
+        return tuple(name for name in self._clusters if self._domains[name].multicasting.is_whole)
+
     def _beyond(self, stretch: Stretch, been: set[str]) -> Stretch | None:
-        """Without the brokers that are also in a cluster where the publication has been: they were served there."""
-        multicasting = self._domains[stretch.domain].multicasting
+        """Without the brokers that were served in a cluster where the publication has been.
+
+        That a broker is in such a cluster is not enough, because the cluster may be cut inside: this broker must be in
+        it too, and reach the other one there.
+        """
+        seen = [self._domains[name].multicasting for name in self._domains if name in been]
 
         def is_new(broker: str) -> bool:
-            state = multicasting.state_of(broker)
-            return state is None or not been.intersection(state.clusters)
+            return not any(multicasting.is_reachable(broker) for multicasting in seen)
 
         local = tuple(broker for broker in stretch.local if is_new(broker))
         transit = tuple(broker for broker in stretch.transit if is_new(broker))
@@ -120,10 +127,16 @@ class MERC(DestinationBased):
         return [source for source, into in self._duties if into == target]
 
     def substitutes(self, publication: Publish, lost: str) -> Stretch | None:
-        """After an edge broker's death, another one is named by the entries that it now passes on."""
+        """The lost broker by another common cluster; or, after an edge broker's death, who now offers what it did."""
         domain = self._domains.get(publication.domain)
         if domain is None:
             return None
+        if not domain.multicasting.is_reachable(lost):
+            for name in self._domains:
+                if self.is_reachable(name, lost):
+                    local = (lost,) if lost in publication.local else ()
+                    onward = (lost,) if lost in publication.transit else ()
+                    return Stretch(name, local, onward, publication.crossed, publication.tree)
         _, _, transit = domain.subscriptions.match(publication.attributes, publication.crossed)
         known = {*publication.transit, *publication.local}
         found = tuple(each for each in transit if each not in known and domain.multicasting.is_reachable(each))

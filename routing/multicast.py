@@ -68,6 +68,12 @@ class Multicasting:
     def is_reachable(self, broker: str) -> bool:
         return broker == self.me or broker in self.topology.routes_from(self.me)
 
+    @property
+    def is_whole(self) -> bool:
+        """Can every broker of the domain be reached that did not say farewell?"""
+        present = sum(not state.has_left for state in self._link_states.states())
+        return len(self.topology.routes_from(self.me)) == present - 1
+
     def start_with(self, states: Sequence[LinkState]) -> None:
         """What a configuration file says of all brokers, this one included, so that a start needs no flood."""
         for state in states:

@@ -15,7 +15,7 @@ from tests.broker.scenario import Scenario
 MATCHERS = ("auto", "pst-bloom", "be-tree")
 SEEDS = st.integers(0, 2**31)
 QUICK = settings(max_examples=5, deadline=None)
-LONG = settings(max_examples=30, deadline=None)
+LONG = settings(max_examples=12, deadline=None)
 
 
 def run(scenario: Scenario) -> Scenario:
