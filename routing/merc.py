@@ -7,13 +7,14 @@ they enter [THESIS Algorithm 3]. So a broker knows the brokers of its own cluste
 Departs from [THESIS Algorithm 3]: line 9 matches a publication with the other clusters' advertisements; it must be
 their subscriptions, as the text says.
 
-Beyond the thesis: several edge brokers between two clusters, and clusters in a cycle. Of the live edge brokers
-between two clusters the smallest passes entries on; the others hold the same tables, and the next one takes over when
-it dies. Entries carry the clusters that they crossed and never enter one twice, as routes do in a path-vector
-protocol; a publication carries the clusters that it has been in and is not matched with what came through these,
-because it was served there, unless the cluster is cut inside. In a cycle of clusters, a publication that many want may
-still enter a cluster from two sides: an edge broker does not know for which of the entries behind it the other side
-was chosen. Brokers there keep the first copy, so clients get one.
+Beyond the thesis: several edge brokers between two clusters, and clusters in a cycle. Of the live edge brokers between
+two clusters the smallest passes entries on; the others hold the same tables, and the next one takes over when it dies.
+An edge broker offers only entries whose source it can reach, so that others follow a way that is whole; after a
+separation, other clusters are told anew. Entries carry the clusters that they crossed and never enter one twice, as
+routes do in a path-vector protocol; a publication carries the clusters that it has been in and is not matched with what
+came through these, because it was served there, unless the cluster is cut inside. In a cycle of clusters, a publication
+that many want may still enter a cluster from two sides: an edge broker does not know for which of the entries behind it
+the other side was chosen. Brokers there keep the first copy, so clients get one.
 """
 
 from __future__ import annotations

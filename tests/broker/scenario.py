@@ -362,11 +362,19 @@ class Scenario:
         )
 
     def _last_restart(self, entry: Entry, sent: Sent) -> int:
-        """A broker that starts anew has to be told again: the publisher's, the subscriber's, under MERC any edge's."""
+        """A broker that starts anew has to be told again: the publisher's, the subscriber's, under MERC any edge's.
+
+        Under MERC so have brokers in other clusters after a separation: edge brokers offer only what they can reach.
+        """
         concerned = {sent.broker, entry.broker}
+        moments = [end for name, _, end in self.outages if name in concerned and end <= sent.at]
         if self.protocol == "merc":
-            concerned.update(broker.id for broker in self.overlay.brokers if len(broker.clusters) > 1)
-        return max((end for name, _, end in self.outages if name in concerned and end <= sent.at), default=0)
+            edges = {broker.id for broker in self.overlay.brokers if len(broker.clusters) > 1}
+            moments += [end for name, _, end in self.outages if name in edges and end <= sent.at]
+            for start, end in itertools.pairwise([*(each for each in self.changes if each < sent.at), sent.at]):
+                if not self._is_connected_at(start, sent.broker, entry.broker):
+                    moments.append(end)
+        return max(moments, default=0)
 
     @property
     def changes(self) -> list[int]:
