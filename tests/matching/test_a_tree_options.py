@@ -95,7 +95,7 @@ def test_every_choice_of_options_answers_as_the_scan_does() -> None:
 @pytest.mark.slow
 def test_every_choice_of_options_answers_as_the_scan_does_in_long_runs() -> None:
     run_state_machine_as_test(
-        OptionsBesideScan, settings=settings(max_examples=300, stateful_step_count=80, deadline=None)
+        OptionsBesideScan, settings=settings(max_examples=60, stateful_step_count=50, deadline=None)
     )
 
 

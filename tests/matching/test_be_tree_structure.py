@@ -128,7 +128,7 @@ def test_the_invariants_hold_after_every_step(name: str) -> None:
 @pytest.mark.parametrize("name", OPTIONS)
 def test_the_invariants_hold_after_every_step_of_long_runs(name: str) -> None:
     machine = type(f"{name} tree", (WatchedTree,), {"options": OPTIONS[name]})
-    run_state_machine_as_test(machine, settings=settings(max_examples=100, stateful_step_count=60, deadline=None))
+    run_state_machine_as_test(machine, settings=settings(max_examples=25, stateful_step_count=40, deadline=None))
 
 
 def built(expressions: Sequence[tuple[int, Expression]], options: dict[str, object]) -> BETree:

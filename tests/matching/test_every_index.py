@@ -147,7 +147,7 @@ def test_the_index_answers_as_the_scan_does(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", matching.names())
 def test_the_index_answers_as_the_scan_does_in_long_runs(name: str) -> None:
-    long = settings(max_examples=150, stateful_step_count=120, deadline=None)
+    long = settings(max_examples=40, stateful_step_count=60, deadline=None)
     run_state_machine_as_test(_machine(name), settings=long)
 
 

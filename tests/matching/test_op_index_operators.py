@@ -81,7 +81,7 @@ def test_an_operators_index_finds_the_targets_of_the_true_predicates(operator: O
 
 @pytest.mark.slow
 @pytest.mark.parametrize("operator", OPERATOR_INDEXES)
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=60)
 @given(data=st.data())
 def test_an_operators_index_finds_them_in_many_runs(operator: Operator, data: st.DataObject) -> None:
     follow(operator, *data.draw(scripts(operator)))
