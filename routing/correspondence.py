@@ -102,6 +102,9 @@ class Teller:
         self._for_one: dict[str, dict[Key, Change]] = {}
         self._told: dict[str, _Told] = {}
         self._touched: dict[str, None] = {}
+        self.ended: dict[EntryId, Unadvertise] = {}
+        """Entries that are gone and that a destination which starts to listen must hear of all the same; none, unless
+        the owner puts them here."""
 
     def tell_all(self, change: Change) -> None:
         """For every broker of the domain, those to come included."""
@@ -160,6 +163,8 @@ class Teller:
 
     def flush(self) -> list[Update]:
         """The updates for all that was collected; destinations that hear the same share one."""
+        if not self._touched:
+            return []
         groups = _Groups()
         for destination in self._touched:
             told = self._told[destination]
@@ -180,7 +185,7 @@ class Teller:
         return [_Batch(changes) for changes in _batches(waiting)]
 
     def _opening(self, destination: str, told: _Told) -> list[_Batch]:
-        everything = [*self._for_all.values(), *self._for_one.get(destination, {}).values()]
+        everything = [*self.ended.values(), *self._for_all.values(), *self._for_one.get(destination, {}).values()]
         # Whoever was never told anything need not be told that there is nothing.
         if not everything and told.epoch == 0:
             return []
@@ -274,7 +279,8 @@ class _Heard:
         told = {key_of(change): change for change in self.opening}
         gone = [undone(change) for key, change in self.held.items() if key not in told]
         new = [change for key, change in told.items() if self.held.get(key) != change]
-        self.held, self.opening = told, None
+        self.held = {key: change for key, change in told.items() if isinstance(change, Advertise | Subscribe)}
+        self.opening = None
         return [*gone, *new]
 
 

@@ -8,7 +8,8 @@ neighbours from which the matching ones came.
 
 All trees' copies at a broker are in one index, with the tree as one more condition: every copy is stored and paid for.
 Trees are not repaired when a link fails. A broker that starts anew finds its place in a tree again when the neighbour
-towards the advertisement's home tells it; until then the brokers behind it keep theirs.
+towards the advertisement's home tells it; until then the brokers behind it keep theirs. It also hears which trees are
+gone, and passes that on to those who were behind it.
 
 Option `covering`: a copy stays where it is while another copy of its tree that went on covers it; see `covering`.
 """
@@ -89,9 +90,11 @@ class FBR(HopByHop):
         self._numbers: dict[tuple[EntryId, EntryId], int] = {}
         self._next_number = 0
         self._duplicate_advertisements = 0
-        self._felled: dict[EntryId, None] = {}
+        self._felled = self._teller.ended
         """Withdrawn advertisements. An id is never used twice, so no straggler can plant such a tree again; without
         this, news of it and of its end could chase each other around a cycle."""
+        self._doomed: dict[EntryId, None] = {}
+        """Trees that are gone, as others say; publications of them may still come from the neighbour towards home."""
         self._met: dict[str, None] = {}
         """Neighbours that are here or were once: those hear of changes when they are back."""
 
@@ -114,6 +117,11 @@ class FBR(HopByHop):
         for subscribed, tree in [key for key in self._numbers if key[0] == entry]:
             self._remove_copy(subscribed, tree)
 
+    def neighbour_lost(self, peer: str) -> None:
+        super().neighbour_lost(peer)
+        for entry in [entry for entry in self._doomed if self._trees[entry].parent == peer]:
+            self._fell(entry)
+
     def _restarted(self, peer: str, withdrawn: list[Change]) -> None:
         for change in withdrawn:
             if not isinstance(change, Unadvertise) or change.entry.broker == peer:
@@ -127,13 +135,23 @@ class FBR(HopByHop):
 
     def _apply_to_tree(self, change: Advertise | Unadvertise, tree: _Tree | None, peer: str) -> None:
         if isinstance(change, Unadvertise):
-            if tree is not None and tree.parent == peer:
-                self._fell(change.entry)
+            self._heard_of_end(change, tree, peer)
         elif tree is None:
             if change.entry not in self._felled:
                 self._plant(change, region_of(change.expression), peer)
         elif tree.parent != peer:
             self._duplicate_advertisements += 1
+
+    def _heard_of_end(self, change: Unadvertise, tree: _Tree | None, peer: str) -> None:
+        if tree is None:
+            if change.entry not in self._felled:
+                # Whoever was behind this broker before it started anew may still keep the tree.
+                self._remember_felled(change.entry)
+                self._tell_of_end(change.entry, but=peer)
+        elif tree.parent == peer or tree.parent not in self._neighbours:
+            self._fell(change.entry)
+        else:
+            self._doomed[change.entry] = None
 
     def _apply_to_copies(self, change: Subscribe | Unsubscribe, tree: _Tree, peer: str) -> None:
         if isinstance(change, Subscribe):
@@ -157,17 +175,25 @@ class FBR(HopByHop):
 
     def _fell(self, entry: EntryId) -> None:
         tree = self._trees[entry]
-        self._felled[entry] = None
-        if len(self._felled) > MOST_FELLED:
-            del self._felled[next(iter(self._felled))]
+        self._remember_felled(entry)
         for subscribed, bound in [key for key in self._numbers if key[1] == entry]:
             self._drop_copy(subscribed, bound)
         if tree.parent is not None:
             for change in self._telling.felled(entry):
                 self._teller.tell(tree.parent, change)
         del self._trees[entry]
-        for neighbour in self._everyone_told_of(tree):
-            self._teller.tell(neighbour, Unadvertise(entry))
+        self._tell_of_end(entry, but=tree.parent)
+
+    def _remember_felled(self, entry: EntryId) -> None:
+        self._doomed.pop(entry, None)
+        self._felled[entry] = Unadvertise(entry)
+        if len(self._felled) > MOST_FELLED:
+            del self._felled[next(iter(self._felled))]
+
+    def _tell_of_end(self, entry: EntryId, but: str | None) -> None:
+        for neighbour in self._met:
+            if neighbour != but:
+                self._teller.tell(neighbour, Unadvertise(entry))
 
     def _everyone_told_of(self, tree: _Tree) -> list[str]:
         return [neighbour for neighbour in self._met if neighbour != tree.parent]
@@ -224,8 +250,8 @@ class FBR(HopByHop):
         return None if tree is None else self._match(attributes, tree, None)
 
     def match_arrived(self, publication: Publish, peer: str) -> Matched:
-        if publication.tree is None:
-            return Matched()
+        if publication.tree not in self._trees:
+            return Matched(dropped="tree is gone")
         return self._match(publication.attributes, publication.tree, peer)
 
     def _match(self, attributes: bytes, tree: EntryId, peer: str | None) -> Matched:

@@ -46,6 +46,8 @@ class Matched:
     clients: Mapping[str, tuple[EntryId, ...]] = field(default_factory=dict)
     stretches: tuple[Stretch, ...] = ()
     work: tuple[TableWork, ...] = ()
+    dropped: str | None = None
+    """Why the publication goes nowhere from here, when that is not for lack of interest."""
 
 
 @dataclass(frozen=True, slots=True)

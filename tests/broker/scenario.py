@@ -11,12 +11,15 @@ import itertools
 import random
 from dataclasses import dataclass, field
 
+import msgpack
+
 import topologies
 from broker.settings import MILLISECOND, SECOND, Settings
 from matching.intersection import intersects
 from matching.language import parse
 from matching.model import TRUE, Expression
 from matching.values import Value
+from routing.fbr import FBR
 from routing.messages import PublicationId
 from tests.broker.fake_wire import Link, World, link
 
@@ -58,6 +61,8 @@ class Sent:
     client: str
     attributes: dict[str, Value]
     at: int
+    ways: dict[str, tuple[Link, ...]]
+    """Filter-based routing alone: the links of the publication's tree from each broker that is in it to its home."""
 
 
 @dataclass(slots=True)
@@ -221,11 +226,33 @@ class Scenario:
         if self.random.random() < 0.3:
             attributes["s"] = self.random.choice(("x", "xy", "z"))
         known = set(self.world.accepted)
+        ways = self._ways(broker, client, attributes)
         self.world.publish(broker, client, attributes)
         at = self.world.now
         self.world.run(2 * MILLISECOND if self.is_durable else 0)
         new = [id for id in self.world.accepted if id not in known]
-        self.sent += [Sent(id, broker, client, attributes, at) for id in new]
+        self.sent += [Sent(id, broker, client, attributes, at, ways) for id in new]
+
+    def _ways(self, home: str, client: str, attributes: dict[str, Value]) -> dict[str, tuple[Link, ...]]:
+        publisher = self.world.broker(home).router
+        if not isinstance(publisher, FBR):
+            return {}
+        tree = publisher.tree_of(client, msgpack.packb(attributes))
+        if tree is None:
+            return {}
+        ways: dict[str, tuple[Link, ...]] = {}
+        for name in self.brokers():
+            way, at = [], name
+            while at != home and len(way) < len(self.world.seats):
+                router = self.world.broker(at).router if self.world.seats[at].broker is not None else None
+                parent = router.parent_in(tree) if isinstance(router, FBR) else None
+                if parent is None:
+                    break
+                way.append(link(at, parent))
+                at = parent
+            if at == home:
+                ways[name] = tuple(way)
+        return ways
 
     def fault(self) -> None:
         self.random.choice((self.cut, self.cut, self.repair, self.repair, self.crash, self.restart))()
@@ -362,17 +389,18 @@ class Scenario:
         )
 
     def _last_restart(self, entry: Entry, sent: Sent) -> int:
-        """A broker that starts anew has to be told again: the publisher's, the subscriber's, under MERC any edge's.
+        """A broker that starts anew has to be told again: the publisher's, the subscriber's, under MERC any edge's,
+        under FBR all between the two.
 
         Under MERC so have brokers in other clusters after a separation: edge brokers offer only what they can reach.
         """
-        concerned = {sent.broker, entry.broker}
+        concerned = {sent.broker, entry.broker}.union(*sent.ways.get(entry.broker, ()))
         moments = [end for name, _, end in self.outages if name in concerned and end <= sent.at]
         if self.protocol == "merc":
             edges = {broker.id for broker in self.overlay.brokers if len(broker.clusters) > 1}
             moments += [end for name, _, end in self.outages if name in edges and end <= sent.at]
             for start, end in itertools.pairwise([*(each for each in self.changes if each < sent.at), sent.at]):
-                if not self._is_connected_at(start, sent.broker, entry.broker):
+                if not self._is_connected_at(start, sent, entry):
                     moments.append(end)
         return max(moments, default=0)
 
@@ -400,7 +428,7 @@ class Scenario:
     def _was_quiet(self, since: int, sent: Sent, entry: Entry) -> bool:
         moments = [since, *(each for each in self.changes if since < each < sent.at), sent.at]
         return any(
-            later - earlier >= SETTLED and self._is_connected_at(earlier, sent.broker, entry.broker)
+            later - earlier >= SETTLED and self._is_connected_at(earlier, sent, entry)
             for earlier, later in itertools.pairwise(moments)
         )
 
@@ -413,16 +441,16 @@ class Scenario:
         if any(name in self.departed and self.departed[name] < end for name in (sent.broker, entry.broker)):
             return False
         moments = [sent.at, *(each for each in self.changes if sent.at < each < end)]
-        if self.protocol in ("fbr", "flooding"):
-            # Trees are not repaired: no link or broker may have changed since the overlay was set up.
-            return not any(each < end for each in self.changes)
-        return all(self._is_connected_at(moment, sent.broker, entry.broker) for moment in moments)
+        return all(self._is_connected_at(moment, sent, entry) for moment in moments)
 
-    def _is_connected_at(self, moment: int, first: str, second: str) -> bool:
+    def _is_connected_at(self, moment: int, sent: Sent, entry: Entry) -> bool:
+        """In the protocol's own sense: filter-based routing does not repair its trees."""
         live = self._links_at(moment)
+        if self.protocol == "fbr":
+            return entry.broker in sent.ways and live.issuperset(sent.ways[entry.broker])
         if self.protocol == "merc":
-            return second in self._reached_by_clusters(first, live)
-        return second in _component(first, live)
+            return entry.broker in self._reached_by_clusters(sent.broker, live)
+        return entry.broker in _component(sent.broker, live)
 
     def _links_at(self, moment: int) -> set[Link]:
         """Links that the brokers made themselves are left out: what is owed over the others is owed anyway."""
