@@ -28,6 +28,9 @@ class Part:
 
 
 GROUPS = {
+    "experiment": Part(
+        "The papers' figures: run them, compare, put them on one page.", ("experiments.experiment_commands",)
+    ),
     "match": Part(
         "Matching without brokers: read expressions, explain answers, compare indexes.",
         ("matching.commands", "experiments.commands"),
@@ -36,6 +39,8 @@ GROUPS = {
 }
 
 COMMANDS = {
+    "broker": Part("Run one broker of an overlay in the foreground.", ("broker.runtime.commands",)),
+    "leave": Part("Take a broker out of a running overlay in good order.", ("broker.runtime.commands",)),
     "simulate": Part("Run a scenario under one or more protocols, side by side.", ("experiments.simulate_commands",)),
     "trace": Part("Show where one publication of a run went, and why.", ("experiments.simulate_commands",)),
 }

@@ -1,1 +1,55 @@
-"""Brokers: the core without I/O, and what drives it."""
+"""Brokers and their clients.
+
+    from broker import connect
+
+    async with connect("mercast://127.0.0.1:7001") as client:
+        await client.publish({"symbol": "IBM", "price": 92.5})
+        async with client.subscribe("price > 90") as prices:
+            async for publication in prices:
+                print(publication.attributes)
+
+`connect_sync` is the same without asyncio. What is named here is loaded when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from broker.client.client import Client, connect
+    from broker.client.errors import ClientError, ConnectError, RefusedError, TimeoutExpiredError
+    from broker.client.subscription import Publication, Subscription
+    from broker.client.synchronous import SyncClient, connect_sync
+
+_PLACES = {
+    "Client": "broker.client.client",
+    "ClientError": "broker.client.errors",
+    "ConnectError": "broker.client.errors",
+    "Publication": "broker.client.subscription",
+    "RefusedError": "broker.client.errors",
+    "Subscription": "broker.client.subscription",
+    "SyncClient": "broker.client.synchronous",
+    "TimeoutExpiredError": "broker.client.errors",
+    "connect": "broker.client.client",
+    "connect_sync": "broker.client.synchronous",
+}
+
+__all__ = [
+    "Client",
+    "ClientError",
+    "ConnectError",
+    "Publication",
+    "RefusedError",
+    "Subscription",
+    "SyncClient",
+    "TimeoutExpiredError",
+    "connect",
+    "connect_sync",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'broker' has no attribute {name!r}")
+    return getattr(importlib.import_module(_PLACES[name]), name)

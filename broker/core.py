@@ -13,17 +13,20 @@ Everything may arrive twice, late or never; see `custody` and `routing.correspon
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
+from operator import attrgetter
 
 from broker.clients import Client, Clients
-from broker.custody import Custody, Held, arrived
+from broker.custody import Custody, Held
+from broker.deliveries import Deliveries
 from broker.effects import (
     Accept,
     Deliver,
     DroppedRow,
     Effect,
     Forget,
+    Greet,
     MatchedRow,
     Persist,
     Record,
@@ -37,6 +40,8 @@ from broker.inputs import (
     ClientConnected,
     ClientLeft,
     ClientLost,
+    ClientPaused,
+    ClientResumed,
     DeliveryAcknowledged,
     FrameReceived,
     Input,
@@ -68,20 +73,30 @@ Key = tuple[str, ...]
 TICK = "tick"
 ACKNOWLEDGE = "acknowledge"
 REORGANISE = "reorganise"
+CATCH_UP = "catch up"
 SETTLED_IN_A_FRAME = 1_000
 RELEARNING_TICKS = 5
 """After a restart, by then the neighbours have told what they want."""
 
 
 class Broker:
-    def __init__(self, router: Router, me: str, incarnation: int, settings: Settings | None = None) -> None:
+    def __init__(
+        self,
+        router: Router,
+        me: str,
+        incarnation: int,
+        settings: Settings | None = None,
+        has_lived: bool | None = None,
+    ) -> None:
+        """`has_lived`: there were earlier incarnations. None: if this is not the first."""
         self.me = me
         self.incarnation = incarnation
         self.router = router
         self.drops: Counter[str] = Counter()
         self._settings = settings or Settings()
         self._links = Links(self._settings)
-        self._clients = Clients()
+        self._clients = Clients(self._settings.is_durable)
+        self._deliveries = Deliveries(self._settings, self._drop, self._forget_delivery)
         self._seen = SeenPublications(self._settings.window)
         self._custody = Custody(
             self._settings.patience, self._settings.longest_patience, self._settings.hold_unreachable
@@ -97,8 +112,11 @@ class Broker:
         self._half_done: dict[PublicationId, None] = {}
         """Restored arrivals: taken in for clients here before a crash, and perhaps not passed on."""
         self._known_losses = 0
+        self._is_to_catch_up = False
         # After a restart, what others want is not known at once; publications for those behind this broker wait.
-        self._relearning = RELEARNING_TICKS if incarnation > 1 else 0
+        has_lived = incarnation > 1 if has_lived is None else has_lived
+        self._relearning = RELEARNING_TICKS if has_lived else 0
+        self._has_relearned = has_lived
         self._postponed: dict[PublicationId, Callable[[], tuple[Stretch, ...]]] = {}
         self._waiting_onward: list[tuple[Publish, list[tuple[str, str]]]] = []
         if self._settings.reorganise_every:
@@ -136,7 +154,7 @@ class Broker:
                 self._peer_changed(happened)
             case Subscribed() | Advertised() | Unsubscribed() | Unadvertised():
                 self._request(happened)
-            case ClientConnected() | ClientLost() | ClientLeft():
+            case ClientConnected() | ClientLost() | ClientLeft() | ClientPaused() | ClientResumed():
                 self._client_changed(happened)
             case Restored():
                 self._restore(happened)
@@ -148,6 +166,9 @@ class Broker:
             self._tick()
         elif name == ACKNOWLEDGE:
             self._acknowledge()
+        elif name == CATCH_UP:
+            self._is_to_catch_up = False
+            self.router.catch_up()
         elif name == REORGANISE:
             self.router.reorganise()
             self._effects.append(SetTimer(REORGANISE, self._now + self._settings.reorganise_every))
@@ -156,6 +177,9 @@ class Broker:
         for peer, message in self.router.drain():
             self._send(peer, message)
         self._effects += self.router.wishes()
+        if self.router.is_behind and not self._is_to_catch_up:
+            self._is_to_catch_up = True
+            self._effects.append(SetTimer(CATCH_UP, self._now + self._settings.catch_up_after))
         losses = self.router.counts_of_losses()
         if losses > self._known_losses:
             self._known_losses = losses
@@ -181,12 +205,9 @@ class Broker:
             taken = self._links.took(frame.peer, frame.sequence)
             if taken is not None:
                 self._effects.append(Send(frame.peer, Credit(taken)))
-        message = frame.message
-        if isinstance(message, Publish):
-            message = arrived(message)
-        mine = self.router.take(message, frame.peer)
+        mine = self.router.take(frame.message, frame.peer)
         if isinstance(mine, Publish):
-            self._arrived(mine, frame.peer)
+            self._arrived(mine.on_its_way(mine.local, mine.transit, further=1), frame.peer)
         elif isinstance(mine, Settled):
             for publication in mine.publications:
                 self._close(self._custody.settle(publication, mine.source))
@@ -194,6 +215,9 @@ class Broker:
             self._effects += self._links.credited(frame.peer, mine.taken)
 
     def _arrived(self, message: Publish, peer: str) -> None:
+        if self._relearning and not self.router.still_leads(Stretch(message.domain, (), (), tree=message.tree)):
+            # Whoever sent it will repeat it, and by then this broker knows more.
+            return
         is_half_done = message.id in self._half_done and self.me in message.transit
         if not self._seen.take(message.id) and not is_half_done:
             if message.id in self._custody:
@@ -213,6 +237,8 @@ class Broker:
             self._drop("unreadable", message.id, str(error))
             self._settle_with(message.domain, message.source, message.id)
             return
+        if matched.dropped is not None:
+            self._drop(matched.dropped, message.id, f"from {peer}")
         if is_half_done:
             del self._half_done[message.id]
             matched = Matched({}, matched.stretches, matched.work)
@@ -225,12 +251,7 @@ class Broker:
         """Local clients first; then the brokers behind this one. Settled when all have it."""
         for work in matched.work:
             self._effects.append(Record(MatchedRow(message.id, work)))
-        deliveries = [
-            Deliver(
-                client, message.id, self._clients.names_of(entries), message.attributes, message.payload, message.hops
-            )
-            for client, entries in matched.clients.items()
-        ]
+        deliveries = [self._delivery(message, client, entries) for client, entries in matched.clients.items()]
         onward = self._onward(message, matched.stretches)
 
         def go() -> None:
@@ -240,11 +261,29 @@ class Broker:
             else:
                 self._forward(message.id, onward, upstream)
 
-        if self._settings.is_durable and deliveries:
-            self._arrivals[message.id] = {delivery.client for delivery in deliveries}
-            self._persist(("arrival", *map(str, message.id)), tuple(deliveries), go)
-        else:
-            go()
+        if self._settings.is_durable:
+            reliable = tuple(delivery for delivery in deliveries if delivery.number)
+            if reliable:
+                self._arrivals[message.id] = {delivery.client for delivery in reliable}
+                self._persist(("arrival", *map(str, message.id)), reliable, go)
+                return
+        go()
+
+    def _delivery(self, message: Publish, name: str, entries: tuple[EntryId, ...]) -> Deliver:
+        client = self._clients.get(name)
+        number = 0
+        if client.is_reliable:
+            number = client.last_number = client.last_number + 1
+        return Deliver(
+            name,
+            message.id,
+            self._clients.names_of(entries),
+            message.attributes,
+            message.payload,
+            message.hops,
+            number,
+            message.expires,
+        )
 
     def _onward(self, message: Publish, stretches: tuple[Stretch, ...]) -> tuple[Publish, ...]:
         """The publication as this broker sends it on, for each stretch."""
@@ -262,6 +301,7 @@ class Broker:
                 message.hops,
                 message.expires,
                 self._settings.hop_limit,
+                message.is_traced,
             )
             for stretch in stretches
         )
@@ -272,19 +312,10 @@ class Broker:
     def _deliver(self, deliveries: list[Deliver]) -> None:
         for delivery in deliveries:
             client = self._clients.find(delivery.client)
-            if client is None:
-                continue
-            if self._settings.is_durable:
-                self._remember(client, delivery)
-            if client.is_connected:
-                self._effects.append(delivery)
-
-    def _remember(self, client: Client, delivery: Deliver) -> None:
-        if len(client.unacknowledged) >= self._settings.deliveries_for_absent:
-            oldest = next(iter(client.unacknowledged))
-            self._drop("too many deliveries waiting", oldest, f"for {client.name}")
-            self._forget_delivery(client, oldest)
-        client.unacknowledged[delivery.publication] = delivery
+            if client is not None:
+                self._deliveries.offer(client, delivery, self._now, self._effects)
+            else:
+                self._forget_delivery(delivery)
 
     def _forward(self, id: PublicationId, onward: tuple[Publish, ...], upstream: list[tuple[str, str]]) -> None:
         if not onward:
@@ -323,25 +354,33 @@ class Broker:
         self._to_settle.clear()
 
     def _published(self, request: Published) -> None:
+        publisher = self._clients.find(request.client)
+        if publisher is not None:
+            publisher.taken = max(publisher.taken, request.reference)
         size = len(request.attributes) + len(request.payload)
         reason = self._refusal()
+        if reason is not None:
+            self._refuse_publication(request, reason, "overloaded", reason)
+            return
         if size > self._settings.publication_bytes:
-            reason = f"{size} bytes are too much; the limit is {self._settings.publication_bytes}"
+            limit = self._settings.publication_bytes
+            self._refuse_publication(request, f"{size} bytes are too much; the limit is {limit}", "too-large")
+            return
         try:
             unpack_attributes(request.attributes)
-            matched = self.router.match_own(request.client, request.attributes) if reason is None else None
+            matched = self.router.match_own(request.client, request.attributes)
         except MatchingError as error:
-            reason, matched = str(error), None
+            self._refuse_publication(request, str(error), "invalid")
+            return
         if matched is None:
-            reason = reason or "not advertised"
-            self.drops[f"refused: {reason}"] += 1
-            self._effects.append(Refuse(request.client, request.reference, reason))
+            self._refuse_publication(request, "not advertised", "not-advertised")
             return
         id = PublicationId(self.me, self.incarnation, self._next_publication)
         self._next_publication += 1
         self._own_in_flight[id.counter] = id
         self._seen.take(id)
-        message = Publish(id, self.me, "", (), (), request.attributes, request.payload, expires=request.expires)
+        body = (request.attributes, request.payload)
+        message = Publish(id, self.me, "", (), (), *body, expires=request.expires, is_traced=request.is_traced)
         accepted = matched
 
         def go() -> None:
@@ -349,10 +388,25 @@ class Broker:
             self._serve(message, accepted, [])
 
         if self._settings.is_durable:
+            if publisher is not None and self._is_stored(publisher):
+                self._effects.append(Persist(("taken", publisher.name), request.reference))
             record = (message, request.client, accepted.stretches, tuple(accepted.clients))
             self._persist(("publication", *map(str, id)), record, go)
         else:
             go()
+
+    def _refuse_publication(self, request: Published, reason: str, code: str, counted: str | None = None) -> None:
+        self.drops[f"refused: {counted or code}"] += 1
+        self._effects.append(Refuse(request.client, request.reference, reason, code))
+
+    @property
+    def admits(self) -> bool:
+        """Would a publication be taken in now? A driver may let clients wait rather than refuse."""
+        return self._refusal() is None
+
+    def _is_stored(self, client: Client) -> bool:
+        """Does its session survive a restart?"""
+        return self._settings.is_durable and (client.is_reliable or client.keep is None)
 
     def _refusal(self) -> str | None:
         """Admission: the window of unsettled publications has an end, and so have the neighbours' queues."""
@@ -375,16 +429,23 @@ class Broker:
 
     def _delivery_acknowledged(self, acknowledgement: DeliveryAcknowledged) -> None:
         client = self._clients.find(acknowledgement.client)
-        if client is not None and acknowledgement.publication in client.unacknowledged:
-            self._forget_delivery(client, acknowledgement.publication)
+        if client is None or not client.is_reliable:
+            return
+        self._deliveries.acknowledged(client, acknowledgement.number, self._now, self._effects)
+        client.acknowledged = min(acknowledgement.number, client.last_number)
+        if self._settings.is_durable:
+            self._effects.append(Persist(("acknowledged", client.name), client.acknowledged))
 
-    def _forget_delivery(self, client: Client, publication: PublicationId) -> None:
+    def _forget_delivery(self, delivery: Deliver) -> None:
         """The record of the arrival stays while a copy might come, so that a restart does not deliver it twice."""
-        del client.unacknowledged[publication]
-        waiting = self._arrivals.get(publication, set())
-        waiting.discard(client.name)
+        waiting = self._arrivals.get(delivery.publication)
+        if waiting is None or delivery.client not in waiting:
+            return
+        waiting.discard(delivery.client)
         if not waiting:
-            self._effects.append(Persist(("arrival", *map(str, publication)), ()))
+            self._effects.append(Persist(("arrival", *map(str, delivery.publication)), ()))
+
+    def _forget_arrivals(self) -> None:
         for past in [each for each, clients in self._arrivals.items() if not clients and self._seen.is_past(each)]:
             del self._arrivals[past]
             self._half_done.pop(past, None)
@@ -399,36 +460,52 @@ class Broker:
         kind = "subscription" if is_subscription else "advertisement"
         known = client.subscriptions if is_subscription else client.advertisements
         key = (kind, request.client, request.name)
+        reference = request.reference or request.name
         if isinstance(request, Unsubscribed | Unadvertised):
             if key in self._when_persisted:
                 self._after_persisting(key, request)
                 return
             if request.name not in known:
-                self._effects.append(Refuse(request.client, request.name, f"no {kind} is called {request.name!r}"))
+                reason = f"no {kind} is called {request.name!r}"
+                self._effects.append(Refuse(request.client, reference, reason, "unknown"))
                 return
             self._withdraw(client, kind, request.name)
-            self._effects.append(Accept(request.client, request.name))
-            return
-        if request.name in known:
-            self._effects.append(Refuse(request.client, request.name, f"{kind} {request.name!r} exists"))
+            self._effects.append(Accept(request.client, reference))
             return
         try:
-            expression = parse(request.expression)
+            text = str(parse(request.expression))
         except MatchingError as error:
-            self._effects.append(Refuse(request.client, request.name, str(error)))
+            self._effects.append(Refuse(request.client, reference, str(error)))
+            return
+        if key in self._when_persisted:
+            self._after_persisting(key, request)
+            return
+        if request.name in known and client.expressions[known[request.name]] == text:
+            self._effects.append(Accept(request.client, reference))
+            return
+
+        if request.name not in known and len(known) >= self._settings.entries_of_client:
+            reason = f"{client.name} has {len(known)} {kind}s, and no client may have more"
+            self.drops[f"refused: limit of {kind}s"] += 1
+            self._effects.append(Refuse(request.client, reference, reason, "limit"))
             return
 
         def go() -> None:
-            self._enter(client, kind, request.name, str(expression))
-            self._effects.append(Accept(request.client, request.name))
+            if self._clients.find(client.name) is not client:
+                self._effects.append(Forget(key))
+                return
+            if request.name in known:
+                self._take_out(client, kind, request.name)
+            self._enter(client, kind, request.name, text)
+            self._effects.append(Accept(request.client, reference))
 
-        if self._settings.is_durable:
-            self._persist(key, str(expression), go)
+        if self._is_stored(client):
+            self._persist(key, text, go)
         else:
             go()
 
-    def _after_persisting(self, key: Key, request: Unsubscribed | Unadvertised) -> None:
-        """A client may withdraw what is not yet stored; then it does so right after."""
+    def _after_persisting(self, key: Key, request: Subscribed | Advertised | Unsubscribed | Unadvertised) -> None:
+        """A client may withdraw or replace what is not yet stored; then it does so right after."""
         first = self._when_persisted[key]
 
         def both() -> None:
@@ -446,43 +523,83 @@ class Broker:
         else:
             client.advertisements[name] = entry
             self.router.advertise(entry, client.name, expression)
+        client.expressions[entry] = text
 
     def _withdraw(self, client: Client, kind: str, name: str) -> None:
-        if kind == "subscription":
-            self.router.unsubscribe(self._clients.drop_subscription(client, name))
-        else:
-            self.router.unadvertise(client.advertisements.pop(name))
-        if self._settings.is_durable:
+        self._take_out(client, kind, name)
+        if self._is_stored(client):
             self._effects.append(Forget((kind, client.name, name)))
+
+    def _take_out(self, client: Client, kind: str, name: str) -> None:
+        if kind == "subscription":
+            entry = self._clients.drop_subscription(client, name)
+            self.router.unsubscribe(entry)
+        else:
+            entry = client.advertisements.pop(name)
+            self.router.unadvertise(entry)
+        del client.expressions[entry]
 
     def _entry(self) -> EntryId:
         self._next_entry += 1
         return EntryId(self.me, self.incarnation, self._next_entry)
 
-    def _client_changed(self, happened: ClientConnected | ClientLost | ClientLeft) -> None:
+    def _client_changed(
+        self, happened: ClientConnected | ClientLost | ClientLeft | ClientPaused | ClientResumed
+    ) -> None:
         if isinstance(happened, ClientConnected):
-            client = self._clients.get(happened.client)
-            client.is_connected = True
-            self._effects += client.unacknowledged.values()
+            self._client_connected(happened)
             return
-        gone = self._clients.find(happened.client)
-        if gone is None:
+        client = self._clients.find(happened.client)
+        if client is None:
             return
-        if isinstance(happened, ClientLost) and self._settings.is_durable:
-            gone.is_connected = False
-            return
-        for name in list(gone.subscriptions):
-            self._withdraw(gone, "subscription", name)
-        for name in list(gone.advertisements):
-            self._withdraw(gone, "advertisement", name)
-        for publication in list(gone.unacknowledged):
-            self._forget_delivery(gone, publication)
-        self._clients.remove(gone.name)
+        if isinstance(happened, ClientPaused):
+            client.has_room = False
+        elif isinstance(happened, ClientResumed):
+            client.has_room = True
+            self._deliveries.hand_over(client, self._now, self._effects)
+        elif isinstance(happened, ClientLost) and client.keep != 0:
+            client.disconnect(self._now)
+        else:
+            self._end_session(client)
+
+    def _client_connected(self, happened: ClientConnected) -> None:
+        known = self._clients.find(happened.client)
+        is_resumed = known is not None
+        if known is not None and happened.session != known.session and known.keep is not None and happened.session:
+            self._end_session(known)
+            is_resumed = False
+        client = self._clients.get(happened.client)
+        client.connect()
+        if happened.session:
+            if client.session != happened.session:
+                client.session, client.taken = happened.session, 0
+            client.is_reliable = bool(happened.is_reliable)
+            client.keep = happened.keep
+            client.window = happened.window or client.window
+            if self._is_stored(client):
+                kept = (client.session, client.is_reliable, client.keep)
+                self._effects.append(Persist(("client", client.name), kept))
+            self._effects.append(Greet(client.name, is_resumed, client.taken))
+        self._deliveries.hand_over(client, self._now, self._effects)
+
+    def _end_session(self, client: Client) -> None:
+        for name in list(client.subscriptions):
+            self._withdraw(client, "subscription", name)
+        for name in list(client.advertisements):
+            self._withdraw(client, "advertisement", name)
+        for delivery in client.held():
+            self._forget_delivery(delivery)
+        if self._is_stored(client):
+            for kind in ("client", "taken", "acknowledged"):
+                self._effects.append(Forget((kind, client.name)))
+        self._clients.remove(client.name)
 
     def _peer_changed(self, happened: PeerUp | PeerLost) -> None:
         if isinstance(happened, PeerLost):
             self._lose(happened.peer)
             return
+        if happened.remembers and not self._has_relearned:
+            self._relearning, self._has_relearned = RELEARNING_TICKS, True
         self._links.up(happened.peer, self._now)
         self.router.neighbour_up(happened.peer, happened.greeting, happened.cost)
         self._repeat_publications()
@@ -506,6 +623,9 @@ class Broker:
         if not self._relearning:
             self._relearned()
         self._acknowledge()
+        self._forget_arrivals()
+        for client in self._clients.overdue(self._now):
+            self._end_session(client)
         self._repeat_publications()
 
     def _repeat_publications(self) -> None:
@@ -532,16 +652,32 @@ class Broker:
 
     def _restore(self, restored: Restored) -> None:
         for key, record in restored.records.items():
+            if key[0] in ("client", "taken", "acknowledged"):
+                self._restore_session(self._clients.get(key[1]), key[0], record)
+        for key, record in restored.records.items():
             if key[0] in ("subscription", "advertisement"):
-                client = self._clients.get(key[1])
-                client.is_connected = False
-                self._enter(client, key[0], key[2], str(record))
+                self._enter(self._clients.get(key[1]), key[0], key[2], str(record))
+        for client in self._clients:
+            client.disconnect(self._now)
         for key, record in restored.records.items():
             if key[0] == "arrival":
                 self._restore_arrival(PublicationId(key[1], int(key[2]), int(key[3])), record)
+        for client in self._clients:
+            client.waiting = deque(sorted(client.waiting, key=attrgetter("number")))
         for key, record in restored.records.items():
             if key[0] == "publication":
                 self._restore_publication(record)
+
+    def _restore_session(self, client: Client, kind: str, record: object) -> None:
+        if kind == "client":
+            assert isinstance(record, tuple)
+            client.session, client.is_reliable, client.keep = record
+        elif kind == "taken":
+            assert isinstance(record, int)
+            client.taken = record
+        else:
+            assert isinstance(record, int)
+            client.last_number = client.acknowledged = record
 
     def _restore_arrival(self, id: PublicationId, record: object) -> None:
         assert isinstance(record, tuple)
@@ -550,17 +686,18 @@ class Broker:
         self._arrivals[id] = set()
         for delivery in record:
             client = self._clients.find(delivery.client)
-            if client is not None:
-                client.unacknowledged[id] = delivery
+            if client is not None and delivery.number > client.acknowledged:
+                client.wait(delivery)
+                client.last_number = max(client.last_number, delivery.number)
                 self._arrivals[id].add(delivery.client)
 
     def _restore_publication(self, record: object) -> None:
         """Accepted before the crash and not settled: it goes to all its destinations again."""
         assert isinstance(record, tuple)
         message, client, stretches, clients = record
-        entries = {
-            name: tuple(self._clients.get(name).subscriptions.values()) for name in clients if self._clients.find(name)
-        }
+        matched = self.router.match_own(client, message.attributes)
+        wanted = matched.clients if matched is not None else {}
+        entries = {name: wanted[name] for name in clients if name in wanted}
         has_arrived = message.id in self._arrivals
         self._seen.take(message.id)
         if not all(map(self.router.still_leads, stretches)):
@@ -577,6 +714,17 @@ class Broker:
             stretches = self._postponed.pop(message.id)()
             self._forward(message.id, self._onward(message, stretches), upstream)
         self._waiting_onward.clear()
+
+    def client(self, name: str) -> Client | None:
+        return self._clients.find(name)
+
+    @property
+    def clients(self) -> Clients:
+        return self._clients
+
+    @property
+    def links(self) -> Links:
+        return self._links
 
     @property
     def in_custody(self) -> int:

@@ -9,7 +9,7 @@ the publication here is told. In the end the publisher's broker knows, and its w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from routing.messages import PublicationId, Publish
 from routing.multicast import narrowed
@@ -154,8 +154,3 @@ class Custody:
 
     def release(self, id: PublicationId) -> Held:
         return self._held.pop(id)
-
-
-def arrived(message: Publish) -> Publish:
-    """One hop further."""
-    return replace(message, hops=message.hops + 1)

@@ -27,6 +27,27 @@ class Deliver:
     attributes: bytes
     payload: bytes
     hops: int
+    number: int = 0
+    """Grows with the deliveries of a reliable session; acknowledgements name it."""
+    expires: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Greet:
+    """The answer to a client that named its session. `is_resumed`: what it entered before is still there."""
+
+    client: str
+    is_resumed: bool
+    taken: int
+    """The last of the session's publications that was taken in, by the client's number for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnect:
+    """End the client's connection. Its session goes on as for a client that lost its connection."""
+
+    client: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +64,9 @@ class Refuse:
     client: str
     reference: int | str
     reason: str
+    """For people."""
+    code: str = "invalid"
+    """For programs: one of a few words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +118,19 @@ class Record:
 
 
 Effect: TypeAlias = (
-    Send | Deliver | Accept | Refuse | SetTimer | Persist | Forget | Record | ResetLink | OpenLink | CloseLink
+    Send
+    | Deliver
+    | Accept
+    | Refuse
+    | Greet
+    | Disconnect
+    | SetTimer
+    | Persist
+    | Forget
+    | Record
+    | ResetLink
+    | OpenLink
+    | CloseLink
 )
 """`OpenLink` and `CloseLink` are the router's wishes: the driver answers with `PeerUp` and `PeerLost`, at both ends."""
 
@@ -102,9 +138,11 @@ __all__ = [
     "Accept",
     "CloseLink",
     "Deliver",
+    "Disconnect",
     "DroppedRow",
     "Effect",
     "Forget",
+    "Greet",
     "MatchedRow",
     "OpenLink",
     "Persist",

@@ -6,13 +6,36 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from routing.messages import Heartbeat, Message, PublicationId
+from routing.messages import Heartbeat, Message
 
 
 @dataclass(frozen=True, slots=True)
 class ClientConnected:
-    """A client is here, for the first time or again; what waits for it is delivered."""
+    """A client is here, for the first time or again; what waits for it is delivered.
 
+    With a session's name the driver is told by `Greet` whether there was such a session. Another session under the
+    same name starts anew, except that what a durable client (`keep` is None) entered and waits for stays.
+    """
+
+    client: str
+    session: str = ""
+    is_reliable: bool | None = None
+    """Deliveries are to be acknowledged. None: at a durable broker."""
+    keep: int | None = None
+    """Nanoseconds for which the session outlives a connection; None: for ever. Counts if a session is named."""
+    window: int | None = None
+    """Deliveries that may be on their way; None: as many as there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientPaused:
+    """The client's connection takes no more at present."""
+
+    client: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClientResumed:
     client: str
 
 
@@ -36,12 +59,15 @@ class Advertised:
     name: str
     """The client's own name for the advertisement; unique among the client's advertisements."""
     expression: str
+    reference: str = ""
+    """What the answer carries; empty: the name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unadvertised:
     client: str
     name: str
+    reference: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +75,14 @@ class Subscribed:
     client: str
     name: str
     expression: str
+    reference: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Unsubscribed:
     client: str
     name: str
+    reference: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +93,15 @@ class Published:
     attributes: bytes
     payload: bytes = b""
     expires: int | None = None
+    is_traced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryAcknowledged:
+    """The client has taken all its deliveries up to this number."""
+
     client: str
-    publication: PublicationId
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +111,8 @@ class PeerUp:
     peer: str
     greeting: Heartbeat
     cost: int = 1
+    remembers: bool = False
+    """The neighbour knew an earlier incarnation of this broker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +153,8 @@ class LeaveRequested:
 
 ClientInput: TypeAlias = (
     ClientConnected
+    | ClientPaused
+    | ClientResumed
     | ClientLost
     | ClientLeft
     | Advertised

@@ -78,6 +78,10 @@ class Links:
             link.awaited = link.outbox.taken_through if link.outbox.in_flight else None
         return effects
 
+    def queues(self) -> dict[str, tuple[int, int]]:
+        """For each neighbour: the publications that wait for it, and those in flight."""
+        return {peer: (link.outbox.waiting, link.outbox.in_flight) for peer, link in sorted(self._links.items())}
+
     @property
     def is_congested(self) -> bool:
         return any(link.outbox.is_full for link in self._links.values())

@@ -44,9 +44,10 @@ class SeenPublications:
 
     def _forget_lives_before(self, publication: PublicationId) -> None:
         """A broker's early incarnations send nothing any more; a durable one may repeat what a few of them began."""
-        for broker, incarnation in list(self._sources):
-            if broker == publication.broker and incarnation <= publication.incarnation - INCARNATIONS:
-                del self._sources[broker, incarnation]
+        lives = sorted(incarnation for broker, incarnation in self._sources if broker == publication.broker)
+        for incarnation in lives[: 1 - INCARNATIONS]:
+            if incarnation < publication.incarnation:
+                del self._sources[publication.broker, incarnation]
 
     def __len__(self) -> int:
         return len(self._sources)

@@ -21,6 +21,8 @@ class Settings:
     dead_after: int = 3 * SECOND
     """A neighbour that was silent for so long is lost."""
     acknowledge_after: int = 5 * MILLISECOND
+    catch_up_after: int = 20 * MILLISECOND
+    """News of other brokers' links waits so long for more of it."""
     patience: int = 5 * SECOND
     longest_patience: int = 60 * SECOND
     hold_unreachable: int = 30 * SECOND
@@ -31,7 +33,13 @@ class Settings:
     outbox_frames: int = 4096
     """Publication frames that wait for a neighbour."""
     deliveries_for_absent: int = 10_000
-    """Deliveries that wait for a durable client which is away."""
+    """Deliveries that wait for one client, because it is away or slow."""
+    entries_of_client: int = 1 << 30
+    """Subscriptions, and as many advertisements, of one client."""
+    outbox_bytes: int = 64 << 20
+    """Their attributes and payloads."""
+    disconnects_slow: bool = False
+    """A connected client for whom more than that would wait is disconnected."""
     hop_limit: int = 64
     publication_bytes: int = 512 * 1024
     """Attributes and payload of one publication; more would not fit into a frame."""

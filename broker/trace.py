@@ -3,6 +3,8 @@
 Simulation and runtime record the same rows; the Parquet files and Spark take their columns from the same definition.
 The column `run` belongs to every table and to no row: whoever stores rows knows which run they are of.
 
+Rows are named tuples: a run makes millions of them, and a tuple is made several times as fast as a frozen dataclass.
+
 The digest says whether two runs did the same. It is taken over values, column by column: neither the size of batches
 nor the bytes of a file have a part in it.
 """
@@ -12,9 +14,9 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
-from operator import attrgetter
-from typing import Any, Protocol, TypeAlias
+from dataclasses import dataclass
+from types import NoneType
+from typing import Any, NamedTuple, Protocol, TypeAlias, get_args, get_type_hints
 
 NANOSECONDS = 1e9
 DIGEST_BATCH_ROWS = 10_000
@@ -32,8 +34,7 @@ class TraceWriteError(TraceError):
     exit_code = 1
 
 
-@dataclass(frozen=True, slots=True)
-class HopRow:
+class HopRow(NamedTuple):
     """A message went over a link. `destinations` counts the brokers that it was for at that point."""
 
     message: str
@@ -49,8 +50,7 @@ class HopRow:
     received_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class MatchRow:
+class MatchRow(NamedTuple):
     """A broker asked one of its tables for a publication."""
 
     broker: str
@@ -64,8 +64,7 @@ class MatchRow:
     cost_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveryRow:
+class DeliveryRow(NamedTuple):
     """A client got a publication."""
 
     publication: str
@@ -76,8 +75,7 @@ class DeliveryRow:
     delivered_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerRow:
+class BrokerRow(NamedTuple):
     """A broker's state at one time. `busy_s` is what it worked since its start; memory is empty where unmeasured."""
 
     broker: str
@@ -91,8 +89,7 @@ class BrokerRow:
     memory_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class PublicationRow:
+class PublicationRow(NamedTuple):
     """A broker accepted a client's publication."""
 
     publication: str
@@ -103,8 +100,7 @@ class PublicationRow:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectationRow:
+class ExpectationRow(NamedTuple):
     """What a client should get by an exact match, and whether the overlay owes it. Only a simulation knows."""
 
     publication: str
@@ -113,8 +109,7 @@ class ExpectationRow:
     owed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class DropRow:
+class DropRow(NamedTuple):
     at_s: float
     broker: str
     reason: str
@@ -122,8 +117,7 @@ class DropRow:
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
-class FaultRow:
+class FaultRow(NamedTuple):
     """`until_s` is empty for a fault that was not mended in this run."""
 
     at_s: float
@@ -132,8 +126,7 @@ class FaultRow:
     until_s: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class LinkRow:
+class LinkRow(NamedTuple):
     """`down_s` is empty for a link that was up at the end."""
 
     a: str
@@ -173,9 +166,9 @@ class Table:
 
 def _table(name: str, row_type: type[Row]) -> Table:
     columns = []
-    for field in fields(row_type):
-        type, _, null = str(field.type).partition(" | ")
-        columns.append(Column(field.name, type, is_nullable=null == "None"))
+    for field, hint in get_type_hints(row_type).items():
+        types = [each for each in (get_args(hint) or (hint,)) if each is not NoneType]
+        columns.append(Column(field, types[0].__name__, is_nullable=NoneType in get_args(hint)))
     return Table(name, row_type, tuple(columns))
 
 
@@ -226,17 +219,16 @@ class Batch:
     objects would set it to work over the whole simulation.
     """
 
-    __slots__ = ("_full", "_values", "_values_of", "_width")
+    __slots__ = ("_full", "_values", "_width")
 
     def __init__(self, table: Table, rows: int) -> None:
         self._width = len(table.row_columns)
         self._full = rows * self._width
         self._values: list[Any] = []
-        self._values_of = attrgetter(*(column.name for column in table.row_columns))
 
     def add(self, row: Row) -> bool:
         """Whether the batch is full now."""
-        self._values.extend(self._values_of(row))
+        self._values.extend(row)
         return len(self._values) >= self._full
 
     def take(self) -> Columns:

@@ -171,6 +171,15 @@ def read_table(directory: Path, table: str) -> pyarrow.Table:
     return _arrow().concat_tables(tables)
 
 
+def complete_files(directory: Path, table: str) -> list[Path]:
+    """The files of a table. The end of each is read: a file that was cut off, or is of another table, is named."""
+    files = _files(directory, _known(table))
+    for path in files:
+        with _reading(path), _parquet().ParquetFile(path) as file:
+            _check_schema(path, file.schema_arrow, TABLES[table])
+    return files
+
+
 @overload
 def iter_rows(directory: Path, table: type[RowT]) -> Iterator[RowT]: ...
 @overload

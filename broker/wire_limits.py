@@ -10,7 +10,7 @@ LARGEST_NUMBER = 2**63 - 1
 DEEPEST_NESTING = 5
 """Arrays within arrays: a header's fields, link states, one of them, its neighbours, one of these."""
 
-MOST_FIELDS = 12
+MOST_FIELDS = 13
 """A publication's header."""
 
 DIGEST_BYTES = 64

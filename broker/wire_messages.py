@@ -24,6 +24,7 @@ from broker.wire_shapes import (
 )
 from broker.wire_updates import read_update, write_update
 from routing.messages import (
+    Announce,
     Credit,
     Heartbeat,
     LinkState,
@@ -53,6 +54,7 @@ _PUBLISH = Shape(
     hops=int,
     expires=MAYBE_INTEGER,
     hop_limit=int,
+    is_traced=bool,
 )
 
 
@@ -70,14 +72,14 @@ def write_publish(message: Publish, sequence: int | None) -> Packable:
         message.hops,
         message.expires,
         message.hop_limit,
+        message.is_traced,
     )
 
 
 def read_publish(fields: object, frame: bytes, body: int, limits: Limits) -> tuple[Publish, int | None]:
     """`body` is where the attributes begin; they and the payload are cut out of the frame as they are."""
-    sequence, attributes, id, source, domain, local, transit, crossed, tree, hops, expires, hop_limit = _PUBLISH.check(
-        fields, "Publish"
-    )
+    sequence, attributes, id, source, domain, local, transit, crossed, *rest = _PUBLISH.check(fields, "Publish")
+    tree, hops, expires, hop_limit, is_traced = rest
     payload = body + attributes
     if payload > len(frame):
         raise WireError(f"Publish: {attributes} bytes of attributes are announced, {len(frame) - body} bytes are left")
@@ -94,6 +96,7 @@ def read_publish(fields: object, frame: bytes, body: int, limits: Limits) -> tup
         hops,
         expires,
         hop_limit,
+        is_traced,
     )
     return message, sequence
 
@@ -201,11 +204,10 @@ def _write_link_state(state: LinkState) -> Packable:
 def _read_link_states(fields: object, limits: Limits) -> LinkStates:
     (states,) = _LINK_STATES.check(fields, "LinkStates")
     bounded(states, "LinkStates", "states", "items", limits.items)
-    return LinkStates(tuple(_read_link_state(state, limits) for state in states))
+    return LinkStates(tuple(_read_link_state(state, "LinkStates", limits) for state in states))
 
 
-def _read_link_state(value: object, limits: Limits) -> LinkState:
-    kind = "LinkStates"
+def _read_link_state(value: object, kind: str, limits: Limits) -> LinkState:
     broker, incarnation, sequence, domain, links, clusters, address, has_left = _LINK_STATE.check(value, kind)
     bounded(links, kind, "neighbours", "items", limits.items)
     neighbours = tuple(Neighbour._make(_NEIGHBOUR.check(each, kind)) for each in links)
@@ -296,6 +298,20 @@ def _read_proposal_answered(fields: object, limits: Limits) -> ProposalAnswered:
     )
 
 
+_ANNOUNCE = Shape("the header", source=str, domain=str, destinations=tuple, state=tuple, hop_limit=int)
+
+
+def _write_announce(message: Announce) -> Packable:
+    state = _write_link_state(message.state)
+    return (message.source, message.domain, message.destinations, state, message.hop_limit)
+
+
+def _read_announce(fields: object, limits: Limits) -> Announce:
+    source, domain, to, state, hop_limit = _ANNOUNCE.check(fields, "Announce")
+    destinations = destinations_of(to, "Announce", "destinations", limits)
+    return Announce(source, domain, destinations, _read_link_state(state, "Announce", limits), hop_limit)
+
+
 PUBLISH = 1
 
 CONTROL: dict[int, tuple[type[Message], Callable[[Any], Packable], Callable[[object, Limits], Message]]] = {
@@ -308,6 +324,7 @@ CONTROL: dict[int, tuple[type[Message], Callable[[Any], Packable], Callable[[obj
     8: (Resend, _write_resend, _read_resend),
     9: (Propose, _write_propose, _read_propose),
     10: (ProposalAnswered, _write_proposal_answered, _read_proposal_answered),
+    11: (Announce, _write_announce, _read_announce),
 }
 """All kinds but publications, which alone have a number on their link and a body."""
 

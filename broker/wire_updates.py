@@ -18,19 +18,22 @@ from broker.wire_shapes import (
 )
 from routing.messages import Advertise, Change, Subscribe, Turn, Unadvertise, Unsubscribe, Update
 
-_ADVERTISE = Shape("an advertisement", change=int, entry=tuple, expression=str, crossed=tuple)
+_ADVERTISE = Shape("an advertisement", change=int, entry=tuple, expression=str, crossed=tuple, is_stale=bool)
 _UNADVERTISE = Shape("the end of an advertisement", change=int, entry=tuple)
-_SUBSCRIBE = Shape("a subscription", change=int, entry=tuple, expression=str, crossed=tuple, tree=MAYBE_ARRAY)
+_SUBSCRIBE = Shape(
+    "a subscription", change=int, entry=tuple, expression=str, crossed=tuple, tree=MAYBE_ARRAY, is_stale=bool
+)
 _UNSUBSCRIBE = Shape("the end of a subscription", change=int, entry=tuple, tree=MAYBE_ARRAY)
 
 
 def _write_advertise(change: Advertise) -> Packable:
-    return (change.entry, change.expression, change.crossed)
+    return (change.entry, change.expression, change.crossed, change.is_stale)
 
 
 def _read_advertise(value: Packable, limits: Limits) -> Advertise:
-    _, entry, expression, crossed = _ADVERTISE.check(value, "Update")
-    return Advertise(entry_id(entry, "Update"), expression, texts(crossed, "Update", "crossed", "items", limits.items))
+    _, entry, expression, crossed, is_stale = _ADVERTISE.check(value, "Update")
+    crossed = texts(crossed, "Update", "crossed", "items", limits.items)
+    return Advertise(entry_id(entry, "Update"), expression, crossed, is_stale)
 
 
 def _write_unadvertise(change: Unadvertise) -> Packable:
@@ -43,13 +46,13 @@ def _read_unadvertise(value: Packable, _limits: Limits) -> Unadvertise:
 
 
 def _write_subscribe(change: Subscribe) -> Packable:
-    return (change.entry, change.expression, change.crossed, change.tree)
+    return (change.entry, change.expression, change.crossed, change.tree, change.is_stale)
 
 
 def _read_subscribe(value: Packable, limits: Limits) -> Subscribe:
-    _, entry, expression, crossed, tree = _SUBSCRIBE.check(value, "Update")
+    _, entry, expression, crossed, tree, is_stale = _SUBSCRIBE.check(value, "Update")
     crossed = texts(crossed, "Update", "crossed", "items", limits.items)
-    return Subscribe(entry_id(entry, "Update"), expression, crossed, maybe_entry_id(tree, "Update"))
+    return Subscribe(entry_id(entry, "Update"), expression, crossed, maybe_entry_id(tree, "Update"), is_stale)
 
 
 def _write_unsubscribe(change: Unsubscribe) -> Packable:

@@ -5,6 +5,8 @@
     ├── QuoteFileError      a file of quotes that cannot be read; the message names file, line and column
     ├── ScenarioError       a scenario that says what cannot be; the message names the file and the key
     ├── SimulationError     a run that broke a promise
+    ├── CountingError       lists that cannot be counted without simulating: several ways between clusters
+    ├── FigureError         no experiment of that name, or results that are missing or damaged
     ├── BenchPlanError      a comparison that cannot be made: an index that cannot hold the workload, no common backend
     ├── WrongAnswerError    an index did not find what the reference found
     └── NotEmptyError       an index kept something after all subscriptions were removed
@@ -37,6 +39,14 @@ class ScenarioError(ExperimentError, ValueError):
 
 class SimulationError(ExperimentError):
     """A run that broke a promise: something owed was missed or came twice, or two equal runs differ."""
+
+
+class CountingError(ExperimentError, ValueError):
+    exit_code = 3
+
+
+class FigureError(ExperimentError, ValueError):
+    exit_code = 2
 
 
 class BenchPlanError(ExperimentError, ValueError):

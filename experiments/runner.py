@@ -158,8 +158,11 @@ class Run:
         begin, end = publishing_window_ns(self._scenario)
         last = end + round(self._scenario.run.drain_s * SECOND)
         self._run_until(begin, last)
+        # Rows before and after publishing: what a broker worked in between is the difference.
+        self._world.record_brokers()
         busy_before = {name: node.busy_ns for name, node in self._world.nodes.items()}
         self._run_until(end, last)
+        self._world.record_brokers()
         busy = max(
             (node.busy_ns - busy_before[name]) / (self._cores[name] * max(1, end - begin))
             for name, node in self._world.nodes.items()

@@ -12,6 +12,7 @@ from matching.model import Expression
 from routing.domain import Domain
 from routing.messages import (
     Advertise,
+    Announce,
     Credit,
     EntryId,
     Heartbeat,
@@ -44,6 +45,16 @@ class DestinationBased:
             for name in sorted(clusters)
         }
         self._reorganisations: dict[str, Reorganisation] = {}
+        self.is_behind = False
+        """Link states came that the matching layer has not heard of. A failure brings hundreds of them within
+        moments, so it hears of them together: before it is next asked anything, or when the broker says so."""
+
+    def catch_up(self) -> None:
+        if self.is_behind:
+            self.is_behind = False
+            for domain in self._domains.values():
+                domain.topology_changed()
+            self._topology_changed()
 
     def start_with(self, states: tuple[LinkState, ...]) -> None:
         for name, domain in self._domains.items():
@@ -89,6 +100,7 @@ class DestinationBased:
             domain.withdraw_subscription(entry)
 
     def match_own(self, client: str, attributes: bytes) -> Matched | None:
+        self.catch_up()
         if self._local_advertisements.permitting(client, attributes) is None:
             return None
         report, clients = self._local_subscriptions.match(attributes)
@@ -103,6 +115,7 @@ class DestinationBased:
             work = (work_of("L-PRT", report),)
         stretches: tuple[Stretch, ...] = ()
         if self.me in publication.transit:
+            self.catch_up()
             stretches, further = self._onward(publication)
             work += further
         return Matched(clients, stretches, work)
@@ -162,7 +175,12 @@ class DestinationBased:
         if isinstance(message, Credit):
             return message
         domain = self._domains.get(message.domain)
-        if domain is None or not domain.multicasting.pass_on(message):
+        if domain is None:
+            return None
+        if isinstance(message, Announce):
+            self._take_announcement(message, domain)
+            return None
+        if not domain.multicasting.pass_on(message):
             return None
         reorganisation = self._reorganisations.get(message.domain)
         if isinstance(message, Propose | ProposalAnswered):
@@ -170,6 +188,9 @@ class DestinationBased:
             return None
         if reorganisation is not None:
             reorganisation.count(message.source)
+        if isinstance(message, Publish):
+            return message
+        self.catch_up()
         domain.take(message)
         self._pass_on_news()
         return message
@@ -190,8 +211,11 @@ class DestinationBased:
         for name, domain in self._domains.items():
             states = [state for state in message.states if state.domain == name]
             if states and domain.multicasting.take_states(states, peer):
-                domain.topology_changed()
-        self._topology_changed()
+                self.is_behind = True
+
+    def _take_announcement(self, message: Announce, domain: Domain) -> None:
+        if domain.multicasting.take_announcement(message):
+            self.is_behind = True
 
     def _topology_changed(self) -> None:
         for reorganisation in self._reorganisations.values():
@@ -209,8 +233,11 @@ class DestinationBased:
         """Other brokers' entries came, went or came another way."""
 
     def tick(self) -> None:
+        self.catch_up()
         for domain in self._domains.values():
             domain.tick()
+        for reorganisation in self._reorganisations.values():
+            reorganisation.tick()
 
     def greeting(self) -> Heartbeat:
         known = tuple((name, domain.multicasting.digest) for name, domain in self._domains.items())
@@ -230,8 +257,9 @@ class DestinationBased:
         sends: list[tuple[str, Message]] = []
         for domain in self._domains.values():
             domain.flush()
-            sends += domain.multicasting.sends
-            domain.multicasting.sends = []
+            if domain.multicasting.sends:
+                sends += domain.multicasting.sends
+                domain.multicasting.sends = []
         return sends
 
     def reorganise_with(self, most_links: int) -> None:
@@ -240,6 +268,7 @@ class DestinationBased:
         }
 
     def reorganise(self) -> None:
+        self.catch_up()
         for reorganisation in self._reorganisations.values():
             reorganisation.end_cycle()
 
@@ -254,6 +283,7 @@ class DestinationBased:
         return sum(domain.multicasting.losses for domain in self._domains.values())
 
     def counts(self) -> Counts:
+        self.catch_up()
         domains = self._domains.values()
         return Counts(
             advertisements=len(self._local_advertisements) + sum(len(domain.advertisements) for domain in domains),

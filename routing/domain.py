@@ -10,7 +10,7 @@ the advertisements, and its own lead the matching subscriptions to it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from matching.intersection import Region
 from routing.correspondence import Hearer, Teller
@@ -100,17 +100,15 @@ class Domain:
         self._teller.tell(source, exported.change)
 
     def offers_of_advertisement(self, entry: EntryId) -> list[Advertise]:
-        """How the entry is known here from brokers that can be reached, the shortest way first."""
-        return [
-            change for change in self._reachable(self._advertisement_offers, entry) if isinstance(change, Advertise)
-        ]
+        """How the entry is known here."""
+        return [change for change in self._offers(self._advertisement_offers, entry) if isinstance(change, Advertise)]
 
     def offers_of_subscription(self, entry: EntryId) -> list[Subscribe]:
-        return [change for change in self._reachable(self._subscription_offers, entry) if isinstance(change, Subscribe)]
+        return [change for change in self._offers(self._subscription_offers, entry) if isinstance(change, Subscribe)]
 
-    def _reachable(self, offers: dict[EntryId, dict[str, _Offer]], entry: EntryId) -> list[Advertise | Subscribe]:
-        known = sorted(offers.get(entry, {}).values(), key=self._rank)
-        return [offer.change for offer in known if offer.source not in self._unreachable]
+    def _offers(self, offers: dict[EntryId, dict[str, _Offer]], entry: EntryId) -> list[Advertise | Subscribe]:
+        """An offer from a broker that cannot be reached is stale, whatever that broker said."""
+        return [replace(offer.change, is_stale=self._is_stale(offer)) for offer in offers.get(entry, {}).values()]
 
     def entries(self) -> list[EntryId]:
         return [*self._advertisement_offers, *self._subscription_offers]
@@ -163,8 +161,11 @@ class Domain:
                 del exported.told[source]
                 self._teller.tell(source, Unsubscribe(exported.change.entry))
 
+    def _is_stale(self, offer: _Offer) -> bool:
+        return offer.change.is_stale or offer.source in self._unreachable
+
     def _rank(self, offer: _Offer) -> tuple[bool, int, str]:
-        return (offer.source in self._unreachable, len(offer.change.crossed), offer.source)
+        return (self._is_stale(offer), len(offer.change.crossed), offer.source)
 
     def _follow_best(self, entry: EntryId) -> None:
         best = min(self._subscription_offers.get(entry, {}).values(), key=self._rank, default=None)
@@ -201,7 +202,7 @@ class Domain:
         self._follow_reachable({state.broker for state in self.multicasting.states()} - routes.keys() - {self.me})
 
     def _follow_reachable(self, unreachable: set[str]) -> None:
-        """Subscriptions follow an offer that can be reached; edge brokers pass on, or withdraw, accordingly."""
+        """Subscriptions follow an offer that can be reached; edge brokers pass on what has become stale, or fresh."""
         if unreachable == self._unreachable:
             return
         changed = unreachable ^ self._unreachable

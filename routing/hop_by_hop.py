@@ -5,6 +5,7 @@ from __future__ import annotations
 from routing.correspondence import Hearer, Teller
 from routing.errors import RoutingError
 from routing.messages import (
+    Announce,
     Change,
     Heartbeat,
     LinkState,
@@ -31,11 +32,15 @@ class HopByHop:
 
     def __init__(self, me: str, incarnation: int) -> None:
         self.me = me
+        self.is_behind = False
         self._incarnation = incarnation
         self._neighbours: dict[str, int] = {}
         self._sends: list[tuple[str, Message]] = []
         self._teller = Teller(me, incarnation, DOMAIN)
         self._hearer = Hearer(me, incarnation, DOMAIN)
+
+    def catch_up(self) -> None:
+        """News of neighbours is never put off."""
 
     def start_with(self, states: tuple[LinkState, ...]) -> None:
         """Nothing beyond the neighbours matters here, and these introduce themselves."""
@@ -96,7 +101,7 @@ class HopByHop:
             self._teller.acknowledged(message)
         elif isinstance(message, Resend):
             self._teller.asked_to_resend(message)
-        elif not isinstance(message, LinkStates | Heartbeat):
+        elif not isinstance(message, LinkStates | Announce | Heartbeat):
             return message
         return None
 

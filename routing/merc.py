@@ -9,12 +9,12 @@ their subscriptions, as the text says.
 
 Beyond the thesis: several edge brokers between two clusters, and clusters in a cycle. Of the live edge brokers between
 two clusters the smallest passes entries on; the others hold the same tables, and the next one takes over when it dies.
-An edge broker offers only entries whose source it can reach, so that others follow a way that is whole; after a
-separation, other clusters are told anew. Entries carry the clusters that they crossed and never enter one twice, as
-routes do in a path-vector protocol; a publication carries the clusters that it has been in and is not matched with what
-came through these, because it was served there, unless the cluster is cut inside. In a cycle of clusters, a publication
-that many want may still enter a cluster from two sides: an edge broker does not know for which of the entries behind it
-the other side was chosen. Brokers there keep the first copy, so clients get one.
+An edge broker that cannot reach an entry's source offers it as stale: others follow a way that is whole, if there is
+one, and keep the entry all the same, because unreachable is not gone. Entries carry the clusters that they crossed and
+never enter one twice, as routes do in a path-vector protocol; a publication carries the clusters that it has been in
+and is not matched with what came through these, because it was served there, unless the cluster is cut inside. In a
+cycle of clusters, a publication that many want may still enter a cluster from two sides: an edge broker does not know
+for which of the entries behind it the other side was chosen. Brokers there keep the first copy, so clients get one.
 """
 
 from __future__ import annotations
@@ -96,27 +96,29 @@ class MERC(DestinationBased):
 
     def _pass_on_advertisement(self, entry: EntryId, target: str) -> None:
         offers = [
-            (len(offer.crossed), source, offer)
+            (source, offer)
             for source in self._sources_for(entry, target)
             for offer in self._domains[source].offers_of_advertisement(entry)
             if target not in offer.crossed
         ]
         if offers:
-            _, source, best = min(offers, key=_way)
-            self._domains[target].export_advertisement(Advertise(entry, best.expression, (*best.crossed, source)))
+            source, best = min(offers, key=_way)
+            crossed = (*best.crossed, source)
+            self._domains[target].export_advertisement(Advertise(entry, best.expression, crossed, best.is_stale))
         elif entry.broker != self.me:
             self._domains[target].withdraw_advertisement(entry)
 
     def _pass_on_subscription(self, entry: EntryId, target: str) -> None:
         offers = [
-            (len(offer.crossed), source, offer)
+            (source, offer)
             for source in self._sources_for(entry, target)
             for offer in self._domains[source].offers_of_subscription(entry)
             if target not in offer.crossed
         ]
         if offers:
-            _, source, best = min(offers, key=_way)
-            self._domains[target].export_subscription(Subscribe(entry, best.expression, (*best.crossed, source)))
+            source, best = min(offers, key=_way)
+            crossed = (*best.crossed, source)
+            self._domains[target].export_subscription(Subscribe(entry, best.expression, crossed, None, best.is_stale))
         elif entry.broker != self.me:
             self._domains[target].withdraw_subscription(entry)
 
@@ -129,6 +131,7 @@ class MERC(DestinationBased):
 
     def substitutes(self, publication: Publish, lost: str) -> Stretch | None:
         """The lost broker by another common cluster; or, after an edge broker's death, who now offers what it did."""
+        self.catch_up()
         domain = self._domains.get(publication.domain)
         if domain is None:
             return None
@@ -144,5 +147,7 @@ class MERC(DestinationBased):
         return Stretch(publication.domain, (), found, publication.crossed, publication.tree) if found else None
 
 
-def _way(offer: tuple[int, str, Advertise | Subscribe]) -> tuple[int, str]:
-    return offer[:2]
+def _way(offer: tuple[str, Advertise | Subscribe]) -> tuple[bool, int, str]:
+    """Fresh before stale, then the fewest clusters."""
+    source, change = offer
+    return change.is_stale, len(change.crossed), source

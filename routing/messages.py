@@ -39,11 +39,13 @@ class EntryId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Advertise:
-    """`crossed` are the clusters that the entry came through, the home's first."""
+    """`crossed` are the clusters that the entry came through, the home's first. On a stale way a broker cannot be
+    reached at present: unreachable is not gone, but any other way is better."""
 
     entry: EntryId
     expression: str
     crossed: tuple[str, ...] = ()
+    is_stale: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ class Subscribe:
     expression: str
     crossed: tuple[str, ...] = ()
     tree: EntryId | None = None
+    is_stale: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +148,33 @@ class Publish:
     hops: int = 0
     expires: int | None = None
     hop_limit: int = DEFAULT_HOP_LIMIT
+    is_traced: bool = False
+    """Its publisher wants to know where it goes: every broker on the way remembers what it did with it."""
 
     @property
     def destinations(self) -> tuple[str, ...]:
-        return self.local if self.local == self.transit else tuple(sorted({*self.local, *self.transit}))
+        if not self.transit or self.local == self.transit:
+            return self.local
+        return tuple(sorted({*self.local, *self.transit})) if self.local else self.transit
+
+    def on_its_way(self, local: tuple[str, ...], transit: tuple[str, ...], further: int) -> Publish:
+        """For these destinations, and so many hops further. Brokers between source and destination do this with every
+        publication, and field by field it takes a fifth of the time that `dataclasses.replace` takes."""
+        return Publish(
+            self.id,
+            self.source,
+            self.domain,
+            local,
+            transit,
+            self.attributes,
+            self.payload,
+            self.crossed,
+            self.tree,
+            self.hops + further,
+            self.expires,
+            self.hop_limit - further,
+            self.is_traced,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +214,21 @@ class LinkState:
 
 @dataclass(frozen=True, slots=True)
 class LinkStates:
-    """Link states for one neighbour, who passes on what was news to it."""
+    """Link states for one neighbour, who passes on what was news to it: a flood, or what the neighbour lacks."""
 
     states: tuple[LinkState, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Announce:
+    """A link state for every broker of the domain, along shortest paths: one message for each, where a flood sends
+    one over each link and back."""
+
+    source: str
+    domain: str
+    destinations: tuple[str, ...]
+    state: LinkState
+    hop_limit: int = DEFAULT_HOP_LIMIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +270,7 @@ class ProposalAnswered:
     hop_limit: int = DEFAULT_HOP_LIMIT
 
 
-Routed: TypeAlias = Update | UpdateAcknowledged | Resend | Publish | Settled | Propose | ProposalAnswered
+Routed: TypeAlias = Update | UpdateAcknowledged | Resend | Publish | Settled | Propose | ProposalAnswered | Announce
 """Messages with destinations, carried over several brokers."""
 
 Message: TypeAlias = Routed | LinkStates | Heartbeat | Credit

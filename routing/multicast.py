@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from routing.link_state import LinkStateTable
-from routing.messages import LinkState, LinkStates, Message, Neighbour, Publish, Routed, Update
+from routing.messages import Announce, LinkState, LinkStates, Message, Neighbour, Publish, Routed, Settled, Update
 from routing.shortest_paths import TopologyTable
 
 MOST_STATES = 500
@@ -84,27 +84,61 @@ class Multicasting:
 
     def neighbour_up(self, peer: str, cost: int = 1, knows: bytes = b"") -> None:
         """A link came up: both ends tell all, and exchange what they know unless it is the same."""
+        is_agreed = knows == self.digest
         if self._neighbours.get(peer) != cost:
             self._neighbours[peer] = cost
-            self._announce()
-        if knows != self.digest:
+            if is_agreed and self.is_reachable(peer):
+                self._multicast(self._with_neighbours())
+            else:
+                self._flood_own(self._with_neighbours())
+        if not is_agreed:
             self._tell(peer, self._link_states.states())
 
     def neighbour_lost(self, peer: str) -> None:
+        """A failure is flooded, because others may have happened with it; what was agreed on is multicast."""
+        if self._neighbours.pop(peer, None) is None:
+            return
+        told = self._link_states.get(peer)
+        was_given_up = told is not None and all(neighbour.broker != self.me for neighbour in told.neighbours)
+        if was_given_up:
+            self._multicast(self._with_neighbours())
+        else:
+            self._flood_own(self._with_neighbours())
+
+    def give_up(self, peer: str) -> None:
+        """The link to the peer will be closed: nobody is to send over it any more."""
         if self._neighbours.pop(peer, None) is not None:
-            self._announce()
+            self._multicast(self._with_neighbours())
 
     def leave(self) -> None:
-        self._neighbours_told(replace(self._own, sequence=self._own.sequence + 1, neighbours=(), has_left=True))
+        farewell = replace(self._own, sequence=self._own.sequence + 1, neighbours=(), has_left=True)
+        self.spread(self._announcement(farewell))
+        self._take_own(farewell)
 
-    def _announce(self) -> None:
+    def _with_neighbours(self) -> LinkState:
         neighbours = tuple(Neighbour(peer, cost) for peer, cost in sorted(self._neighbours.items()))
-        self._neighbours_told(replace(self._own, sequence=self._own.sequence + 1, neighbours=neighbours))
+        return replace(self._own, sequence=self._own.sequence + 1, neighbours=neighbours)
 
-    def _neighbours_told(self, own: LinkState) -> None:
+    def _take_own(self, own: LinkState) -> None:
         self._own = own
         self._link_states.take(own)
+
+    def _flood_own(self, own: LinkState) -> None:
+        self._take_own(own)
         self._flood([own], but=None)
+
+    def _multicast(self, own: LinkState) -> None:
+        self._take_own(own)
+        self.spread(self._announcement(own))
+
+    def _announcement(self, own: LinkState) -> Announce:
+        return Announce(self.me, self.domain, tuple(sorted(self.topology.routes_from(self.me))), own)
+
+    def take_announcement(self, message: Announce) -> bool:
+        """Keeps the state and passes it on, by ways on which it is known. Was it news?"""
+        is_news = message.state.domain == self.domain and self._is_news(message.state)
+        self.pass_on(message)
+        return is_news
 
     def take_states(self, states: Sequence[LinkState], peer: str) -> bool:
         """Keeps what is news, passes it on, and answers with what the peer seems to lack. Was there news?"""
@@ -130,7 +164,7 @@ class Multicasting:
         """Someone still repeats what an earlier self said: the present self speaks last."""
         if state.age > self._own.age and state.incarnation == self._own.incarnation:
             self._own = replace(self._own, sequence=state.sequence)
-            self._announce()
+            self._flood_own(self._with_neighbours())
 
     def compare(self, digest: bytes, peer: str) -> None:
         """A neighbour knows something else: both hear all that the other has."""
@@ -148,35 +182,62 @@ class Multicasting:
 
     def spread(self, message: Routed) -> None:
         """One copy for each next hop, with the destinations that it leads to."""
-        routes = self.topology.routes_from(self.me)
-        by_next_hop: dict[str, list[str]] = {}
-        for destination in message.destinations:
-            route = routes.get(destination)
-            if route is None:
-                self.unroutable += 1
-            else:
-                by_next_hop.setdefault(route.next_hop, []).append(destination)
-        for next_hop, destinations in sorted(by_next_hop.items()):
+        for next_hop, destinations in self._by_next_hop(message.destinations):
             self.sends.append((next_hop, narrowed(message, destinations)))
 
     def pass_on(self, message: Routed) -> bool:
         """Sends an arrived message on to the others that it is for. Is it for this broker too?"""
-        others = [destination for destination in message.destinations if destination != self.me]
+        destinations = message.destinations
+        is_for_me = self.me in destinations
+        others = [each for each in destinations if each != self.me] if is_for_me else destinations
         if others and message.hop_limit <= 1:
             self.out_of_hops += len(others)
         elif others:
-            self.spread(replace(narrowed(message, others), hop_limit=message.hop_limit - 1))
-        return len(others) < len(message.destinations)
+            for next_hop, behind in self._by_next_hop(others):
+                self.sends.append((next_hop, _one_hop_further(message, behind)))
+        return is_for_me
+
+    def _by_next_hop(self, destinations: Sequence[str]) -> list[tuple[str, Sequence[str]]]:
+        """The destinations behind each next hop, ascending by next hop."""
+        routes = self.topology.routes_from(self.me)
+        if len(destinations) == 1 and destinations[0] in routes:
+            return [(routes[destinations[0]].next_hop, destinations)]
+        groups: dict[str, list[str]] = {}
+        for destination in destinations:
+            route = routes.get(destination)
+            if route is None:
+                self.unroutable += 1
+            else:
+                groups.setdefault(route.next_hop, []).append(destination)
+        return sorted(groups.items())
 
 
 def narrowed(message: R, destinations: Sequence[str]) -> R:
     """The message for some of its destinations only."""
     if len(destinations) == len(message.destinations):
         return message
-    chosen = set(destinations)
-    if isinstance(message, Update):
-        return replace(message, turns=tuple(turn for turn in message.turns if turn.destination in chosen))
     if isinstance(message, Publish):
-        local = tuple(each for each in message.local if each in chosen)
-        return replace(message, local=local, transit=tuple(each for each in message.transit if each in chosen))
+        return _publish_for(message, destinations, further=0)  # type: ignore[return-value]
+    if isinstance(message, Update):
+        chosen = set(destinations)
+        return replace(message, turns=tuple(turn for turn in message.turns if turn.destination in chosen))
     return replace(message, destinations=tuple(destinations))
+
+
+def _one_hop_further(message: R, destinations: Sequence[str]) -> R:
+    """The message for some of its destinations, as a broker on the way passes it on."""
+    if isinstance(message, Publish):
+        return _publish_for(message, destinations, further=1)  # type: ignore[return-value]
+    if isinstance(message, Settled):
+        remaining = message.hop_limit - 1
+        return Settled(message.source, message.domain, tuple(destinations), message.publications, remaining)  # type: ignore[return-value]
+    return replace(narrowed(message, destinations), hop_limit=message.hop_limit - 1)
+
+
+def _publish_for(message: Publish, destinations: Sequence[str], further: int) -> Publish:
+    if len(destinations) == len(message.destinations):
+        return message.on_its_way(message.local, message.transit, further)
+    chosen = set(destinations)
+    local = tuple([each for each in message.local if each in chosen])
+    transit = tuple([each for each in message.transit if each in chosen])
+    return message.on_its_way(local, transit, further)

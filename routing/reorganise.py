@@ -10,8 +10,9 @@ With a free place (fewer links than `most_links`) a link costs its broker nothin
 broker whose gain exceeds its own cost proposes the link; the other end agrees when the gain exceeds both costs
 together. In a cycle, a broker makes or agrees to one change at most, on the counts of the cycle before.
 
-The new link comes up before an old one goes. An old one that goes stays in mind: when brokers cannot be reached any
-more, it is asked for again. A link without which the overlay would fall apart is never given up.
+The new link comes up before an old one goes. An old one is announced as gone a tick before it is closed, so that
+nothing is under way on it then. It stays in mind: when brokers cannot be reached any more, it is asked for again. A
+link without which the overlay would fall apart is never given up.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ class Place(Protocol):
 
     def spread(self, message: Propose | ProposalAnswered) -> None: ...
 
+    def give_up(self, peer: str) -> None: ...
+
 
 class Reorganisation:
     """One broker's part in one domain."""
@@ -67,6 +70,8 @@ class Reorganisation:
         self._expected: dict[str, None] = {}
         """Links that are to come up."""
         self._standby: dict[str, None] = {}
+        self._closing: dict[str, None] = {}
+        """Links that were given up and are closed with the next tick."""
 
     def count(self, broker: str) -> None:
         """A message went to the broker or came from it, however many hops between. Proposals do not count."""
@@ -156,11 +161,16 @@ class Reorganisation:
         self._has_changed = True
         if loss < math.inf:
             self._standby[neighbour] = None
-            self.wishes.append(CloseLink(neighbour))
+            self._closing[neighbour] = None
+            self._place.give_up(neighbour)
+
+    def tick(self) -> None:
+        self.wishes += [CloseLink(neighbour) for neighbour in self._closing]
+        self._closing.clear()
 
     def topology_changed(self) -> None:
         """Is someone cut off whom an old link might reach?"""
         reached = self._place.topology.routes_from(self._place.me)
         for broker in list(self._standby):
-            if broker not in reached:
+            if broker not in reached and broker not in self._closing:
                 self.wishes.append(OpenLink(broker, self._place.address_of(broker)))

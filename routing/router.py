@@ -66,9 +66,14 @@ class Counts:
 
 class Router(Protocol):
     name: str
+    is_behind: bool
+    """Is there news of other brokers' links that `catch_up` has not taken account of?"""
 
     def start_with(self, states: tuple[LinkState, ...]) -> None:
         """The overlay as a configuration file describes it."""
+
+    def catch_up(self) -> None:
+        """Takes account of news that may wait for more of its kind; nothing that is asked gets an old answer."""
 
     def neighbour_up(self, peer: str, greeting: Heartbeat, cost: int) -> None: ...
 

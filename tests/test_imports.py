@@ -23,7 +23,7 @@ PACKAGES = set(MAY_IMPORT)
 
 # What would give the broker core a clock, a socket or a thread of its own.
 WORLDLY = {"asyncio", "simpy", "socket", "time", "threading", "logging", "multiprocessing", "subprocess"}
-OUTSIDE_THE_CORE = ("experiments/", "broker/simulation/", "broker/runtime/")
+OUTSIDE_THE_CORE = ("experiments/", "broker/client/", "broker/deployment/", "broker/simulation/", "broker/runtime/")
 ONLY_IN = {
     "pyspark": ("experiments/",),
     "networkx": ("topologies/",),

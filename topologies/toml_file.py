@@ -11,8 +11,8 @@
     latency_ms = 2.0
 
 This module reads and writes brokers' ids, clusters, positions and labels, and links. The keys that others own
-(OVERLAY_KEYS_OF_OTHERS, BROKER_KEYS_OF_OTHERS) pass through untouched. Any other key is refused, so that a misspelt
-one never counts as left out.
+(OVERLAY_KEYS_OF_OTHERS, BROKER_KEYS_OF_OTHERS, TABLES_OF_OTHERS) pass through untouched. Any other key is refused, so
+that a misspelt one never counts as left out.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ from topologies.toml_writer import TomlValue, toml_line
 SCHEMA = 1
 TOP_KEYS = ("schema", "overlay", "broker", "link")
 OVERLAY_KEYS = ("name", "unshared_links")
-OVERLAY_KEYS_OF_OTHERS = ("protocol", "advertise", "matcher", "metric", "readvertise")
+OVERLAY_KEYS_OF_OTHERS = ("protocol", "advertise", "matcher", "metric", "readvertise", "covering")
 BROKER_KEYS = ("id", "clusters", "edge", "position", "label")
-BROKER_KEYS_OF_OTHERS = ("listen", "admin", "mqtt", "data", "cores", "tls")
+BROKER_KEYS_OF_OTHERS = ("listen", "address", "admin", "mqtt", "data_dir", "cores", "tls")
+TABLES_OF_OTHERS = ("heartbeat", "store", "delivery", "limits", "reorganise", "mqtt", "tls", "acl")
 LINK_KEYS = ("between", "latency_ms", "bandwidth_mbit", "policy_weight")
 UNSHARED_LINKS = ("refuse", "join")
 
@@ -42,11 +43,12 @@ _Table = Mapping[str, TomlValue]
 
 @dataclass(frozen=True, slots=True)
 class OverlayFile:
-    """What an overlay file says: the overlay, and the keys of [overlay] and of each [[broker]] that others own."""
+    """What an overlay file says: the overlay, and what others own: keys of [overlay] and each [[broker]], tables."""
 
     overlay: Overlay
     settings: Mapping[str, TomlValue] = field(default_factory=dict)
     broker_settings: Mapping[str, Mapping[str, TomlValue]] = field(default_factory=dict)
+    tables: Mapping[str, Mapping[str, TomlValue]] = field(default_factory=dict)
 
 
 def read_overlay_file(path: Path, *, join_links: bool = False, drop_clusters: bool = False) -> OverlayFile:
@@ -80,6 +82,8 @@ def format_overlay(file: OverlayFile) -> str:
     overlay = file.overlay
     lines = [toml_line("schema", SCHEMA), "", "[overlay]", toml_line("name", overlay.name)]
     lines += [toml_line(key, value) for key, value in file.settings.items()]
+    for table, settings in file.tables.items():
+        lines += ["", f"[{table}]", *_lines(settings)]
     for broker in overlay.brokers:
         keys: dict[str, TomlValue | None] = {
             "id": broker.id,
@@ -113,7 +117,7 @@ def _lines(keys: Mapping[str, TomlValue | None]) -> list[str]:
 
 
 def _overlay_file(document: _Table, join_links: bool, drop_clusters: bool) -> OverlayFile:
-    _check_keys(document, TOP_KEYS, "the file", "table")
+    _check_keys(document, TOP_KEYS + TABLES_OF_OTHERS, "the file", "table")
     if document.get("schema") != SCHEMA:
         found = f"not {document['schema']!r}" if "schema" in document else "and there is none"
         raise OverlayFileError(f"the file must say schema = {SCHEMA} at its top, {found}")
@@ -138,7 +142,18 @@ def _overlay_file(document: _Table, join_links: bool, drop_clusters: bool) -> Ov
         others = {key: value for key, value in table.items() if key in BROKER_KEYS_OF_OTHERS}
         if others:
             broker_settings[broker.id] = others
-    return OverlayFile(Overlay(name, brokers, links), settings, broker_settings)
+    return OverlayFile(Overlay(name, brokers, links), settings, broker_settings, _tables_of_others(document))
+
+
+def _tables_of_others(document: _Table) -> dict[str, _Table]:
+    tables: dict[str, _Table] = {}
+    for name in TABLES_OF_OTHERS:
+        table = document.get(name, {})
+        if not isinstance(table, Mapping):
+            raise OverlayFileError(f"[{name}] must be a table")
+        if name in document:
+            tables[name] = table
+    return tables
 
 
 def _tables(document: _Table, key: str) -> Iterable[tuple[str, _Table]]:

@@ -17,12 +17,12 @@ from broker.inputs import FrameReceived, Input, Published
 from routing.messages import Credit, Heartbeat, Message, Settled, UpdateAcknowledged
 from routing.router import TableWork
 
-FREE_MESSAGES = (Heartbeat, Credit, Settled, UpdateAcknowledged)
+FREE_MESSAGES = frozenset({Heartbeat, Credit, Settled, UpdateAcknowledged})
 """Acknowledgements and heartbeats have their own lane and cost nothing."""
 
 
 def is_free(message: Message) -> bool:
-    return isinstance(message, FREE_MESSAGES)
+    return type(message) in FREE_MESSAGES
 
 
 @dataclass(frozen=True, slots=True)

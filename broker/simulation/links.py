@@ -28,10 +28,11 @@ class SimulatedLink:
 
     def arrival(self, sender: str, size: int, now: int) -> int:
         """When a frame of this size, sent now, is there. Nothing overtakes."""
-        start = max(now, self._free_at.get(sender, 0))
-        duration = 0 if self.bytes_a_second is None else size * 1_000_000_000 // self.bytes_a_second
-        self._free_at[sender] = start + duration
-        at = max(start + duration + self.latency + self.extra_delay, self._last_arrival.get(sender, 0))
+        sent = now
+        if self.bytes_a_second is not None:
+            sent = max(now, self._free_at.get(sender, 0)) + size * 1_000_000_000 // self.bytes_a_second
+            self._free_at[sender] = sent
+        at = max(sent + self.latency + self.extra_delay, self._last_arrival.get(sender, 0))
         self._last_arrival[sender] = at
         return at
 

@@ -10,9 +10,8 @@ SimPy's processes are not used: a callback on its events costs a fraction of a g
 from __future__ import annotations
 
 import random
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
 import simpy
 
@@ -24,7 +23,6 @@ from broker.effects import (
     DroppedRow,
     Effect,
     Forget,
-    MatchedRow,
     OpenLink,
     Persist,
     Record,
@@ -45,33 +43,18 @@ from broker.inputs import (
 )
 from broker.settings import SECOND, Settings
 from broker.simulation.costs import CostProfile, is_free
+from broker.simulation.events import ActionFallsDue, Callbacks, FrameArrives, WorkEnds
 from broker.simulation.links import MILLISECOND, SimulatedLink
-from broker.trace import BrokerRow, DeliveryRow, DropRow, HopRow, LinkRow, MatchRow, PublicationRow, Trace, seconds
+from broker.simulation.node import Node
+from broker.simulation.recording import Recorder
+from broker.trace import Trace
 from broker.wire import header_size
-from matching.matcher import unpack_attributes
-from routing.messages import LinkState, Message, Neighbour, PublicationId, Publish
+from routing.messages import LinkState, Neighbour, PublicationId, Publish
 from routing.registry import create
 from topologies import Overlay
 
 REDIAL_AFTER = SECOND
 NEW_LINK_LATENCY = MILLISECOND
-
-
-@dataclass(slots=True)
-class Node:
-    """A broker's place: what it runs on, and what waits for it."""
-
-    name: str
-    clusters: tuple[str, ...]
-    cores: int
-    queue_limit: int
-    broker: Broker | None = None
-    incarnation: int = 0
-    working: int = 0
-    busy_ns: int = 0
-    queue: deque[tuple[int, Input]] = field(default_factory=deque)
-    timers: dict[str, int] = field(default_factory=dict)
-    store: dict[tuple[str, ...], object] = field(default_factory=dict)
 
 
 class SimulatedOverlay:
@@ -102,7 +85,9 @@ class SimulatedOverlay:
         self._matcher = matcher
         self._settings = settings
         self._profile = profile
-        self._trace = trace
+        self._recorder = Recorder(trace, profile)
+        self._when_frame_arrives: Callbacks = [self._frame_arrives]
+        self._when_work_ends: Callbacks = [self._work_ends]
         self._random = random
         self._requests: dict[tuple[str, str, int], tuple[Published, int]] = {}
         self._published_at: dict[PublicationId, int] = {}
@@ -111,7 +96,7 @@ class SimulatedOverlay:
         for each in overlay.links:
             speed = None if each.bandwidth_mbit is None else round(each.bandwidth_mbit * 125_000)
             latency = round(each.latency_ms * MILLISECOND)
-            self.links[_ends(each.a, each.b)] = SimulatedLink(*_ends(each.a, each.b), latency, speed, is_up=False)
+            self._add_link(each.a, each.b, latency, speed)
         states = self._known_states() if starts_known else ()
         for name in self.nodes:
             self._start(name, states)
@@ -127,8 +112,12 @@ class SimulatedOverlay:
             self.env.run(until=at)
 
     def later(self, at: int, action: Callable[[], None]) -> None:
-        event = self.env.timeout(max(0, at - self.now))
-        event.callbacks.append(lambda _: action())
+        self.env.schedule(ActionFallsDue(action), delay=max(0, at - self.now))
+
+    def _add_link(self, first: str, second: str, latency: int, bytes_a_second: int | None = None) -> None:
+        link = SimulatedLink(*_ends(first, second), latency, bytes_a_second, is_up=False)
+        self.links[_ends(first, second)] = link
+        self.nodes[first].links[second] = self.nodes[second].links[first] = link
 
     def _known_states(self) -> tuple[LinkState, ...]:
         """The overlay as every broker would have learned it, in each domain."""
@@ -154,8 +143,8 @@ class SimulatedOverlay:
         node.broker = Broker(router, name, node.incarnation, self._settings)
         router.start_with(states)
         if node.store:
-            self._perform(node, node.broker.handle(Restored(dict(node.store)), self.now))
-        self._perform(node, node.broker.start(self.now))
+            self._perform(node, node.broker.handle(Restored(dict(node.store)), self.now), self.now)
+        self._perform(node, node.broker.start(self.now), self.now)
 
     def crash(self, name: str) -> None:
         """All in memory is gone; neighbours notice when the links break."""
@@ -193,103 +182,70 @@ class SimulatedOverlay:
         if not link.is_up:
             return
         link.is_up = False
-        self._record_link(link, self.now)
+        self._recorder.link(link, self.now)
         self.on_link(link.first, link.second, False)
         self._now(self.nodes[first], PeerLost(second))
         self._now(self.nodes[second], PeerLost(first))
 
     def submit(self, name: str, happened: Input) -> None:
-        """A client's request, or a frame: it waits for a core."""
-        node = self.nodes[name]
+        """A client's request: it waits for a core."""
         if isinstance(happened, Published):
             self._requests[name, happened.client, happened.reference] = (happened, self.now)
+        self._take_in(self.nodes[name], happened, self.now)
+
+    def _take_in(self, node: Node, happened: Input, now: int) -> None:
         if node.broker is None:
             return
         if node.working < node.cores:
-            self._work(node, happened)
+            self._work(node, node.broker, happened, now)
         elif len(node.queue) < node.queue_limit:
             node.queue.append((node.incarnation, happened))
         else:
             self._drop(node, "broker queue full", happened)
 
-    def _work(self, node: Node, happened: Input) -> None:
-        broker = node.broker
-        assert broker is not None
-        effects = broker.handle(happened, self.now)
+    def _work(self, node: Node, broker: Broker, happened: Input, now: int) -> None:
+        effects = broker.handle(happened, now)
         cost = self._profile.cost(happened, effects)
-        self._record_work(node, effects)
+        self._recorder.work(node.name, effects, now)
         if cost == 0:
-            self._perform(node, effects)
+            self._perform(node, effects, now)
             return
         node.working += 1
         node.busy_ns += cost
+        self.env.schedule(WorkEnds(self._when_work_ends, node, broker, effects), delay=cost)
 
-        def done() -> None:
-            node.working -= 1
-            if node.broker is broker:
-                self._perform(node, effects)
-            self._take_next(node)
-
-        self.later(self.now + cost, done)
-
-    def _take_next(self, node: Node) -> None:
+    def _work_ends(self, work: WorkEnds) -> None:
+        node, now = work.node, self.now
+        node.working -= 1
+        if node.broker is work.broker:
+            self._perform(node, work.effects, now)
+        # Work may end at once, and then there is time for more.
         while node.queue and node.working < node.cores and node.broker is not None:
             incarnation, happened = node.queue.popleft()
             if incarnation == node.incarnation:
-                self._work(node, happened)
+                self._work(node, node.broker, happened, now)
 
     def _now(self, node: Node, happened: Input) -> None:
         """Without waiting: what costs nothing does not stand in the queue."""
         if node.broker is not None:
-            effects = node.broker.handle(happened, self.now)
-            self._record_work(node, effects)
-            self._perform(node, effects)
-
-    def _record_work(self, node: Node, effects: list[Effect]) -> None:
-        for effect in effects:
-            if isinstance(effect, Record):
-                if isinstance(effect.row, MatchedRow):
-                    work = effect.row.work
-                    row = MatchRow(
-                        broker=node.name,
-                        message=str(effect.row.publication),
-                        table=work.table,
-                        stored=work.stored,
-                        candidates=work.candidates,
-                        evaluated=work.evaluated,
-                        matched=work.matched,
-                        started_s=seconds(self.now),
-                        cost_s=seconds(round(self._profile.cost_of_asking(work))),
-                    )
-                    self._trace.record(row)
-                else:
-                    self._record_drop(node.name, effect.row)
-
-    def _record_drop(self, broker: str, row: DroppedRow) -> None:
-        publication = str(row.publication) if row.publication is not None else None
-        self._trace.record(
-            DropRow(
-                at_s=seconds(self.now),
-                broker=broker,
-                reason=row.reason,
-                publication=publication,
-                detail=row.detail,
-            )
-        )
+            now = self.now
+            effects = node.broker.handle(happened, now)
+            self._recorder.work(node.name, effects, now)
+            self._perform(node, effects, now)
 
     def _drop(self, node: Node, reason: str, happened: Input) -> None:
         publication = None
         if isinstance(happened, FrameReceived) and isinstance(happened.message, Publish):
             publication = happened.message.id
-        self._record_drop(node.name, DroppedRow(reason, publication, f"{node.queue_limit} inputs wait"))
+        self._recorder.drop(node.name, DroppedRow(reason, publication, f"{node.queue_limit} inputs wait"), self.now)
         if isinstance(happened, Published):
             self.on_refused(Refuse(happened.client, happened.reference, reason))
 
-    def _perform(self, node: Node, effects: list[Effect]) -> None:
+    def _perform(self, node: Node, effects: list[Effect], now: int) -> None:
         for effect in effects:
             match effect:
                 case Send():
-                    self._send(node, effect)
+                    self._send(node, effect, now)
                 case Deliver():
                     self._deliver(node, effect)
                 case Accept():
@@ -322,7 +278,7 @@ class SimulatedOverlay:
     def _open(self, first: str, second: str) -> None:
         ends = _ends(first, second)
         if ends not in self.links:
-            self.links[ends] = SimulatedLink(*ends, NEW_LINK_LATENCY, is_up=False)
+            self._add_link(*ends, NEW_LINK_LATENCY)
         self.later(self.now + NEW_LINK_LATENCY, lambda: self.connect(first, second))
 
     def _accept(self, node: Node, effect: Accept) -> None:
@@ -330,29 +286,11 @@ class SimulatedOverlay:
             return
         request, at = self._requests.pop((node.name, effect.client, effect.reference))
         self._published_at[effect.publication] = at
-        self._trace.record(
-            PublicationRow(
-                publication=str(effect.publication),
-                broker=node.name,
-                client=effect.client,
-                published_s=seconds(at),
-                attribute_count=len(unpack_attributes(request.attributes)),
-                bytes=len(request.attributes) + len(request.payload),
-            )
-        )
+        self._recorder.accepted(node.name, effect.publication, effect, request, at)
         self.on_accepted(effect.publication, request, at)
 
     def _deliver(self, node: Node, effect: Deliver) -> None:
-        self._trace.record(
-            DeliveryRow(
-                publication=str(effect.publication),
-                broker=node.name,
-                client=effect.client,
-                hops=effect.hops,
-                published_s=seconds(self._published_at[effect.publication]),
-                delivered_s=seconds(self.now),
-            )
-        )
+        self._recorder.delivered(node.name, effect, self._published_at[effect.publication], self.now)
         self.on_delivered(effect, self.now)
 
     def _set_timer(self, node: Node, effect: SetTimer) -> None:
@@ -366,82 +304,43 @@ class SimulatedOverlay:
 
         self.later(effect.at, fire)
 
-    def _send(self, node: Node, effect: Send) -> None:
-        link = self.links.get(_ends(node.name, effect.peer))
-        self.sent[type(effect.message).__name__] += 1
+    def _send(self, node: Node, effect: Send, now: int) -> None:
+        message = effect.message
+        self.sent[type(message).__name__] += 1
+        link = node.links.get(effect.peer)
         if link is None or not link.is_up:
             return
         if link.loss and self._random.random() < link.loss:
             return
-        message = effect.message
         header = header_size(message, effect.sequence)
         body = len(message.attributes) + len(message.payload) if isinstance(message, Publish) else 0
-        sent, life = self.now, link.life
-        at = link.arrival(node.name, header + body, sent)
+        frame = FrameArrives(self._when_frame_arrives, link, node.name, effect, header, body, now)
+        self.env.schedule(frame, delay=link.arrival(node.name, header + body, now) - now)
 
-        def arrive() -> None:
-            if link.is_up and link.life == life:
-                self._record_hop(node.name, effect, header, body, sent)
-                self._arrived(self.nodes[effect.peer], FrameReceived(node.name, message, effect.sequence))
-
-        self.later(at, arrive)
-
-    def _arrived(self, node: Node, frame: FrameReceived) -> None:
-        if is_free(frame.message):
-            self._now(node, frame)
-        else:
-            self.submit(node.name, frame)
-
-    def _record_hop(self, sender: str, effect: Send, header: int, body: int, sent: int) -> None:
-        message = effect.message
-        if is_free(message):
+    def _frame_arrives(self, frame: FrameArrives) -> None:
+        link, effect = frame.link, frame.effect
+        if not link.is_up or link.life != frame.life:
             return
-        self._trace.record(
-            HopRow(
-                message=_name(message),
-                kind=type(message).__name__.lower(),
-                source=getattr(message, "source", sender),
-                sender=sender,
-                receiver=effect.peer,
-                hop=message.hops + 1 if isinstance(message, Publish) else 0,
-                destinations=len(getattr(message, "destinations", (effect.peer,))),
-                header_bytes=header,
-                body_bytes=body,
-                sent_s=seconds(sent),
-                received_s=seconds(self.now),
-            )
-        )
-
-    def _record_link(self, link: SimulatedLink, down: int | None) -> None:
-        down_s = None if down is None else seconds(down)
-        self._trace.record(LinkRow(a=link.first, b=link.second, up_s=seconds(link.up_since), down_s=down_s))
+        receiver = self.nodes[effect.peer]
+        received = FrameReceived(frame.sender, effect.message, effect.sequence)
+        if is_free(effect.message):
+            self._now(receiver, received)
+        else:
+            now = self.now
+            self._recorder.hop(frame, now)
+            self._take_in(receiver, received, now)
 
     def finish(self) -> None:
         """Rows for the links that are up and the brokers as they are, at the end of a run."""
         for link in self.links.values():
             if link.is_up:
-                self._record_link(link, None)
+                self._recorder.link(link, None)
         self.record_brokers()
 
     def record_brokers(self) -> None:
         """A row for each broker, as it is now."""
-        for name, node in self.nodes.items():
-            if node.broker is None:
-                continue
-            counts = node.broker.router.counts()
-            self._trace.record(
-                BrokerRow(
-                    broker=name,
-                    at_s=seconds(self.now),
-                    busy_s=seconds(node.busy_ns),
-                    queue=len(node.queue),
-                    advertisements=counts.advertisements,
-                    local_subscriptions=counts.local_subscriptions,
-                    remote_subscriptions=counts.remote_subscriptions,
-                    routing_table_bytes=counts.routing_table_bytes,
-                    memory_bytes=None,
-                )
-            )
+        for node in self.nodes.values():
+            self._recorder.broker(node, self.now)
 
 
 def _ignore(*_: object) -> None:
@@ -450,8 +349,3 @@ def _ignore(*_: object) -> None:
 
 def _ends(first: str, second: str) -> tuple[str, str]:
     return (first, second) if first < second else (second, first)
-
-
-def _name(message: Message) -> str:
-    """A publication has a name of its own; other messages are known by what they are."""
-    return str(message.id) if isinstance(message, Publish) else type(message).__name__.lower()

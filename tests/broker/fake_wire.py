@@ -52,7 +52,7 @@ from broker.inputs import (
 from broker.settings import MILLISECOND, SECOND, Settings
 from broker.wire import Limits, decode, encode
 from matching.values import Value
-from routing.messages import PublicationId, Publish
+from routing.messages import Message, PublicationId, Publish
 from routing.registry import create
 from routing.router import Router
 
@@ -94,6 +94,8 @@ class World:
         self.matcher = matcher
         self.settings = settings or Settings()
         self.loss = loss
+        self.is_lost: Callable[[Message], bool] = lambda _: False
+        """Loses what a test chooses."""
         self.now = 0
         self.random = random.Random(seed)
         self.links: dict[Link, int] = {}
@@ -159,8 +161,9 @@ class World:
         if each in self.links or one is None or other is None:
             return
         self.links[each] = next(self._lives)
-        self.input(first, PeerUp(second, other.router.greeting()))
-        self.input(second, PeerUp(first, one.router.greeting()))
+        greetings = one.router.greeting(), other.router.greeting()
+        self.input(first, PeerUp(second, greetings[1]))
+        self.input(second, PeerUp(first, greetings[0]))
 
     def cut(self, first: str, second: str) -> None:
         if self.links.pop(link(first, second), None) is not None:
@@ -216,7 +219,7 @@ class World:
         self.delivered_in_life[effect.publication, effect.client, self.seats[name].incarnation] += 1
         self.got[effect.publication, effect.client] = effect.subscriptions
         if self.settings.is_durable:
-            self._later_for(name, MILLISECOND, DeliveryAcknowledged(effect.client, effect.publication))
+            self._later_for(name, MILLISECOND, DeliveryAcknowledged(effect.client, effect.number))
 
     def _set_timer(self, name: str, effect: SetTimer) -> None:
         seat = self.seats[name]
@@ -236,7 +239,7 @@ class World:
         self.sent[type(effect.message).__name__] += 1
         if isinstance(effect.message, Publish):
             self.hops.append((name, effect.peer, effect.message))
-        if life is None or self.random.random() < self.loss:
+        if life is None or self.random.random() < self.loss or self.is_lost(effect.message):
             return
         frame = encode(effect.message, effect.sequence)
         direction = (name, effect.peer)

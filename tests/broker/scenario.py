@@ -242,7 +242,8 @@ class Scenario:
             return {}
         ways: dict[str, tuple[Link, ...]] = {}
         for name in self.brokers():
-            way, at = [], name
+            way: list[Link] = []
+            at = name
             while at != home and len(way) < len(self.world.seats):
                 router = self.world.broker(at).router if self.world.seats[at].broker is not None else None
                 parent = router.parent_in(tree) if isinstance(router, FBR) else None
@@ -391,17 +392,12 @@ class Scenario:
     def _last_restart(self, entry: Entry, sent: Sent) -> int:
         """A broker that starts anew has to be told again: the publisher's, the subscriber's, under MERC any edge's,
         under FBR all between the two.
-
-        Under MERC so have brokers in other clusters after a separation: edge brokers offer only what they can reach.
         """
         concerned = {sent.broker, entry.broker}.union(*sent.ways.get(entry.broker, ()))
         moments = [end for name, _, end in self.outages if name in concerned and end <= sent.at]
         if self.protocol == "merc":
             edges = {broker.id for broker in self.overlay.brokers if len(broker.clusters) > 1}
             moments += [end for name, _, end in self.outages if name in edges and end <= sent.at]
-            for start, end in itertools.pairwise([*(each for each in self.changes if each < sent.at), sent.at]):
-                if not self._is_connected_at(start, sent, entry):
-                    moments.append(end)
         return max(moments, default=0)
 
     @property

@@ -192,8 +192,7 @@ def test_what_waits_for_an_unreachable_destination_is_given_up_in_the_end(protoc
     world.run(5 * SECOND)
     world.publish("b1", "publisher", {"number": 1})
     world.run(70 * SECOND)
-    # Under MERC the edge broker no longer offers what it cannot reach, so nothing is sent in the first place.
-    assert drops(world) == ({} if protocol == "merc" else {"unreachable": 1})
+    assert drops(world) == {"unreachable": 1}
     assert [world.broker(name).in_custody for name in ("b1", "b2", "b3")] == [0, 0, 0]
     assert world.broker("b1").unsettled == 0
 

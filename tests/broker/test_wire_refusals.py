@@ -51,8 +51,8 @@ def refusal(frame: bytes, limits: Limits = LIMITS) -> str:
 @pytest.mark.parametrize(
     ("message", "limits", "expected"),
     [
-        (PUBLISH, Limits(frame_bytes=240), "Publish: the frame has 241 bytes; the limit frame_bytes is 240"),
-        (PUBLISH, Limits(header_bytes=36), "Publish: the header has 37 bytes; the limit header_bytes is 36"),
+        (PUBLISH, Limits(frame_bytes=241), "Publish: the frame has 242 bytes; the limit frame_bytes is 241"),
+        (PUBLISH, Limits(header_bytes=37), "Publish: the header has 38 bytes; the limit header_bytes is 37"),
         (PUBLISH, Limits(destinations=2), "Publish: local has 3 elements; the limit destinations is 2"),
         (
             dataclasses.replace(PUBLISH, local=(), transit=THREE_NAMES),
@@ -140,7 +140,7 @@ def test_a_limit_is_named_with_the_value_beyond_it(message: Message, limits: Lim
 @pytest.mark.parametrize(
     ("message", "limits"),
     [
-        (PUBLISH, Limits(frame_bytes=241, header_bytes=37, destinations=3, text_bytes=2, changes=0, items=0)),
+        (PUBLISH, Limits(frame_bytes=242, header_bytes=38, destinations=3, text_bytes=2, changes=0, items=0)),
         (Update("b1", 1, "", THREE_TURNS, THREE_CHANGES), Limits(destinations=3, changes=3, text_bytes=5, items=0)),
         (LinkStates((dataclasses.replace(STATE, clusters=THREE_NAMES),) * 3), Limits(items=3, text_bytes=2)),
         (Heartbeat(1, (), (("x", bytes(64)),)), Limits(items=1, text_bytes=1)),
@@ -165,6 +165,7 @@ PUBLISH_FIELDS: dict[str, object] = {
     "hops": 0,
     "expires": None,
     "hop_limit": 64,
+    "is_traced": False,
 }
 
 
@@ -187,8 +188,8 @@ NO_NUMBER = f"it must be from 0 to {LARGEST_NUMBER}"
     [
         ("Publish", None, "the header is nil, not an array"),
         ("Publish", 3, "the header is an integer, not an array"),
-        ("Publish", publish_with()[:-1], "the header has 11 fields, not 12"),
-        ("Publish", [*publish_with(), 0], "the header has 13 fields, not 12"),
+        ("Publish", publish_with()[:-1], "the header has 12 fields, not 13"),
+        ("Publish", [*publish_with(), 0], "the header has 14 fields, not 13"),
         ("Publish", publish_with(source=3), "source of the header is an integer, not a text"),
         ("Publish", publish_with(source=b"b1"), "source of the header is bytes, not a text"),
         ("Publish", publish_with(hops=True), "hops of the header is a boolean, not an integer"),
@@ -224,12 +225,12 @@ NO_NUMBER = f"it must be from 0 to {LARGEST_NUMBER}"
         ("Update", ["b1", 1, "", [], [[2, ID, 0]], 9, False], "the end of an advertisement has 3 fields, not 2"),
         (
             "Update",
-            ["b1", 1, "", [], [[1, ID, 5, []]], 9, False],
+            ["b1", 1, "", [], [[1, ID, 5, [], False]], 9, False],
             "expression of an advertisement is an integer, not a text",
         ),
         (
             "Update",
-            ["b1", 1, "", [], [[3, ID, "", [], 0]], 9, False],
+            ["b1", 1, "", [], [[3, ID, "", [], 0, False]], 9, False],
             "tree of a subscription is an integer, not an array",
         ),
         *(
@@ -295,8 +296,8 @@ CREDIT = encode(Credit(7))
         (CREDIT[:-1], "Credit: 10 bytes are announced, 9 follow"),
         (CREDIT + b"x", "Credit: 10 bytes are announced, 11 follow"),
         (frame_of(3, b"\x91\x07", version=2), "version 2 is not known here; this is version 1"),
-        (frame_of(0, b"\x91\x07"), "no message has the number 0; they go from 1 to 10"),
-        (frame_of(11, b"\x91\x07"), "no message has the number 11; they go from 1 to 10"),
+        (frame_of(0, b"\x91\x07"), "no message has the number 0; they go from 1 to 11"),
+        (frame_of(12, b"\x91\x07"), "no message has the number 12; they go from 1 to 11"),
         (frame_of(3, b"\x91\x07", b"xyz"), "Credit: 3 bytes follow the header"),
         (frame_of(3, b""), "Credit: the header cannot have 8 bytes in a frame of 12"),
         (CREDIT[:8] + (11).to_bytes(4, "big") + CREDIT[12:], "Credit: the header cannot have 11 bytes"),

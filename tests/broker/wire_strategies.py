@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from broker.wire_limits import LARGEST_NUMBER
 from routing.messages import (
     Advertise,
+    Announce,
     Credit,
     EntryId,
     Heartbeat,
@@ -56,9 +57,20 @@ NEIGHBOURS = st.lists(st.builds(Neighbour, TEXTS, NUMBERS), max_size=20, unique_
 DIGESTS = st.lists(st.tuples(TEXTS, st.binary(max_size=64)), max_size=20, unique_by=lambda known: known[0])
 
 CHANGE_FIELDS: dict[type, Fields] = {
-    Advertise: {"entry": ENTRIES, "expression": TEXTS, "crossed": tuples_of(TEXTS, 3)},
+    Advertise: {
+        "entry": ENTRIES,
+        "expression": TEXTS,
+        "crossed": tuples_of(TEXTS, 3),
+        "is_stale": st.booleans(),
+    },
     Unadvertise: {"entry": ENTRIES},
-    Subscribe: {"entry": ENTRIES, "expression": TEXTS, "crossed": tuples_of(TEXTS, 3), "tree": MAYBE_ENTRIES},
+    Subscribe: {
+        "entry": ENTRIES,
+        "expression": TEXTS,
+        "crossed": tuples_of(TEXTS, 3),
+        "tree": MAYBE_ENTRIES,
+        "is_stale": st.booleans(),
+    },
     Unsubscribe: {"entry": ENTRIES, "tree": MAYBE_ENTRIES},
 }
 CHANGES = st.one_of([st.builds(change, **fields) for change, fields in CHANGE_FIELDS.items()])
@@ -89,6 +101,7 @@ MESSAGE_FIELDS: dict[type, Fields] = {
         "tree": MAYBE_ENTRIES,
         "hops": NUMBERS,
         "expires": st.none() | NUMBERS,
+        "is_traced": st.booleans(),
     },
     Update: {
         **_FROM,
@@ -105,6 +118,7 @@ MESSAGE_FIELDS: dict[type, Fields] = {
     Credit: {"taken": NUMBERS},
     Propose: {**_ROUTED, "gain": FLOATS, "minimal_loss": FLOATS, "address": TEXTS},
     ProposalAnswered: {**_ROUTED, "accepted": st.booleans(), "address": TEXTS},
+    Announce: {**_ROUTED, "state": st.builds(LinkState, **LINK_STATE_FIELDS)},
 }
 
 

@@ -1,0 +1,49 @@
+"""Which deliveries of a connection the application is done with.
+
+Deliveries are numbered from 1 on; the broker is told up to which number all are done. A delivery that several
+subscriptions of the application share is done when the last of them is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+class Acknowledgements:
+    """`on_news` is called when there is something to tell; `tell` says what, and takes it as told."""
+
+    __slots__ = ("_done", "_early", "_on_news", "_shared", "_told")
+
+    def __init__(self, on_news: Callable[[], None]) -> None:
+        self._on_news = on_news
+        self._done = 0
+        self._told = 0
+        self._early: set[int] = set()
+        self._shared: dict[int, int] = {}
+
+    def share(self, number: int, parts: int) -> None:
+        """So many must be done with the delivery before it is."""
+        self._shared[number] = parts
+
+    def done(self, number: int) -> None:
+        if self._shared:
+            left = self._shared.pop(number, 1) - 1
+            if left:
+                self._shared[number] = left
+                return
+        if number != self._done + 1:
+            self._early.add(number)
+            return
+        self._done = number
+        while self._early and self._done + 1 in self._early:
+            self._done += 1
+            self._early.remove(self._done)
+        self._on_news()
+
+    @property
+    def untold(self) -> int:
+        return self._done - self._told
+
+    def tell(self) -> int:
+        self._told = self._done
+        return self._done

@@ -1,0 +1,205 @@
+"""One connection to a broker: bytes in and out, frames up and down, one write for each turn of the loop."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from broker.addresses import Address
+from broker.client.errors import ConnectError, refused
+from broker.client_frames import ClientFrame, FromBroker, Goodbye, Hello, Ping, Pong, Reason, Welcome
+from broker.client_wire import FrameSplitter, decode, encode
+from broker.wire_limits import Limits, WireError
+
+LIMITS = Limits(frame_bytes=1 << 26, header_bytes=1 << 20)
+"""What a client takes from a broker, which it trusts more than brokers trust clients."""
+
+PING_EVERY_S = 5.0
+DEAD_AFTER_PINGS = 3
+
+
+class Receiver(Protocol):
+    """Who gets what a connection receives after its handshake."""
+
+    def connection_ready(self, connection: Connection, welcome: Welcome) -> None:
+        """Called once, before any other frame of the connection is handed on."""
+
+    def frames_received(self, frames: list[bytes]) -> None: ...
+
+    def has_room_again(self) -> None:
+        """The network takes more after it did not."""
+
+    def connection_lost(self, connection: Connection, reason: str) -> None: ...
+
+
+class Connection(asyncio.Protocol):
+    def __init__(self, receiver: Receiver, hello: Hello, loop: asyncio.AbstractEventLoop) -> None:
+        self.welcome: Welcome | None = None
+        self._receiver = receiver
+        self._hello = hello
+        self._loop = loop
+        self._welcomed: asyncio.Future[Welcome] = loop.create_future()
+        self._gone: asyncio.Future[None] = loop.create_future()
+        self._splitter = FrameSplitter(LIMITS)
+        self._transport: asyncio.Transport | None = None
+        self._outgoing: list[bytes] = []
+        self._is_flush_due = False
+        self._has_room = True
+        self._is_reading_paused = False
+        self._heard_at = loop.time()
+        self._pinger: asyncio.TimerHandle | None = None
+        self._reason = "the connection was closed"
+
+    async def established(self, within_s: float) -> Welcome:
+        """The broker's answer to the greeting."""
+        try:
+            async with asyncio.timeout(within_s):
+                welcome = await self._welcomed
+        except TimeoutError:
+            raise ConnectError(f"no answer to the greeting within {within_s:g} s") from None
+        self._ping(min(PING_EVERY_S, welcome.idle_ms / 3000) if welcome.idle_ms else PING_EVERY_S)
+        return welcome
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        transport.write(encode(self._hello))
+
+    def data_received(self, data: bytes) -> None:
+        self._heard_at = self._loop.time()
+        try:
+            frames = self._splitter.feed(data)
+            if self.welcome is None:
+                frames = self._greeted(frames)
+            if frames:
+                self._receiver.frames_received(frames)
+        except WireError as error:
+            self.abort(f"the broker sent something that is no frame: {error}")
+
+    def _greeted(self, frames: list[bytes]) -> list[bytes]:
+        """Takes the first frame, which must be a welcome or a refusal; the others are handed on."""
+        if not frames:
+            return []
+        first = decode(frames[0], LIMITS)
+        if isinstance(first, Goodbye):
+            self._fail(refused("the connection", first.reason, first.text))
+        elif not isinstance(first, Welcome):
+            self._fail(ConnectError(f"the server's first word was {type(first).__name__}, not Welcome"))
+        else:
+            self.welcome = first
+            if not self._welcomed.done():
+                self._welcomed.set_result(first)
+            self._receiver.connection_ready(self, first)
+            return frames[1:]
+        return []
+
+    def _fail(self, error: Exception) -> None:
+        if not self._welcomed.done():
+            self._welcomed.set_exception(error)
+        self.abort(str(error))
+
+    def send(self, frame: bytes) -> None:
+        """Goes out with all else that this turn of the loop sends."""
+        self._outgoing.append(frame)
+        if not self._is_flush_due:
+            self._is_flush_due = True
+            self._loop.call_soon(self.flush)
+
+    def send_frame(self, frame: ClientFrame) -> None:
+        self.send(encode(frame))
+
+    def flush(self) -> None:
+        self._is_flush_due = False
+        if self._outgoing and self._transport is not None:
+            self._transport.write(b"".join(self._outgoing))
+            self._outgoing.clear()
+
+    def is_room(self) -> bool:
+        """Does the network keep up with what is sent?"""
+        return self._has_room
+
+    def pause_writing(self) -> None:
+        self._has_room = False
+
+    def resume_writing(self) -> None:
+        self._has_room = True
+        self._receiver.has_room_again()
+
+    def pause_reading(self) -> None:
+        if not self._is_reading_paused and self._transport is not None and not self._transport.is_closing():
+            self._is_reading_paused = True
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        if self._is_reading_paused and self._transport is not None and not self._transport.is_closing():
+            self._is_reading_paused = False
+            self._heard_at = self._loop.time()
+            self._transport.resume_reading()
+
+    def answer_ping(self, ping: Ping) -> None:
+        self.send_frame(Pong(ping.number))
+
+    def _ping(self, interval_s: float) -> None:
+        silent_s = self._loop.time() - self._heard_at
+        if silent_s > DEAD_AFTER_PINGS * interval_s and not self._is_reading_paused:
+            self.abort(f"the broker was silent for {silent_s:.1f} s")
+            return
+        self.send_frame(Ping(0))
+        self._pinger = self._loop.call_later(interval_s, self._ping, interval_s)
+
+    def dismissed(self, goodbye: Goodbye) -> None:
+        """The broker said why it closes the connection."""
+        self.abort(f"the broker closed it: {goodbye.text or goodbye.reason}")
+
+    async def close(self, *, is_kept: bool, within_s: float) -> None:
+        """Says farewell, sends what is left, and waits for the end."""
+        self.send_frame(Goodbye(Reason.DONE, is_kept=is_kept))
+        self.flush()
+        if self._transport is not None:
+            self._transport.close()
+        await asyncio.wait([self._gone], timeout=within_s)
+        self.abort("the client closed it")
+
+    def abort(self, reason: str) -> None:
+        self._reason = reason
+        if self._transport is not None:
+            self._transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._pinger is not None:
+            self._pinger.cancel()
+        reason = f"{self._reason}: {exc}" if exc is not None else self._reason
+        if not self._welcomed.done():
+            self._welcomed.set_exception(ConnectError(f"the connection ended before the broker's answer ({reason})"))
+        if not self._gone.done():
+            self._gone.set_result(None)
+        if self.welcome is not None:
+            self._receiver.connection_lost(self, reason)
+
+
+async def open_connection(address: Address, receiver: Receiver, hello: Hello, within_s: float) -> Connection:
+    """A connection with a broker that took the greeting."""
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(within_s):
+            _, connection = await loop.create_connection(
+                lambda: Connection(receiver, hello, loop), address.host, address.port
+            )
+    except TimeoutError:
+        raise ConnectError(f"no connection within {within_s:g} s") from None
+    except OSError as error:
+        raise ConnectError(error.strerror or str(error)) from None
+    try:
+        await connection.established(within_s)
+    except BaseException:
+        connection.abort("the greeting failed")
+        raise
+    return connection
+
+
+def decoded(frame: bytes) -> FromBroker:
+    """What the frame says, if it is one that brokers send."""
+    content = decode(frame, LIMITS)
+    if not isinstance(content, FromBroker):
+        raise WireError(f"{type(content).__name__} is said by clients, not by brokers")
+    return content

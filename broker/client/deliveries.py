@@ -1,0 +1,161 @@
+"""From a broker's deliveries to the application's subscriptions: each publication once, acknowledged when taken."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from broker.client.acknowledgements import Acknowledgements
+from broker.client.connection import Connection
+from broker.client.seen import SeenDeliveries
+from broker.client.subscription import Publication, Subscription
+from broker.client_frames import Acknowledge, Delivery, Welcome
+from routing.messages import PublicationId
+
+log = logging.getLogger("mercast.client")
+
+TELL_WITHIN_S = 0.01
+TELL_AT_LEAST_EVERY = 128
+"""Deliveries. Telling costs a frame at either end, and a broker has a window of deliveries for each client."""
+
+
+class Deliveries:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, window: int, *, is_acknowledged: bool, is_durable: bool
+    ) -> None:
+        self.repeated = 0
+        """Deliveries that came again and were left out."""
+        self._loop = loop
+        self._window = window
+        self._tell_every = max(1, min(TELL_AT_LEAST_EVERY, window // 4))
+        self._is_acknowledged = is_acknowledged
+        self._is_durable = is_durable
+        self._seen = SeenDeliveries()
+        self._subscriptions: dict[str, Subscription] = {}
+        self._unclaimed: dict[str, list[Publication]] = {}
+        self._waiting_before: dict[PublicationId, list[Publication]] = {}
+        """What came on earlier connections and the application is not done with."""
+        self._connection: Connection | None = None
+        self._acknowledgements: Acknowledgements | None = None
+        self._teller: asyncio.TimerHandle | None = None
+        self._full: dict[int, Subscription] = {}
+
+    def add(self, subscription: Subscription) -> None:
+        for name in subscription.expressions:
+            self._subscriptions[name] = subscription
+            for publication in self._unclaimed.pop(name, ()):
+                subscription.put(publication)
+
+    def remove(self, subscription: Subscription, *, is_kept: bool) -> None:
+        """What waits in a kept one goes on waiting, for the next who subscribes by its name."""
+        for name in subscription.expressions:
+            if self._subscriptions.get(name) is subscription:
+                del self._subscriptions[name]
+        if is_kept:
+            for publication in subscription.unfinished():
+                self._hold(publication.subscriptions[0], publication)
+        else:
+            subscription.discard()
+        self.has_room_again(subscription)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._subscriptions
+
+    def all(self) -> list[Subscription]:
+        return list(dict.fromkeys(self._subscriptions.values()))
+
+    def take(self, delivery: Delivery) -> None:
+        if not self._seen.is_new(delivery.id):
+            self._came_again(delivery)
+            return
+        names = delivery.subscriptions
+        if len(names) == 1 and (only := self._subscriptions.get(names[0])) is not None:
+            if not only.put(Publication(delivery, self._acknowledgements)):
+                self._filled(only)
+            return
+        self._take_for_several(delivery)
+
+    def _take_for_several(self, delivery: Delivery) -> None:
+        found = [self._subscriptions.get(name) for name in delivery.subscriptions]
+        subscriptions = list(dict.fromkeys(each for each in found if each is not None))
+        unclaimed = [name for name, each in zip(delivery.subscriptions, found, strict=True) if each is None]
+        if not self._is_durable:
+            # On its way when the application left the subscription.
+            unclaimed = []
+        parts = len(subscriptions) or bool(unclaimed)
+        if self._acknowledgements is not None:
+            if parts > 1:
+                self._acknowledgements.share(delivery.number, parts)
+            elif not parts:
+                self._acknowledgements.done(delivery.number)
+        for subscription in subscriptions:
+            if not subscription.put(Publication(delivery, self._acknowledgements)):
+                self._filled(subscription)
+        if not subscriptions and unclaimed:
+            self._hold(unclaimed[0], Publication(delivery, self._acknowledgements))
+
+    def _hold(self, name: str, publication: Publication) -> None:
+        """For a subscription that the broker knows from an earlier life of a durable client: it may come yet."""
+        waiting = self._unclaimed.setdefault(name, [])
+        if not waiting:
+            log.warning("publications wait for subscription %r: subscribe to it by name, or unsubscribe", name)
+        if len(waiting) < self._window:
+            waiting.append(publication)
+
+    def unclaim(self, name: str) -> None:
+        for publication in self._unclaimed.pop(name, ()):
+            publication.finish()
+
+    def _came_again(self, delivery: Delivery) -> None:
+        self.repeated += 1
+        if self._acknowledgements is None:
+            return
+        still_here = [each for each in self._waiting_before.pop(delivery.id, ()) if each.is_unfinished]
+        if len(still_here) > 1:
+            self._acknowledgements.share(delivery.number, len(still_here))
+        for publication in still_here:
+            publication.came_again(delivery.number, self._acknowledgements)
+        if not still_here:
+            self._acknowledgements.done(delivery.number)
+
+    def connected(self, connection: Connection, _welcome: Welcome) -> None:
+        self._connection = connection
+        self._waiting_before.clear()
+        for subscription in self.all():
+            for publication in subscription.unfinished():
+                self._waiting_before.setdefault(publication.id, []).append(publication)
+        for publications in self._unclaimed.values():
+            for publication in publications:
+                self._waiting_before.setdefault(publication.id, []).append(publication)
+        if self._is_acknowledged:
+            self._acknowledgements = Acknowledgements(self._has_news)
+
+    def disconnected(self, broker: str) -> None:
+        self._seen.keep_latest(broker, self._window)
+        self._connection = None
+        self._full.clear()
+
+    def _has_news(self) -> None:
+        assert self._acknowledgements is not None
+        if self._acknowledgements.untold >= self._tell_every:
+            self.tell()
+        elif self._teller is None:
+            self._teller = self._loop.call_later(TELL_WITHIN_S, self.tell)
+
+    def tell(self) -> None:
+        """Acknowledges what the application is done with."""
+        if self._teller is not None:
+            self._teller.cancel()
+            self._teller = None
+        if self._connection is not None and self._acknowledgements is not None and self._acknowledgements.untold:
+            self._connection.send_frame(Acknowledge(self._acknowledgements.tell()))
+
+    def _filled(self, subscription: Subscription) -> None:
+        """Where brokers keep to the window this happens at its end alone; otherwise the network has to hold them."""
+        if not self._is_acknowledged and self._connection is not None:
+            self._full[id(subscription)] = subscription
+            self._connection.pause_reading()
+
+    def has_room_again(self, subscription: Subscription) -> None:
+        if self._full.pop(id(subscription), None) is not None and not self._full and self._connection is not None:
+            self._connection.resume_reading()

@@ -1,0 +1,71 @@
+"""What a client can tell its user.
+
+ClientError
+├── ServerAddressError     a server's address cannot be read
+├── ConnectError           no server took the connection
+├── TimeoutExpiredError    no answer in time
+├── ClosedError            the client was closed, or gave up its connection for good
+└── RefusedError           a broker said no, and why
+    ├── NotAdvertisedError     outside the client's advertisements, where the overlay wants them
+    ├── InvalidError           an expression or attributes that the broker cannot read
+    ├── OverloadedError        try again later
+    └── TooLargeError          beyond a limit of the broker
+"""
+
+from __future__ import annotations
+
+from broker.client_frames import Reason
+
+
+class ClientError(Exception):
+    exit_code = 1
+
+
+class ServerAddressError(ClientError):
+    exit_code = 2
+
+
+class ConnectError(ClientError):
+    exit_code = 4
+
+
+class TimeoutExpiredError(ClientError, TimeoutError):
+    exit_code = 5
+
+
+class ClosedError(ClientError):
+    exit_code = 4
+
+
+class RefusedError(ClientError):
+    def __init__(self, what: str, reason: str, text: str) -> None:
+        super().__init__(f"{what} was refused: {text or reason}")
+        self.reason = reason
+
+
+class NotAdvertisedError(RefusedError):
+    pass
+
+
+class InvalidError(RefusedError):
+    exit_code = 2
+
+
+class OverloadedError(RefusedError):
+    pass
+
+
+class TooLargeError(RefusedError):
+    pass
+
+
+_BY_REASON: dict[str, type[RefusedError]] = {
+    Reason.NOT_ADVERTISED: NotAdvertisedError,
+    Reason.INVALID: InvalidError,
+    Reason.OVERLOADED: OverloadedError,
+    Reason.TOO_LARGE: TooLargeError,
+}
+
+
+def refused(what: str, reason: str, text: str) -> RefusedError:
+    return _BY_REASON.get(reason, RefusedError)(what, reason, text)

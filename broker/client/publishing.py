@@ -1,0 +1,143 @@
+"""Publications on their way to the broker: numbered, bounded, and sent again after a reconnect until answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+
+from broker.client.connection import Connection
+from broker.client.errors import ClientError, ClosedError, TooLargeError, refused
+from broker.client_frames import PublicationRefused, Reason, Welcome
+from broker.client_wire import encode_publish
+from routing.messages import PublicationId
+
+
+class Publishing:
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, is_answered: bool) -> None:
+        self.refusals: Counter[str] = Counter()
+        """By reason: all refusals that a broker told."""
+        self._loop = loop
+        self._is_answered = is_answered
+        self._reference = 0
+        self._unanswered: dict[int, tuple[bytes, asyncio.Future[PublicationId | None]]] = {}
+        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._connection: Connection | None = None
+        self._broker, self._incarnation = "", 0
+        self._window = 0
+        self._largest_frame = 0
+        self._end: ClientError | None = None
+
+    @property
+    def unanswered(self) -> int:
+        return len(self._unanswered)
+
+    def has_room(self) -> bool:
+        connection = self._connection
+        return connection is not None and len(self._unanswered) < self._window and connection.is_room()
+
+    async def wait_for_room(self) -> None:
+        """Publications go in the order in which they were asked for, so who waits comes first."""
+        if self._end is not None:
+            raise self._end
+        if not self._waiters and self.has_room():
+            return
+        turn: asyncio.Future[None] = self._loop.create_future()
+        self._waiters.append(turn)
+        while True:
+            try:
+                await turn
+            except asyncio.CancelledError:
+                self.wake()
+                raise
+            if self.has_room():
+                return
+            turn = self._loop.create_future()
+            self._waiters.appendleft(turn)
+
+    def put(
+        self, attributes: bytes, payload: bytes, lifetime_ms: int, is_traced: bool
+    ) -> asyncio.Future[PublicationId | None]:
+        """The broker's answer: the id that it gave, where it told it."""
+        if self._end is not None:
+            raise self._end
+        frame = encode_publish(self._reference + 1, attributes, payload, lifetime_ms, is_traced)
+        if self._largest_frame and len(frame) > self._largest_frame:
+            text = f"{len(frame)} bytes are more than the {self._largest_frame} that the broker takes in a frame"
+            raise TooLargeError("the publication", Reason.TOO_LARGE, text)
+        self._reference += 1
+        answer: asyncio.Future[PublicationId | None] = self._loop.create_future()
+        if self._is_answered:
+            self._unanswered[self._reference] = (frame, answer)
+        else:
+            answer.set_result(None)
+        if self._connection is not None:
+            self._connection.send(frame)
+        return answer
+
+    def accepted(self, answers: tuple[int, ...]) -> None:
+        numbers = iter(answers)
+        unanswered = self._unanswered
+        for reference, counter in zip(numbers, numbers, strict=True):
+            waiting = unanswered.pop(reference, None)
+            if waiting is not None and not waiting[1].done():
+                waiting[1].set_result(PublicationId(self._broker, self._incarnation, counter))
+        if self._waiters:
+            self.wake()
+
+    def refused(self, refusal: PublicationRefused) -> None:
+        self.refusals[refusal.reason] += 1
+        waiting = self._unanswered.pop(refusal.reference, None)
+        if waiting is not None and not waiting[1].done():
+            waiting[1].set_exception(refused("the publication", refusal.reason, refusal.text))
+        self.wake()
+
+    def connected(self, connection: Connection, welcome: Welcome) -> None:
+        self._connection = connection
+        self._broker, self._incarnation = welcome.broker, welcome.incarnation
+        self._window, self._largest_frame = welcome.publish_window, welcome.frame_bytes
+        for reference in list(self._unanswered):
+            frame, answer = self._unanswered[reference]
+            if reference <= welcome.taken:
+                # Answered on the connection that broke: the broker has it, and its id is not known here.
+                del self._unanswered[reference]
+                if not answer.done():
+                    answer.set_result(None)
+            else:
+                connection.send(frame)
+        self.wake()
+
+    def disconnected(self) -> None:
+        self._connection = None
+
+    def wake(self) -> None:
+        """There may be room again."""
+        room = self._window - len(self._unanswered)
+        while self._waiters and room > 0 and self._connection is not None and self._connection.is_room():
+            turn = self._waiters.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                room -= 1
+
+    async def drain(self) -> None:
+        """Until everything that was published is answered."""
+        while self._unanswered or self._waiters:
+            answers = [answer for _, answer in self._unanswered.values()]
+            if answers:
+                await asyncio.wait(answers)
+            else:
+                await asyncio.sleep(0.01)
+
+    def end(self, error: ClientError | None) -> None:
+        """Nothing is answered any more."""
+        self._connection = None
+        self._end = error or ClosedError("the client is closed")
+        for _, answer in self._unanswered.values():
+            if not answer.done():
+                answer.set_exception(self._end)
+                # Whoever does not wait for the answer is not to be told of it by the loop.
+                answer.exception()
+        self._unanswered.clear()
+        for turn in self._waiters:
+            if not turn.done():
+                turn.set_exception(self._end)
+        self._waiters.clear()

@@ -1,0 +1,172 @@
+"""The first frames on a link between two brokers: who is there, and may they talk?
+
+Whoever dials says `LinkHello`, the other answers `LinkWelcome` or `LinkGoodbye`. A `LinkGoodbye` may also come later,
+as the last frame of a link. All are built as other frames are (see `broker.wire`), with kinds of their own, so that a
+version is found where it always is, also by brokers that know another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from struct import Struct
+from typing import TypeAlias
+
+import msgpack
+
+from broker import wire
+from broker.wire_limits import Limits, WireError
+from broker.wire_shapes import Shape, texts
+from routing.messages import Heartbeat
+
+HELLO, WELCOME, GOODBYE = 32, 33, 34
+KINDS = (HELLO, WELCOME, GOODBYE)
+CAPABILITIES = ("credit", "link-state")
+"""What every broker of this version can do."""
+
+_START = Struct(">IBBBBI")
+_PREFIX_BYTES = 4
+_FOUR_ELEMENTS, _32_BITS = 0x94, 0xCE
+
+
+@dataclass(frozen=True, slots=True)
+class LinkHello:
+    broker: str
+    incarnation: int
+    overlay: str
+    protocol: str
+    clusters: tuple[str, ...]
+    address: str
+    """Where the broker listens."""
+    greeting: Heartbeat
+    token: str = ""
+    remembered: int = 0
+    """The last incarnation of the other broker that was seen here; 0: none, or the other is not known."""
+    capabilities: tuple[str, ...] = CAPABILITIES
+
+
+@dataclass(frozen=True, slots=True)
+class LinkWelcome:
+    """The other end's own introduction."""
+
+    hello: LinkHello
+
+
+@dataclass(frozen=True, slots=True)
+class LinkGoodbye:
+    code: str
+    """For programs: one of the words below, or the name of a limit."""
+    reason: str
+
+
+CLOSED = "closed"
+"""The link is not wanted any more: do not dial again."""
+LEFT = "left"
+"""The broker leaves the overlay."""
+STOPPING = "stopping"
+REFUSED = "refused"
+DUPLICATE = "duplicate"
+"""There is a link already."""
+VERSION_UNKNOWN = "version"
+MALFORMED = "malformed"
+UNAUTHORISED = "unauthorised"
+LIMIT = "limit"
+
+FirstFrame: TypeAlias = LinkHello | LinkWelcome | LinkGoodbye
+
+_HELLO = Shape(
+    "the header",
+    broker=str,
+    incarnation=int,
+    overlay=str,
+    protocol=str,
+    clusters=tuple,
+    address=str,
+    greeting=bytes,
+    token=str,
+    remembered=int,
+    capabilities=tuple,
+)
+_GOODBYE = Shape("the header", code=str, reason=str)
+_NAMES = {HELLO: "LinkHello", WELCOME: "LinkWelcome", GOODBYE: "LinkGoodbye"}
+
+
+def encode(frame: FirstFrame, version: int = wire.VERSION) -> bytes:
+    """The frame, length prefix included."""
+    if isinstance(frame, LinkGoodbye):
+        return _framed(GOODBYE, (frame.code, frame.reason), version)
+    kind, hello = (WELCOME, frame.hello) if isinstance(frame, LinkWelcome) else (HELLO, frame)
+    fields = (
+        hello.broker,
+        hello.incarnation,
+        hello.overlay,
+        hello.protocol,
+        hello.clusters,
+        hello.address,
+        wire.encode(hello.greeting),
+        hello.token,
+        hello.remembered,
+        hello.capabilities,
+    )
+    return _framed(kind, fields, version)
+
+
+def _framed(kind: int, fields: tuple[object, ...], version: int) -> bytes:
+    packed: bytes = msgpack.packb(fields)
+    header_bytes = _START.size - _PREFIX_BYTES + len(packed)
+    return _START.pack(header_bytes, _FOUR_ELEMENTS, version, kind, _32_BITS, header_bytes) + packed
+
+
+def decode(frame: bytes, limits: Limits) -> FirstFrame:
+    """The content of a whole frame. Whatever the bytes are, `WireError` is all that it raises."""
+    if len(frame) < _START.size:
+        raise WireError(f"a frame of {len(frame)} bytes is shorter than any header")
+    follows, marker, version, kind, integer_marker, header_bytes = _START.unpack_from(frame)
+    if version != wire.VERSION:
+        raise WireError(f"version {version} is not known here; this is version {wire.VERSION}")
+    name = _NAMES.get(kind)
+    if name is None:
+        raise WireError(f"a link starts with LinkHello, not with a frame of kind {kind}")
+    if (marker, integer_marker) != (_FOUR_ELEMENTS, _32_BITS) or follows != header_bytes:
+        raise WireError(f"{name}: the header does not start as one: {frame[_PREFIX_BYTES : _START.size].hex()}")
+    fields = _unpacked(frame[_START.size :], name, limits)
+    if kind == GOODBYE:
+        return LinkGoodbye(*_GOODBYE.check(fields, name))
+    hello = _read_hello(fields, name, limits)
+    return LinkWelcome(hello) if kind == WELCOME else hello
+
+
+def _unpacked(packed: bytes, name: str, limits: Limits) -> object:
+    try:
+        fields: object = msgpack.unpackb(
+            packed,
+            use_list=False,
+            max_str_len=limits.text_bytes,
+            max_bin_len=limits.header_bytes,
+            max_array_len=limits.items,
+            max_map_len=0,
+            max_ext_len=0,
+        )
+    except (ValueError, RecursionError, msgpack.exceptions.UnpackException) as error:
+        raise WireError(f"{name}: the header cannot be read: {error}") from None
+    return fields
+
+
+def _read_hello(fields: object, name: str, limits: Limits) -> LinkHello:
+    broker, incarnation, overlay, protocol, clusters, address, packed, token, remembered, capabilities = _HELLO.check(
+        fields, name
+    )
+    greeting, _ = wire.decode(packed, limits)
+    if not isinstance(greeting, Heartbeat):
+        raise WireError(f"{name}: the greeting is a {type(greeting).__name__}, not a Heartbeat")
+    return LinkHello(
+        broker,
+        incarnation,
+        overlay,
+        protocol,
+        texts(clusters, name, "clusters", "items", limits.items),
+        address,
+        greeting,
+        token,
+        remembered,
+        texts(capabilities, name, "capabilities", "items", limits.items),
+    )

@@ -1,0 +1,67 @@
+"""The admin pages: HTTP on a port of their own, on loopback.
+
+    GET /healthz   200 while the broker serves, 503 when it is about to stop
+    GET /metrics   for Prometheus
+    GET /status    JSON: neighbours, clients, tables, queues, rates, drops
+    POST /leave    leave the overlay in good order, and stop
+
+A POST must carry the header X-Mercast, which a web page of another origin cannot add without being asked first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from broker.addresses import Address
+from broker.runtime.status import as_prometheus, status_of
+
+if TYPE_CHECKING:
+    from broker.runtime.server import BrokerServer
+
+
+class AdminPages:
+    def __init__(self, server: BrokerServer) -> None:
+        self._server = server
+        self._runner: web.AppRunner | None = None
+
+    async def start(self, address: Address) -> Address:
+        """Where the pages are."""
+        app = web.Application()
+        app.add_routes(
+            [
+                web.get("/healthz", self._healthz),
+                web.get("/metrics", self._metrics),
+                web.get("/status", self._status),
+                web.post("/leave", self._leave),
+            ]
+        )
+        self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, address.host, address.port)
+        await site.start()
+        port = self._runner.addresses[0][1]
+        return Address(address.host, port)
+
+    async def stop(self) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _healthz(self, _request: web.Request) -> web.Response:
+        if self._server.is_stopping:
+            return web.Response(status=503, text="stopping\n")
+        return web.Response(text="ok\n")
+
+    async def _metrics(self, _request: web.Request) -> web.Response:
+        text = as_prometheus(status_of(self._server))
+        return web.Response(body=text.encode(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
+
+    async def _status(self, _request: web.Request) -> web.Response:
+        return web.json_response(status_of(self._server).as_json())
+
+    async def _leave(self, request: web.Request) -> web.Response:
+        if "X-Mercast" not in request.headers:
+            return web.Response(status=403, text="a POST must carry the header X-Mercast\n")
+        self._server.asked_to_leave.set()
+        return web.Response(text=f"{self._server.config.id} leaves the overlay\n")

@@ -1,0 +1,238 @@
+"""A client's connection: its requests become inputs of the core, the core's answers become frames.
+
+Publications that the broker cannot take in at present wait here, in order, up to the window that the client was told;
+acknowledgements and everything else of the client are read all the same.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from broker.client_frames import (
+    Acknowledge,
+    Advertise,
+    ClientFrame,
+    DeliveryMode,
+    Goodbye,
+    Hello,
+    Ping,
+    Pong,
+    PublicationRefused,
+    PublicationsAccepted,
+    PublishRequest,
+    Reason,
+    RequestAccepted,
+    RequestRefused,
+    Subscribe,
+    TraceAnswer,
+    TraceQuery,
+    Unadvertise,
+    Unsubscribe,
+    Welcome,
+)
+from broker.client_wire import DeliveryWriter, decode, encode
+from broker.effects import Accept, Greet, Refuse
+from broker.inputs import (
+    Advertised,
+    ClientLeft,
+    ClientLost,
+    ClientPaused,
+    ClientResumed,
+    DeliveryAcknowledged,
+    Published,
+    Subscribed,
+    Unadvertised,
+    Unsubscribed,
+)
+from broker.runtime.connection import Connection
+from broker.settings import MILLISECOND
+from broker.wire_limits import WireError
+
+if TYPE_CHECKING:
+    from broker.runtime.server import BrokerServer
+
+ANSWERS_IN_A_FRAME = 4_000
+"""Pairs of a reference and a counter."""
+
+
+class ClientSession:
+    """The receiver at the broker's end of a client's connection, from its Hello on."""
+
+    def __init__(self, server: BrokerServer, connection: Connection, hello: Hello) -> None:
+        self.name = hello.client
+        self.session = hello.session
+        self.is_reliable = hello.mode is DeliveryMode.AT_LEAST_ONCE
+        self.connection = connection
+        self._server = server
+        self._limits = server.limits
+        self._answers: list[int] = []
+        self._held: deque[PublishRequest] = deque()
+        """Publications that wait until the broker has room."""
+        self._unanswered = 0
+        self._sent = 0
+        """Deliveries over this connection; they are numbered from 1 on."""
+        self._numbers: deque[int] = deque()
+        """What the core calls those that are not acknowledged."""
+
+    def received(self, frames: list[bytes]) -> None:
+        for frame in frames:
+            content = decode(frame, self._limits)
+            if type(content) is PublishRequest:
+                self._publish(content)
+            else:
+                self._take(content)
+            if self.connection.is_closing:
+                return
+
+    def _publish(self, request: PublishRequest) -> None:
+        self._unanswered += 1
+        if self._held or not self._server.core.admits:
+            self._hold(request)
+        else:
+            self._submit(request)
+
+    def _hold(self, request: PublishRequest) -> None:
+        window = self._server.config.overlay.limits.publish_window
+        if self._unanswered > window:
+            self._server.violated("publish_window", self.name)
+            self.end(Reason.LIMIT, f"more than {window} publications wait for an answer")
+            return
+        self._held.append(request)
+        self._server.holding[self] = None
+
+    def submit_held(self) -> bool:
+        """Is nothing held any more?"""
+        while self._held and self._server.core.admits:
+            self._submit(self._held.popleft())
+        return not self._held
+
+    def _submit(self, request: PublishRequest) -> None:
+        server = self._server
+        most = server.config.overlay.limits.attributes
+        count = attribute_count(request.attributes)
+        if count > most:
+            server.violated("attributes", self.name)
+            reason = f"{count} attributes are too many; the limit is {most}"
+            self.refuse(Refuse(self.name, request.reference, reason, Reason.LIMIT))
+            return
+        expires = server.now() + request.lifetime_ms * MILLISECOND if request.lifetime_ms else None
+        server.published(
+            Published(self.name, request.reference, request.attributes, request.payload, expires, request.is_traced)
+        )
+
+    def _take(self, content: ClientFrame) -> None:
+        handle = self._server.handle
+        match content:
+            case Acknowledge():
+                self._acknowledge(content.number)
+            case Subscribe():
+                handle(Subscribed(self.name, content.name, content.expression, str(content.request)))
+            case Unsubscribe():
+                handle(Unsubscribed(self.name, content.name, str(content.request)))
+            case Advertise():
+                handle(Advertised(self.name, content.name, content.expression, str(content.request)))
+            case Unadvertise():
+                handle(Unadvertised(self.name, content.name, str(content.request)))
+            case Ping():
+                self.connection.send(encode(Pong(content.number)))
+            case Pong():
+                pass
+            case TraceQuery():
+                steps = self._server.steps.of(content.publication)
+                self.connection.send(encode(TraceAnswer(content.request, self._server.core.me, steps)))
+            case Goodbye():
+                self._leave(content)
+            case _:
+                raise WireError(f"a client does not send {type(content).__name__}")
+
+    def deliver(self, writer: DeliveryWriter, number: int, subscriptions: bytes) -> None:
+        if self.is_reliable:
+            self._sent += 1
+            self._numbers.append(number)
+            self.connection.send(writer.frame_for(self._sent, subscriptions))
+        else:
+            self.connection.send(writer.frame_for(0, subscriptions))
+
+    def _acknowledge(self, through: int) -> None:
+        taken = through - (self._sent - len(self._numbers))
+        if taken > len(self._numbers):
+            raise WireError(f"Acknowledge: delivery {through} was never sent; the last one was {self._sent}")
+        if taken > 0:
+            for _ in range(taken):
+                number = self._numbers.popleft()
+            self._server.handle(DeliveryAcknowledged(self.name, number))
+
+    def _leave(self, goodbye: Goodbye) -> None:
+        self._server.remove_client(self)
+        self._server.handle(ClientLost(self.name) if goodbye.is_kept else ClientLeft(self.name))
+        self.connection.close()
+
+    def greet(self, effect: Greet) -> None:
+        limits = self._server.config.overlay.limits
+        welcome = Welcome(
+            self._server.core.me,
+            self._server.core.incarnation,
+            effect.is_resumed,
+            effect.taken,
+            limits.frame_bytes,
+            limits.publish_window,
+            limits.idle // MILLISECOND,
+        )
+        self.connection.send(encode(welcome))
+
+    def accept(self, effect: Accept) -> None:
+        if effect.publication is None:
+            self.connection.send(encode(RequestAccepted(int(effect.reference))))
+            return
+        self._unanswered -= 1
+        if self.is_reliable:
+            self._answers += (int(effect.reference), effect.publication.counter)
+            self.connection.list()
+
+    def refuse(self, effect: Refuse) -> None:
+        if isinstance(effect.reference, str):
+            self.connection.send(encode(RequestRefused(int(effect.reference), effect.code, effect.reason)))
+            return
+        self._unanswered -= 1
+        self._send_answers()
+        self.connection.send(encode(PublicationRefused(effect.reference, effect.code, effect.reason)))
+
+    def before_writing(self) -> None:
+        if self._answers:
+            self._send_answers()
+
+    def _send_answers(self) -> None:
+        answers, self._answers = self._answers, []
+        for start in range(0, len(answers), 2 * ANSWERS_IN_A_FRAME):
+            some = tuple(answers[start : start + 2 * ANSWERS_IN_A_FRAME])
+            self.connection.send(encode(PublicationsAccepted(some)))
+
+    def paused(self) -> None:
+        self._server.handle(ClientPaused(self.name))
+
+    def resumed(self) -> None:
+        self._server.handle(ClientResumed(self.name))
+
+    def malformed(self, error: WireError) -> None:
+        self._server.violated("malformed", self.name, str(error))
+        self.end(Reason.MALFORMED, str(error))
+
+    def end(self, reason: Reason, text: str) -> None:
+        """Ends the connection; the session goes on for its time."""
+        self.connection.close(encode(Goodbye(reason, text)))
+        self.lost()
+
+    def lost(self) -> None:
+        if self._server.remove_client(self):
+            self._server.handle(ClientLost(self.name))
+
+
+def attribute_count(attributes: bytes) -> int:
+    """How many entries a packed map says that it has; 0 for what is no map, which others refuse."""
+    first = attributes[0] if attributes else 0
+    if first & 0xF0 == 0x80:
+        return first & 0x0F
+    if first == 0xDE:
+        return int.from_bytes(attributes[1:3], "big")
+    return int.from_bytes(attributes[1:5], "big") if first == 0xDF else 0

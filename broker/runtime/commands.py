@@ -1,0 +1,61 @@
+"""Commands that run a broker, and that take one out of its overlay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def broker(
+    overlay: Annotated[Path, typer.Argument(help="The overlay's file.", metavar="OVERLAY.toml")],
+    id: Annotated[str, typer.Option("--id", help="Which of the overlay's brokers this is.")],
+    join: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Enter a running overlay by a link to the broker there.")
+    ] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Listen beyond this machine without asking anybody who they are.")
+    ] = False,
+    trace: Annotated[Path | None, typer.Option(metavar="DIR", help="Record a trace into this new folder.")] = None,
+    log: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+) -> None:
+    """Run one broker in the foreground, until it is told to stop.
+
+    Prints one line of JSON when it serves, with its addresses. Logs are lines
+    of JSON on standard error. SIGTERM and Ctrl-C stop it in good order.
+
+    \b
+    Examples:
+      mercast broker overlay.toml --id b1
+      mercast broker mine.toml --id b9 --join 127.0.0.1:7001
+    """
+    from broker.runtime.process import run_broker
+
+    run_broker(overlay, id, join, insecure, trace, log)
+
+
+def leave(
+    overlay: Annotated[
+        Path | None, typer.Argument(help="The overlay's file, to find the broker's admin address in.")
+    ] = None,
+    id: Annotated[str | None, typer.Option("--id", help="The broker that is to leave.")] = None,
+    admin: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Its admin address instead.")] = None,
+) -> None:
+    """Take a broker out of its overlay in good order, and stop it.
+
+    Its clients are sent away, what it answers for is delivered, and the other
+    brokers forget it rather than wait for it.
+
+    \b
+    Examples:
+      mercast leave overlay.toml --id b3
+      mercast leave --admin 127.0.0.1:7103
+    """
+    from broker.runtime.process import ask_to_leave
+
+    ask_to_leave(overlay, id, admin)
+
+
+COMMANDS: dict[str, Callable[..., None]] = {"broker": broker, "leave": leave}

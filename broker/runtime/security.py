@@ -1,0 +1,64 @@
+"""Who may connect. A broker asks its authenticator about everyone who says hello, before anything else is done."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from broker.addresses import Address
+
+
+class InsecureError(Exception):
+    """A broker would be open to everybody who reaches it."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Introduction:
+    """What is known of someone who connects."""
+
+    name: str
+    """A client's name, or a broker's id."""
+    is_broker: bool
+    token: str
+    other_end: str
+    """Its host and port."""
+    certificate: object = None
+    """Its TLS certificate as the standard library tells it, where there is one."""
+
+
+class Authenticator(Protocol):
+    def refusal(self, introduction: Introduction) -> str | None:
+        """Why this one may not come in; None: it may."""
+
+
+class TrustEveryone:
+    """For loopback, where the operating system keeps others out, and for whoever says `--insecure`."""
+
+    def refusal(self, introduction: Introduction) -> str | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    authenticator: Authenticator = field(default_factory=TrustEveryone)
+    token: str = ""
+    """What this broker shows to others."""
+    listening: ssl.SSLContext | None = None
+    dialling: ssl.SSLContext | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return isinstance(self.authenticator, TrustEveryone)
+
+
+def check_exposure(listen: Address, security: Security, is_insecure: bool) -> None:
+    """Refuses to listen for everybody unless told to."""
+    if listen.is_loopback or is_insecure or not security.is_open:
+        return
+    raise InsecureError(
+        f"{listen} can be reached from other machines, and nobody would be asked who they are; "
+        "listen on 127.0.0.1, configure authentication, or say --insecure"
+    )

@@ -1,0 +1,412 @@
+"""One broker in one event loop: sockets, timers and the store around the core.
+
+What arrives becomes an input of the core; its effects become frames, timers and records. The core is called from the
+event loop only, and never waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from broker import hello
+from broker.addresses import Address
+from broker.client_frames import Hello, Reason
+from broker.client_wire import DeliveryWriter, packed_subscriptions
+from broker.config import BrokerConfig
+from broker.core import Broker
+from broker.effects import (
+    Accept,
+    CloseLink,
+    Deliver,
+    Disconnect,
+    DroppedRow,
+    Effect,
+    Forget,
+    Greet,
+    OpenLink,
+    Persist,
+    Record,
+    Refuse,
+    ResetLink,
+    Send,
+    SetTimer,
+)
+from broker.inputs import ClientConnected, Input, LeaveRequested, Persisted, Published, Restored, TimerFired
+from broker.runtime.client_session import ClientSession
+from broker.runtime.connection import Connection, Writers
+from broker.runtime.link import Link
+from broker.runtime.log import Log
+from broker.runtime.neighbours import Neighbours
+from broker.runtime.newcomer import Newcomer
+from broker.runtime.security import Security, check_exposure
+from broker.runtime.steps import Steps
+from broker.runtime.store import Store
+from broker.settings import SECOND
+from broker.wire import encode
+from routing.messages import PublicationId, Publish
+from routing.registry import create
+
+if TYPE_CHECKING:
+    from broker.runtime.admin import AdminPages
+
+CLIENT_BUFFER_BYTES = 256 << 10
+MOST_PACKED_NAMES = 50_000
+DRAIN_WITHIN_S = 5.0
+EPOCH_NS = 1_767_225_600 * SECOND
+"""The start of 2026, from which incarnations count tenths of seconds: they grow with every start and stay small."""
+
+
+class ListenError(Exception):
+    """The address is in use, or not of this machine."""
+
+    exit_code = 4
+
+
+class BrokerServer:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        security: Security | None = None,
+        is_insecure: bool = False,
+        trace: Path | None = None,
+    ) -> None:
+        self.config = config
+        self.limits = config.wire_limits()
+        self.security = security or Security()
+        check_exposure(config.listen, self.security, is_insecure)
+        self.log = Log(config.id)
+        self.clients: dict[str, ClientSession] = {}
+        self.newcomers: dict[Newcomer, None] = {}
+        self.holding: dict[ClientSession, None] = {}
+        """Sessions with publications that wait until there is room."""
+        self.counts: Counter[str] = Counter()
+        self.rates: dict[str, float] = {}
+        self.is_stopping = False
+        self.violations: Counter[str] = Counter()
+        self.address = config.address or config.listen
+        self.started = time.time()
+        self.admin_address: Address | None = None
+        self.asked_to_leave = asyncio.Event()
+        self._admin_pages: AdminPages | None = None
+        self._clock_offset = time.time_ns() - time.monotonic_ns()
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._writer: DeliveryWriter | None = None
+        self._writer_for: PublicationId | None = None
+        self._packed_names: dict[tuple[str, ...], bytes] = {}
+        self._traced: set[tuple[str, int]] = set()
+        self._performers: dict[type[Any], Callable[[Any], None]] = {
+            Accept: self._accept,
+            Refuse: self._refuse,
+            Greet: self._greet,
+            Disconnect: self._disconnect,
+            SetTimer: self._set_timer,
+            Persist: self._persist,
+            Forget: self._forget,
+            Record: self._record,
+            ResetLink: lambda effect: self.neighbours.reset(effect.peer),
+            OpenLink: lambda effect: self.neighbours.open(effect.peer, effect.address),
+            CloseLink: lambda effect: self.neighbours.close(effect.peer),
+        }
+
+    async def start(self, join: Address | None = None) -> None:
+        """Opens the store, listens, and dials the neighbours."""
+        config = self.config
+        self._loop = asyncio.get_running_loop()
+        self.writers = Writers()
+        self.failed: asyncio.Future[None] = self._loop.create_future()
+        """Ends with an error when the broker cannot go on."""
+        self.store: Store | None = None
+        incarnation = (time.time_ns() - EPOCH_NS) // (SECOND // 10)
+        earlier = 0
+        records: dict[tuple[str, ...], object] = {}
+        if config.data_dir is not None:
+            self.store = Store(config.data_dir, config.overlay.store, self._persisted, self._fail)
+            earlier, incarnation, records = self.store.open(config.id, incarnation)
+        self._listener = await self._listen()
+        router = create(
+            config.overlay.protocol,
+            config.id,
+            incarnation,
+            config.overlay.general.matcher,
+            config.clusters,
+            str(self.address),
+            config.overlay.general.router_options,
+        )
+        self.core = Broker(router, config.id, incarnation, config.settings(), has_lived=earlier > 0)
+        self.neighbours = Neighbours(self, random.Random(f"{config.id} {incarnation}"))
+        self.steps = Steps(self.neighbours.address_of)
+        if records:
+            self.handle(Restored(records))
+        self._perform(self.core.start(self.now()))
+        for neighbour in config.neighbours:
+            self.neighbours.want(neighbour.id, neighbour.address, neighbour.cost)
+        if join is not None:
+            self.neighbours.join(join)
+        self._housekeeping = asyncio.create_task(self._keep_house(), name="housekeeping")
+        await self._listener.start_serving()
+        await self._open_admin_pages()
+        self.log.info("serving", listen=str(self.listen), incarnation=incarnation, restored=len(records))
+
+    async def _listen(self) -> asyncio.Server:
+        listen = self.config.listen
+        try:
+            listener = await self._loop.create_server(
+                self._connected, listen.host, listen.port, ssl=self.security.listening, start_serving=False
+            )
+        except OSError as error:
+            raise ListenError(
+                f"broker {self.config.id} cannot listen on {listen}: {error.strerror or error}; is another running?"
+            ) from error
+        self.listen = Address(listen.host, listener.sockets[0].getsockname()[1])
+        if not self.address.port:
+            self.address = self.listen
+        return listener
+
+    async def _open_admin_pages(self) -> None:
+        """aiohttp is loaded for this alone, and may be missing unless the configuration asks for the pages."""
+        address = self.config.admin
+        if address is None:
+            return
+        try:
+            from broker.runtime.admin import AdminPages
+        except ImportError as error:
+            if address.port:
+                raise ListenError(f"the admin pages need {error.name}: pip install 'mercast[admin]'") from error
+            self.log.warning("no admin pages", reason=f"{error.name} is not installed: pip install 'mercast[admin]'")
+            return
+        if not address.is_loopback:
+            self.log.warning("admin pages beyond this machine", address=str(address))
+        self._admin_pages = AdminPages(self)
+        try:
+            self.admin_address = await self._admin_pages.start(address)
+        except OSError as error:
+            raise ListenError(f"broker {self.config.id}: admin pages on {address}: {error.strerror}") from error
+
+    def _connected(self) -> Connection:
+        connection = Connection(self.writers, self.limits, CLIENT_BUFFER_BYTES)
+        newcomer = Newcomer(self, connection)
+        connection.receiver = newcomer
+        self.newcomers[newcomer] = None
+        return connection
+
+    def now(self) -> int:
+        """Wall-clock nanoseconds that never go back while the broker runs."""
+        return time.monotonic_ns() + self._clock_offset
+
+    def handle(self, happened: Input) -> None:
+        effects = self.core.handle(happened, self.now())
+        if effects:
+            self._perform(effects)
+
+    def published(self, request: Published) -> None:
+        self.counts["published"] += 1
+        if request.is_traced:
+            self._traced.add((request.client, request.reference))
+        self.handle(request)
+
+    def received_publication(self, peer: str, message: Publish, frame: bytes) -> None:
+        self.counts["received"] += 1
+        if message.is_traced:
+            self.steps.received(message, peer)
+
+    def _perform(self, effects: list[Effect]) -> None:
+        if self._traced:
+            self._note_traced(effects)
+        if self.steps.is_active:
+            self.steps.look_at(effects)
+        performers = self._performers
+        for effect in effects:
+            kind = type(effect)
+            if kind is Deliver:
+                self._deliver(effect)  # type: ignore[arg-type]
+            elif kind is Send:
+                self._send(effect)  # type: ignore[arg-type]
+            else:
+                performers[kind](effect)
+
+    def _note_traced(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Accept | Refuse) and (effect.client, effect.reference) in self._traced:
+                self._traced.discard((effect.client, int(effect.reference)))
+                if isinstance(effect, Accept):
+                    self.steps.accepted(effect)
+
+    def _deliver(self, effect: Deliver) -> None:
+        session = self.clients.get(effect.client)
+        if session is None:
+            return
+        if effect.publication is not self._writer_for:
+            self._writer = DeliveryWriter(effect.publication, effect.hops, effect.attributes, effect.payload)
+            self._writer_for = effect.publication
+        packed = self._packed_names.get(effect.subscriptions)
+        if packed is None:
+            if len(self._packed_names) >= MOST_PACKED_NAMES:
+                self._packed_names.clear()
+            packed = self._packed_names[effect.subscriptions] = packed_subscriptions(effect.subscriptions)
+        assert self._writer is not None
+        self.counts["delivered"] += 1
+        session.deliver(self._writer, effect.number, packed)
+
+    def _send(self, effect: Send) -> None:
+        link = self.neighbours.links.get(effect.peer)
+        if link is not None:
+            if effect.sequence is not None:
+                self.counts["sent"] += 1
+            link.connection.send(encode(effect.message, effect.sequence))
+
+    def _accept(self, effect: Accept) -> None:
+        session = self.clients.get(effect.client)
+        if session is not None:
+            session.accept(effect)
+
+    def _refuse(self, effect: Refuse) -> None:
+        session = self.clients.get(effect.client)
+        if session is not None:
+            session.refuse(effect)
+
+    def _greet(self, effect: Greet) -> None:
+        self.clients[effect.client].greet(effect)
+
+    def _disconnect(self, effect: Disconnect) -> None:
+        session = self.clients.get(effect.client)
+        if session is not None:
+            self.violated("slow", effect.client)
+            session.end(Reason.SLOW, effect.reason)
+
+    def _set_timer(self, effect: SetTimer) -> None:
+        earlier = self._timers.get(effect.name)
+        if earlier is not None:
+            earlier.cancel()
+        delay = (effect.at - self.now()) / SECOND
+        self._timers[effect.name] = self._loop.call_later(delay, self.handle, TimerFired(effect.name))
+
+    def _persist(self, effect: Persist) -> None:
+        if self.store is not None:
+            self.store.put(effect.key, effect.record)
+        else:
+            self.handle(Persisted(effect.key))
+
+    def _forget(self, effect: Forget) -> None:
+        if self.store is not None:
+            self.store.remove(effect.key)
+
+    def _persisted(self, keys: list[tuple[str, ...]]) -> None:
+        for key in keys:
+            self.handle(Persisted(key))
+        self.admit()
+
+    def _fail(self, error: Exception) -> None:
+        if not self.failed.done():
+            self.failed.set_exception(error)
+
+    def _record(self, effect: Record) -> None:
+        row = effect.row
+        if isinstance(row, DroppedRow):
+            self.log.info("dropped", reason=row.reason, publication=str(row.publication), detail=row.detail)
+
+    def greet_client(self, newcomer: Newcomer, first: Hello) -> None:
+        """A client that may come in."""
+        config = self.config.overlay
+        if first.is_durable and self.store is None:
+            text = f"{self.config.id} has no data directory and keeps nothing for durable clients"
+            newcomer.refuse(Reason.NOT_DURABLE, "", text)
+            return
+        present = self.clients.get(first.client)
+        if present is not None:
+            if present.session != first.session:
+                text = f"a client called {first.client!r} is connected from {present.connection.other_end}"
+                newcomer.refuse(Reason.NAME_IN_USE, "", text)
+                return
+            present.end(Reason.NAME_IN_USE, "the same session connected again")
+        if len(self.clients) >= config.limits.connections:
+            self.violated("connections", first.client)
+            newcomer.refuse(Reason.LIMIT, "", f"{len(self.clients)} clients are connected, and no more may be")
+            return
+        self.newcomers.pop(newcomer, None)
+        session = ClientSession(self, newcomer.connection, first)
+        newcomer.connection.receiver = session
+        self.clients[first.client] = session
+        self.log.debug("client connected", client=first.client, other_end=newcomer.connection.other_end)
+        keep = None if first.is_durable else config.delivery.session if session.is_reliable else 0
+        window = min(first.window, config.delivery.outbox)
+        self.handle(ClientConnected(first.client, first.session, session.is_reliable, keep, window))
+
+    def remove_client(self, session: ClientSession) -> bool:
+        """Was it the client's present connection?"""
+        self.holding.pop(session, None)
+        if self.clients.get(session.name) is not session:
+            return False
+        del self.clients[session.name]
+        self.log.debug("client gone", client=session.name)
+        return True
+
+    def violated(self, limit: str, who: str, detail: str = "") -> None:
+        self.violations[limit] += 1
+        self.log.warning("violation", limit=limit, who=who, detail=detail)
+
+    def link_went(self, link: Link) -> None:
+        """A link is down."""
+
+    async def _keep_house(self) -> None:
+        """Once in a while: rates, silent clients, newcomers who say nothing."""
+        limits = self.config.overlay.limits
+        before, at = Counter(self.counts), self._loop.time()
+        while True:
+            await asyncio.sleep(min(1.0, limits.idle / SECOND / 4, limits.hello / SECOND / 4))
+            now = self._loop.time()
+            self.rates = {what: round((self.counts[what] - before[what]) / (now - at), 1) for what in self.counts}
+            before, at = Counter(self.counts), now
+            for newcomer in list(self.newcomers):
+                if now - newcomer.connection.heard > limits.hello / SECOND:
+                    self.violated("hello", newcomer.connection.other_end)
+                    newcomer.refuse(Reason.IDLE, hello.LIMIT, "nothing was said in time")
+            for session in list(self.clients.values()):
+                if now - session.connection.heard > limits.idle / SECOND:
+                    self.violated("idle", session.name)
+                    session.end(Reason.IDLE, f"nothing was heard for {limits.idle / SECOND:g} s")
+            self.steps.forget_old()
+            self.admit()
+
+    def admit(self) -> None:
+        """There may be room for publications that wait."""
+        for session in list(self.holding):
+            if session.submit_held():
+                self.holding.pop(session, None)
+
+    @property
+    def is_settled(self) -> bool:
+        return not self.core.unsettled and not self.core.in_custody and not self.holding
+
+    async def stop(self, *, leaves: bool = False) -> None:
+        """In good order: no new publications, what is under way gets its time, then everybody is told."""
+        self.is_stopping = True
+        self._listener.close()
+        for session in list(self.clients.values()):
+            session.end(Reason.STOPPING, f"{self.config.id} is {'leaving' if leaves else 'stopping'}")
+        for newcomer in list(self.newcomers):
+            newcomer.refuse(Reason.STOPPING, hello.STOPPING, f"{self.config.id} is stopping")
+        end = self._loop.time() + DRAIN_WITHIN_S
+        while not self.is_settled and self._loop.time() < end:
+            await asyncio.sleep(0.02)
+        if leaves:
+            self.handle(LeaveRequested())
+            self.writers.flush()
+        self.neighbours.stop(hello.LEFT if leaves else hello.STOPPING, f"{self.config.id} is going")
+        self._housekeeping.cancel()
+        for timer in self._timers.values():
+            timer.cancel()
+        if self.store is not None:
+            await self.store.close()
+        if self._admin_pages is not None:
+            await self._admin_pages.stop()
+        await self._listener.wait_closed()
+        # The last frames leave with the loop's next turn.
+        await asyncio.sleep(0.05)
+        self.log.info("stopped")

@@ -1,0 +1,200 @@
+"""What a broker tells of itself, as JSON on its admin pages and as numbers for Prometheus."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from broker.runtime.server import BrokerServer
+
+CLIENTS_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class NeighbourStatus:
+    id: str
+    is_up: bool
+    address: str
+    up_s: float
+    """For how long."""
+    waiting: int
+    """Publications that wait for the link."""
+    in_flight: int
+    bytes_in: int
+    bytes_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClientStatus:
+    name: str
+    is_connected: bool
+    is_reliable: bool
+    is_durable: bool
+    subscriptions: int
+    advertisements: int
+    waiting: int
+    """Deliveries that were not sent."""
+    on_the_way: int
+    """Sent, and not acknowledged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    advertisements: int
+    local_subscriptions: int
+    remote_subscriptions: int
+    routing_table_bytes: int
+    unacknowledged_changes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Queues:
+    in_custody: int
+    """Publications that this broker answers for."""
+    unsettled: int
+    """Of them, those published here."""
+    held: int
+    """Clients whose publications wait for room."""
+    store: int
+    """Records that are not stored yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    broker: str
+    overlay: str
+    protocol: str
+    matcher: str
+    incarnation: int
+    uptime_s: float
+    listen: str
+    admin: str
+    is_durable: bool
+    memory_bytes: int
+    neighbours: tuple[NeighbourStatus, ...]
+    client_count: int
+    clients: tuple[ClientStatus, ...]
+    """The first of them, by name."""
+    tables: Tables
+    queues: Queues
+    rates: dict[str, float]
+    """A second, lately: published, received, sent, delivered."""
+    totals: dict[str, int]
+    drops: dict[str, int]
+    violations: dict[str, int]
+
+    def as_json(self) -> dict[str, object]:
+        return asdict(self)
+
+
+def status_of(server: BrokerServer) -> Status:
+    config, core = server.config, server.core
+    counts = core.router.counts()
+    clients = sorted(core.clients, key=lambda client: client.name)
+    return Status(
+        broker=config.id,
+        overlay=config.overlay.name,
+        protocol=config.overlay.protocol,
+        matcher=config.overlay.general.matcher,
+        incarnation=core.incarnation,
+        uptime_s=round(time.time() - server.started, 3),
+        listen=str(server.listen),
+        admin=str(server.admin_address or ""),
+        is_durable=server.store is not None,
+        memory_bytes=memory_bytes(),
+        neighbours=_neighbours(server),
+        client_count=len(clients),
+        clients=tuple(
+            ClientStatus(
+                client.name,
+                client.is_connected,
+                client.is_reliable,
+                client.keep is None,
+                len(client.subscriptions),
+                len(client.advertisements),
+                len(client.waiting),
+                len(client.on_the_way),
+            )
+            for client in clients[:CLIENTS_SHOWN]
+        ),
+        tables=Tables(
+            counts.advertisements,
+            counts.local_subscriptions,
+            counts.remote_subscriptions,
+            counts.routing_table_bytes,
+            counts.unacknowledged_changes,
+        ),
+        queues=Queues(
+            core.in_custody, core.unsettled, len(server.holding), server.store.waiting if server.store else 0
+        ),
+        rates=dict(server.rates),
+        totals=dict(server.counts),
+        drops=dict(core.drops),
+        violations=dict(server.violations),
+    )
+
+
+def _neighbours(server: BrokerServer) -> tuple[NeighbourStatus, ...]:
+    links = server.neighbours.links
+    queues = server.core.links.queues()
+    shown = []
+    for id in sorted({*links, *server.neighbours.wanted()}):
+        link = links.get(id)
+        if link is None:
+            shown.append(NeighbourStatus(id, False, "", 0.0, 0, 0, 0, 0))
+            continue
+        waiting, in_flight = queues.get(id, (0, 0))
+        up_s = round((server.now() - link.up_since) / 1e9, 3)
+        traffic = (link.connection.bytes_in, link.connection.bytes_out)
+        shown.append(NeighbourStatus(id, True, link.hello.address, up_s, waiting, in_flight, *traffic))
+    return tuple(shown)
+
+
+def memory_bytes() -> int:
+    """What the process holds now; where the system does not tell, the most that it held."""
+    statm = Path("/proc/self/statm")
+    if statm.exists():
+        return int(statm.read_text().split()[1]) * resource.getpagesize()
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024
+
+
+def as_prometheus(status: Status) -> str:
+    """The text format of Prometheus. Every broker is its own target; the label `broker` says which."""
+    lines: list[str] = []
+    own = f'broker="{_escaped(status.broker)}"'
+
+    def family(name: str, kind: str, help: str, values: dict[str, float]) -> None:
+        lines.append(f"# HELP mercast_{name} {help}")
+        lines.append(f"# TYPE mercast_{name} {kind}")
+        lines.extend(f"mercast_{name}{{{labels}}} {value:g}" for labels, value in values.items())
+
+    def labelled(label: str, values: dict[str, int]) -> dict[str, float]:
+        return {f'{own},{label}="{_escaped(key)}"': value for key, value in sorted(values.items())}
+
+    for what in ("published", "received", "sent", "delivered"):
+        total = status.totals.get(what, 0)
+        family(f"publications_{what}_total", "counter", f"Publications {what}.", {own: total})
+    family("drops_total", "counter", "Publications dropped or refused, by reason.", labelled("reason", status.drops))
+    family("violations_total", "counter", "Limits that were violated, by name.", labelled("limit", status.violations))
+    family("clients", "gauge", "Sessions, connected or not.", {own: status.client_count})
+    family("memory_bytes", "gauge", "Resident memory.", {own: status.memory_bytes})
+    family("uptime_seconds", "gauge", "Since the broker started.", {own: status.uptime_s})
+    for what, value in asdict(status.tables).items():
+        family(f"table_{what}", "gauge", "What the routing tables hold.", {own: value})
+    for what, value in asdict(status.queues).items():
+        family(f"queue_{what}", "gauge", "What waits.", {own: value})
+    up = {each.id: int(each.is_up) for each in status.neighbours}
+    family("link_up", "gauge", "Is the link to the neighbour up?", labelled("neighbour", up))
+    waiting = {each.id: each.waiting for each in status.neighbours}
+    family("link_waiting", "gauge", "Publications that wait for the link.", labelled("neighbour", waiting))
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

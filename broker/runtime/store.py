@@ -1,0 +1,147 @@
+"""A broker's records in SQLite: written by a thread, all that has come up since the last commit in one transaction.
+
+The core hears that a record is stored after the commit that holds it. What a commit means is the `fsync` policy:
+
+    batch        the write-ahead log is forced to the disk at every commit: a power cut loses nothing that was accepted
+    checkpoint   it is forced now and then: a killed process loses nothing, a power cut may lose the last moments
+    never        the operating system decides: as before, and a power cut may damage the store
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from broker.config_tables import StoreTable
+from broker.runtime.records import Key, pack_key, pack_record, unpack_key, unpack_record
+
+SCHEMA = 1
+FILE = "broker.sqlite"
+_SYNCHRONOUS = {"batch": "FULL", "checkpoint": "NORMAL", "never": "OFF"}
+
+
+class StoreError(Exception):
+    """The store cannot be opened or written; the message names the file."""
+
+    exit_code = 1
+
+
+class Store:
+    def __init__(
+        self,
+        folder: Path,
+        table: StoreTable,
+        persisted: Callable[[list[Key]], None],
+        failed: Callable[[StoreError], None],
+    ) -> None:
+        self.commits = 0
+        self.records_written = 0
+        self._path = folder / FILE
+        self._synchronous = _SYNCHRONOUS[table.fsync]
+        self._persisted = persisted
+        self._failed = failed
+        self._pending: dict[Key, object] = {}
+        self._removed: dict[Key, None] = {}
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="store")
+        self._is_due = False
+        self._writing: asyncio.Future[None] | None = None
+
+    def open(self, broker: str, incarnation: int) -> tuple[int, int, dict[Key, object]]:
+        """The broker's incarnation before (0: none) and now, and what was stored."""
+        self._loop = asyncio.get_running_loop()
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._database = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
+            self._database.execute("PRAGMA locking_mode = EXCLUSIVE")
+            self._database.execute("PRAGMA journal_mode = WAL")
+            self._database.execute(f"PRAGMA synchronous = {self._synchronous}")
+            self._database.execute("BEGIN IMMEDIATE")
+            earlier = self._enter(broker)
+            now = max(incarnation, earlier + 1)
+            self._database.execute("UPDATE broker SET incarnation = ?", (now,))
+            self._database.execute("COMMIT")
+            rows = self._database.execute("SELECT key, value FROM records ORDER BY rowid").fetchall()
+        except (sqlite3.Error, OSError) as error:
+            raise StoreError(f"cannot open {self._path}: {error}; does another broker use it?") from error
+        records = {key: unpack_record(key, value) for key, value in ((unpack_key(key), value) for key, value in rows)}
+        return earlier, now, records
+
+    def _enter(self, broker: str) -> int:
+        """The broker's incarnation before, in a store that is this broker's."""
+        version = self._database.execute("PRAGMA user_version").fetchone()[0]
+        if not version:
+            self._database.execute("CREATE TABLE broker (id TEXT NOT NULL, incarnation INTEGER NOT NULL)")
+            self._database.execute("CREATE TABLE records (key BLOB NOT NULL UNIQUE, value BLOB NOT NULL)")
+            self._database.execute("INSERT INTO broker VALUES (?, 0)", (broker,))
+            self._database.execute(f"PRAGMA user_version = {SCHEMA}")
+        elif version != SCHEMA:
+            raise StoreError(f"{self._path} has version {version}; this is version {SCHEMA}")
+        owner, earlier = self._database.execute("SELECT id, incarnation FROM broker").fetchone()
+        if owner != broker:
+            raise StoreError(f"{self._path} belongs to broker {owner}, not to {broker}")
+        return int(earlier)
+
+    def put(self, key: Key, record: object) -> None:
+        self._removed.pop(key, None)
+        self._pending.pop(key, None)
+        self._pending[key] = record
+        self._schedule()
+
+    def remove(self, key: Key) -> None:
+        self._pending.pop(key, None)
+        self._removed[key] = None
+        self._schedule()
+
+    def _schedule(self) -> None:
+        """The batch is taken at the end of the loop turn, so that what belongs together is stored together."""
+        if not self._is_due and self._writing is None:
+            self._is_due = True
+            self._loop.call_soon(self._write_batch)
+
+    def _write_batch(self) -> None:
+        self._is_due = False
+        if self._writing is not None or not (self._pending or self._removed):
+            return
+        pending, self._pending = self._pending, {}
+        removed, self._removed = list(self._removed), {}
+        rows = [(pack_key(key), pack_record(key, record)) for key, record in pending.items()]
+        keys = [(pack_key(key),) for key in removed]
+        self._writing = self._loop.run_in_executor(self._thread, self._commit, rows, keys)
+        self._writing.add_done_callback(lambda done: self._committed(done, list(pending)))
+
+    def _commit(self, rows: list[tuple[bytes, bytes]], removed: list[tuple[bytes]]) -> None:
+        database = self._database
+        database.execute("BEGIN")
+        database.executemany("INSERT OR REPLACE INTO records (key, value) VALUES (?, ?)", rows)
+        database.executemany("DELETE FROM records WHERE key = ?", removed)
+        database.execute("COMMIT")
+
+    def _committed(self, done: asyncio.Future[None], keys: list[Key]) -> None:
+        self._writing = None
+        if done.cancelled():
+            return
+        error = done.exception()
+        if error is not None:
+            self._failed(StoreError(f"cannot write {self._path}: {error}"))
+            return
+        self.commits += 1
+        self.records_written += len(keys)
+        self._persisted(keys)
+        if self._pending or self._removed:
+            self._write_batch()
+
+    @property
+    def waiting(self) -> int:
+        """Records that are not committed."""
+        return len(self._pending)
+
+    async def close(self) -> None:
+        """After what waits was written."""
+        while self._writing is not None or self._pending or self._removed:
+            self._schedule()
+            await asyncio.sleep(0.001)
+        await self._loop.run_in_executor(self._thread, self._database.close)
+        self._thread.shutdown()

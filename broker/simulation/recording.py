@@ -1,0 +1,132 @@
+"""What a simulated overlay does, as rows of a trace."""
+
+from __future__ import annotations
+
+from broker.effects import Accept, Deliver, DroppedRow, Effect, MatchedRow, Record
+from broker.inputs import Published
+from broker.simulation.costs import CostProfile
+from broker.simulation.events import FrameArrives
+from broker.simulation.links import SimulatedLink
+from broker.simulation.memory import estimated_bytes
+from broker.simulation.node import Node
+from broker.trace import BrokerRow, DeliveryRow, DropRow, HopRow, LinkRow, MatchRow, PublicationRow, Trace, seconds
+from matching.matcher import unpack_attributes
+from routing.messages import Message, PublicationId, Publish
+
+
+class Recorder:
+    def __init__(self, trace: Trace, profile: CostProfile) -> None:
+        self._trace = trace
+        self._profile = profile
+        self._kinds: dict[type[Message], str] = {}
+
+    def hop(self, frame: FrameArrives, received: int) -> None:
+        """A frame went over a link."""
+        message = frame.effect.message
+        if isinstance(message, Publish):
+            name, kind, hop = str(message.id), "publish", message.hops + 1
+            source, destinations = message.source, len(message.destinations)
+        else:
+            name = kind = self._kind(message)
+            hop = 0
+            source = getattr(message, "source", frame.sender)
+            destinations = len(getattr(message, "destinations", (frame.effect.peer,)))
+        self._trace.record(
+            HopRow(
+                name,
+                kind,
+                source,
+                frame.sender,
+                frame.effect.peer,
+                hop,
+                destinations,
+                frame.header_bytes,
+                frame.body_bytes,
+                seconds(frame.sent),
+                seconds(received),
+            )
+        )
+
+    def _kind(self, message: Message) -> str:
+        """A publication has a name of its own; other messages are known by what they are."""
+        kind = self._kinds.get(type(message))
+        if kind is None:
+            kind = self._kinds[type(message)] = type(message).__name__.lower()
+        return kind
+
+    def work(self, broker: str, effects: list[Effect], now: int) -> None:
+        """Rows for the tables that were asked and for what was dropped."""
+        for effect in effects:
+            if isinstance(effect, Record):
+                if isinstance(effect.row, MatchedRow):
+                    self._match(broker, effect.row, now)
+                else:
+                    self.drop(broker, effect.row, now)
+
+    def _match(self, broker: str, row: MatchedRow, now: int) -> None:
+        work = row.work
+        self._trace.record(
+            MatchRow(
+                broker=broker,
+                message=str(row.publication),
+                table=work.table,
+                stored=work.stored,
+                candidates=work.candidates,
+                evaluated=work.evaluated,
+                matched=work.matched,
+                started_s=seconds(now),
+                cost_s=seconds(round(self._profile.cost_of_asking(work))),
+            )
+        )
+
+    def drop(self, broker: str, row: DroppedRow, now: int) -> None:
+        publication = str(row.publication) if row.publication is not None else None
+        self._trace.record(DropRow(seconds(now), broker, row.reason, publication, row.detail))
+
+    def accepted(self, broker: str, id: PublicationId, accept: Accept, request: Published, at: int) -> None:
+        self._trace.record(
+            PublicationRow(
+                publication=str(id),
+                broker=broker,
+                client=accept.client,
+                published_s=seconds(at),
+                attribute_count=len(unpack_attributes(request.attributes)),
+                bytes=len(request.attributes) + len(request.payload),
+            )
+        )
+
+    def delivered(self, broker: str, delivery: Deliver, published: int, now: int) -> None:
+        self._trace.record(
+            DeliveryRow(
+                publication=str(delivery.publication),
+                broker=broker,
+                client=delivery.client,
+                hops=delivery.hops,
+                published_s=seconds(published),
+                delivered_s=seconds(now),
+            )
+        )
+
+    def link(self, link: SimulatedLink, down: int | None) -> None:
+        """A link's time: it came up, and is down or still up at the end of the run."""
+        down_s = None if down is None else seconds(down)
+        self._trace.record(LinkRow(a=link.first, b=link.second, up_s=seconds(link.up_since), down_s=down_s))
+
+    def broker(self, node: Node, now: int) -> None:
+        """A broker as it is now; one that is down leaves no row."""
+        if node.broker is None:
+            return
+        counts = node.broker.router.counts()
+        self._trace.record(
+            BrokerRow(
+                broker=node.name,
+                at_s=seconds(now),
+                busy_s=seconds(node.busy_ns),
+                queue=len(node.queue),
+                advertisements=counts.advertisements,
+                local_subscriptions=counts.local_subscriptions,
+                remote_subscriptions=counts.remote_subscriptions,
+                routing_table_bytes=counts.routing_table_bytes,
+                memory_bytes=estimated_bytes(counts, len(node.queue), node.broker.in_custody),
+            )
+        )

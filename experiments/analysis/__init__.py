@@ -1,0 +1,30 @@
+"""Analysis of traces on Spark: functions from DataFrame to DataFrame, one module for each theme.
+
+`session` starts Spark, `read_runs` gives the tables of one or more runs as DataFrames, and the modules turn these into
+tables of results. Nothing here imports Spark before it is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from experiments.analysis.runs import Runs
+
+
+def session(master: str = "local[*]", *, memory: str = "2g") -> SparkSession:
+    """A Spark session on this machine or on a cluster; `memory` is for each Java process."""
+    from experiments.analysis.spark_session import start
+
+    return start(master, memory=memory)
+
+
+def read_runs(session: SparkSession, folders: Iterable[Path]) -> Runs:
+    """The traces of runs; a folder is a run's own, or has runs below it."""
+    from experiments.analysis.runs import find_runs, read
+
+    return read(session, find_runs(folders))

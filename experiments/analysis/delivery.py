@@ -1,0 +1,63 @@
+"""Delivery: what arrived, against what was expected and what the overlay owed.
+
+A pair of publication and client is expected when a subscription matches, and owed when the overlay had to deliver it.
+Only a simulation knows: where nothing is recorded of that, the counts and ratios are empty, not zero.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from experiments.analysis.columns import RUN_COLUMNS, ratio
+
+PAIR = (*RUN_COLUMNS, "publication", "client")
+
+
+def delivery(publications: DataFrame, deliveries: DataFrame, expectations: DataFrame) -> DataFrame:
+    """run, protocol, published, expected, owed, delivered, duplicated, missed, unexpected, and two ratios.
+
+    `delivered` counts distinct pairs, `duplicated` what came beyond them; `missed` is owed and did not come,
+    `unexpected` came and was not expected. `delivered_of_expected` and `delivered_of_owed` are shares.
+    """
+    arrived = deliveries.select(*PAIR, f.lit(1).alias("came"), f.lit(None).cast("boolean").alias("owed"))
+    known = expectations.where("expected").select(*PAIR, f.lit(0).alias("came"), "owed")
+    pairs = arrived.unionByName(known).groupBy(*PAIR).agg(f.sum("came").alias("came"), f.bool_or("owed").alias("owed"))
+    came = f.col("came") > 0
+    is_expected = f.col("owed").isNotNull()
+    counted = pairs.groupBy(*RUN_COLUMNS).agg(
+        f.count_if(is_expected).alias("expected"),
+        f.count_if("owed").alias("owed"),
+        f.count_if(came).alias("delivered"),
+        f.sum(f.greatest(f.col("came") - 1, f.lit(0))).alias("duplicated"),
+        f.count_if(f.col("owed") & ~came).alias("missed"),
+        f.count_if(~is_expected).alias("unexpected"),
+        f.count_if(is_expected & came).alias("expected_delivered"),
+        f.count_if(f.col("owed") & came).alias("owed_delivered"),
+    )
+    published = publications.groupBy(*RUN_COLUMNS).agg(f.count("*").alias("published"))
+    is_known = f.col("expected") > 0
+    return published.join(counted, list(RUN_COLUMNS), "left").select(
+        *RUN_COLUMNS,
+        "published",
+        *(f.when(is_known, f.col(name)).alias(name) for name in ("expected", "owed")),
+        *(f.coalesce(f.col(name), f.lit(0)).alias(name) for name in ("delivered", "duplicated")),
+        *(f.when(is_known, f.col(name)).alias(name) for name in ("missed", "unexpected")),
+        ratio(f.col("expected_delivered"), f.col("expected")).alias("delivered_of_expected"),
+        ratio(f.col("owed_delivered"), f.col("owed")).alias("delivered_of_owed"),
+    )
+
+
+def misses(deliveries: DataFrame, expectations: DataFrame) -> DataFrame:
+    """run, protocol, publication, client: every pair that was owed and did not come."""
+    return expectations.where("owed").select(*PAIR).join(deliveries, list(PAIR), "left_anti")
+
+
+def duplicates(deliveries: DataFrame) -> DataFrame:
+    """run, protocol, publication, client, times: every pair that came more than once."""
+    return deliveries.groupBy(*PAIR).agg(f.count("*").alias("times")).where(f.col("times") > 1)
+
+
+def drops(drops: DataFrame) -> DataFrame:
+    """run, protocol, broker, reason, drops."""
+    return drops.groupBy(*RUN_COLUMNS, "broker", "reason").agg(f.count("*").alias("drops"))

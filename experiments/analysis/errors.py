@@ -1,0 +1,27 @@
+"""What can go wrong in an analysis, beside a trace that is missing or damaged (`broker.trace.TraceError`).
+
+AnalysisError               Spark gave up; the message has its reason
+├── NoRunsError             a folder without runs, or two runs asked for by one name
+├── ProgramMissingError     Java or pyspark is not there; the message has the command that installs it
+└── ClusterError            nobody answers at the cluster's address
+"""
+
+from __future__ import annotations
+
+from experiments.errors import ExperimentError
+
+
+class AnalysisError(ExperimentError):
+    """Spark gave up."""
+
+
+class NoRunsError(AnalysisError):
+    exit_code = 3
+
+
+class ProgramMissingError(AnalysisError):
+    exit_code = 3
+
+
+class ClusterError(AnalysisError):
+    exit_code = 4

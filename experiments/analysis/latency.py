@@ -1,0 +1,24 @@
+"""Latency: from a client's publishing to another client's getting it, over all deliveries."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from experiments.analysis.columns import MILLISECONDS, RUN_COLUMNS, spread, step_of
+
+
+def latency_ms() -> Column:
+    return (f.col("delivered_s") - f.col("published_s")) * MILLISECONDS
+
+
+def latency(deliveries: DataFrame, *by: str) -> DataFrame:
+    """run, protocol, `by`…, deliveries, latency_ms_mean, _p50, _p90, _p95, _p99, _max."""
+    return deliveries.groupBy(*RUN_COLUMNS, *by).agg(
+        f.count("*").alias("deliveries"), *spread(latency_ms(), "latency_ms")
+    )
+
+
+def latency_over_time(deliveries: DataFrame, step_s: float) -> DataFrame:
+    """As `latency`, by `at_s`: the start of the step of time in which the publication was published."""
+    return latency(deliveries.withColumn("at_s", step_of(f.col("published_s"), step_s)), "at_s")

@@ -1,0 +1,102 @@
+"""Brokers' load: how busy they were, what passed through them, and how long publications waited.
+
+A broker's rows have what it worked since its start. Its share of busy time is taken from its last row before publishing
+began (or from its start) to its first row after publishing ended: with more rows in a trace the share is of publishing
+alone, with one row at the end it is of the whole run. It counts work, so a broker with several cores may exceed 1.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
+
+from experiments.analysis.columns import MILLISECONDS, PUBLISH, RUN_COLUMNS, ratio, spread, step_of
+
+BROKER = (*RUN_COLUMNS, "broker")
+
+
+def broker_load(brokers: DataFrame, publications: DataFrame, hops: DataFrame, matches: DataFrame) -> DataFrame:
+    """run, protocol, broker, busy_s, busy_share, queue_frames_max, received, sent, matches, match_cost_s.
+
+    `received` and `sent` count frames of publications to and from other brokers.
+    """
+    carried = hops.where(f.col("kind") == PUBLISH)
+    parts = [
+        carried.groupBy(*RUN_COLUMNS, f.col("receiver").alias("broker")).agg(f.count("*").alias("received")),
+        carried.groupBy(*RUN_COLUMNS, f.col("sender").alias("broker")).agg(f.count("*").alias("sent")),
+        matches.groupBy(*BROKER).agg(f.count("*").alias("matches"), f.sum("cost_s").alias("match_cost_s")),
+    ]
+    load = _busy(brokers, publications)
+    for part in parts:
+        load = load.join(part, list(BROKER), "left")
+    return load.fillna(0, ["received", "sent", "matches", "match_cost_s"])
+
+
+def _busy(brokers: DataFrame, publications: DataFrame) -> DataFrame:
+    window = publications.groupBy(*RUN_COLUMNS).agg(
+        f.min("published_s").alias("first_s"), f.max("published_s").alias("last_s")
+    )
+    rows = brokers.join(f.broadcast(window), list(RUN_COLUMNS), "left")
+    is_before = f.col("at_s") <= f.col("first_s")
+    is_after = f.col("at_s") >= f.col("last_s")
+    moment = f.struct("at_s", "busy_s")
+    ends = rows.groupBy(*BROKER).agg(
+        f.max(f.when(is_before, moment)).alias("begin"),
+        f.coalesce(f.min(f.when(is_after, moment)), f.max(moment)).alias("end"),
+        f.max("queue").alias("queue_frames_max"),
+    )
+    nothing = f.lit(0.0)
+    busy_s = f.col("end.busy_s") - f.coalesce(f.col("begin.busy_s"), nothing)
+    length_s = f.col("end.at_s") - f.coalesce(f.col("begin.at_s"), nothing)
+    return ends.select(*BROKER, busy_s.alias("busy_s"), ratio(busy_s, length_s).alias("busy_share"), "queue_frames_max")
+
+
+def load_over_time(brokers: DataFrame) -> DataFrame:
+    """run, protocol, broker, from_s, until_s, busy_share, queue_frames: between each row of a broker and the next."""
+    earlier = Window.partitionBy(*BROKER).orderBy("at_s")
+    from_s = f.lag("at_s", 1, 0.0).over(earlier)
+    busy_s = f.col("busy_s") - f.lag("busy_s", 1, 0.0).over(earlier)
+    return brokers.select(
+        *BROKER,
+        from_s.alias("from_s"),
+        f.col("at_s").alias("until_s"),
+        ratio(busy_s, f.col("at_s") - from_s).alias("busy_share"),
+        f.col("queue").alias("queue_frames"),
+    )
+
+
+def matching_over_time(matches: DataFrame, step_s: float) -> DataFrame:
+    """run, protocol, broker, at_s, matches, match_share: of each step of time, the share that it spent matching."""
+    stepped = matches.withColumn("at_s", step_of(f.col("started_s"), step_s))
+    return stepped.groupBy(*BROKER, "at_s").agg(
+        f.count("*").alias("matches"), (f.sum("cost_s") / step_s).alias("match_share")
+    )
+
+
+def queueing(publications: DataFrame, hops: DataFrame, matches: DataFrame) -> DataFrame:
+    """run, protocol, broker, publications, wait_ms_mean … _max, stay_ms_mean … _max.
+
+    `wait_ms` is from a publication's arrival (or its publishing) to the start of matching, at brokers that match it;
+    `stay_ms` to the moment when it leaves for the next broker, at brokers that pass it on.
+    """
+    nothing = f.lit(None).cast("double")
+    carried = hops.where(f.col("kind") == PUBLISH)
+    at_broker = ("publication", "broker", "arrived_s", "started_s", "left_s")
+
+    def moments(rows: DataFrame, publication: str, broker: str, **at: str) -> DataFrame:
+        times = [(f.col(at[name]) if name in at else nothing).alias(name) for name in at_broker[2:]]
+        return rows.select(*RUN_COLUMNS, f.col(publication).alias("publication"), f.col(broker).alias("broker"), *times)
+
+    seen = (
+        moments(publications, "publication", "broker", arrived_s="published_s")
+        .unionAll(moments(carried, "message", "receiver", arrived_s="received_s"))
+        .unionAll(moments(carried, "message", "sender", left_s="sent_s"))
+        .unionAll(moments(matches, "message", "broker", started_s="started_s"))
+        .groupBy(*RUN_COLUMNS, "publication", "broker")
+        .agg(*(f.min(name).alias(name) for name in at_broker[2:]))
+    )
+    wait_ms = (f.col("started_s") - f.col("arrived_s")) * MILLISECONDS
+    stay_ms = (f.col("left_s") - f.col("arrived_s")) * MILLISECONDS
+    return seen.groupBy(*BROKER).agg(
+        f.count("*").alias("publications"), *spread(wait_ms, "wait_ms"), *spread(stay_ms, "stay_ms")
+    )

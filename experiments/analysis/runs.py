@@ -1,0 +1,139 @@
+"""Runs on disk, and their traces as DataFrames.
+
+Each DataFrame has a table's columns as the trace module defines them, except that `run` is a label that is different
+for each folder (a sweep writes one scenario many times, under one name), with the run's `protocol` beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from broker.trace import TABLES, TraceError, spark_ddl
+from broker.trace_files import complete_files
+from experiments.analysis.columns import RUN_COLUMNS
+from experiments.analysis.errors import NoRunsError
+
+UNKNOWN_PROTOCOL = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """A folder with a trace, and what its provenance says."""
+
+    label: str
+    path: Path
+    scenario: str
+    protocol: str
+    seed: int | None
+    is_finished: bool
+    """A finished run has every table; the trace of a deployment has those that something was recorded in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """The tables of some runs."""
+
+    folders: tuple[RunFolder, ...]
+    hops: DataFrame
+    matches: DataFrame
+    deliveries: DataFrame
+    brokers: DataFrame
+    publications: DataFrame
+    expectations: DataFrame
+    drops: DataFrame
+    faults: DataFrame
+    links: DataFrame
+
+
+def find_runs(paths: Iterable[Path]) -> tuple[RunFolder, ...]:
+    """The runs in these folders, each once, in the order given and by name below a folder."""
+    found: dict[Path, None] = {}
+    for path in paths:
+        if not path.is_dir():
+            raise NoRunsError(f"{path} is {'a file' if path.exists() else 'not there'}; give a run's folder")
+        below = [folder.resolve() for folder in _with_trace(path)]
+        if not below:
+            raise NoRunsError(
+                f"{path} holds no run: no folder below it has a trace. One is made by: mercast simulate line --out DIR"
+            )
+        found |= dict.fromkeys(below)
+    if not found:
+        raise NoRunsError("no folder is given; one with runs is made by: mercast simulate line --out DIR")
+    common = Path(os.path.commonpath([folder.parent for folder in found]))
+    return tuple(_described(folder, folder.relative_to(common).as_posix()) for folder in found)
+
+
+def _with_trace(path: Path) -> Iterator[Path]:
+    if (path / "trace").is_dir():
+        yield path
+        return
+    for below in sorted(path.iterdir()):
+        if below.is_dir() and not below.name.startswith("."):
+            yield from _with_trace(below)
+
+
+def _described(folder: Path, label: str) -> RunFolder:
+    path = folder / "provenance.json"
+    is_finished = (folder / "summary.json").exists()
+    if not path.exists():
+        return RunFolder(label, folder, folder.name, UNKNOWN_PROTOCOL, None, is_finished)
+    try:
+        origin = json.loads(path.read_text(encoding="utf-8"))
+        scenario, protocol, seed = origin.get("scenario", folder.name), origin["protocol"], origin.get("seed")
+    except (OSError, ValueError, KeyError, AttributeError) as error:
+        raise TraceError(f"{path} is damaged: {error!r}; without it the run's protocol is not known") from error
+    return RunFolder(label, folder, str(scenario), str(protocol), seed, is_finished)
+
+
+def read(session: SparkSession, folders: Sequence[RunFolder]) -> Runs:
+    """Every file's end is read at once, so that a damaged one is named before any work is done."""
+    files = {name: [(path, run) for run in folders for path in _files(run, name)] for name in TABLES}
+    for run in folders:
+        if not any(owner is run for owned in files.values() for _, owner in owned):
+            raise TraceError(f"{run.path / 'trace'} has no complete file: nothing was recorded yet")
+    return Runs(tuple(folders), **{name: _read(session, name, owned) for name, owned in files.items()})
+
+
+def _files(run: RunFolder, table: str) -> list[Path]:
+    if not run.is_finished and not any((run.path / "trace" / table).glob("[!._]*.parquet")):
+        return []
+    return complete_files(run.path, table)
+
+
+def _read(session: SparkSession, table: str, files: Sequence[tuple[Path, RunFolder]]) -> DataFrame:
+    names = [column.name for column in TABLES[table].row_columns]
+    columns = [*RUN_COLUMNS, *names]
+    if not files:
+        schema = f"run STRING, protocol STRING, {spark_ddl(TABLES[table]).partition(', ')[2]}"
+        return session.createDataFrame([], schema).select(columns)
+    rows = session.read.schema(spark_ddl(TABLES[table])).parquet(*(str(path) for path, _ in files)).drop("run")
+    owners = dict(files)
+    if len({run.label for run in owners.values()}) == 1:
+        run = files[0][1]
+        return rows.select(f.lit(run.label).alias("run"), f.lit(run.protocol).alias("protocol"), *names)
+    owned = [(uri, owners[path].label, owners[path].protocol) for uri, path in _by_uri(rows)]
+    labels = session.createDataFrame(owned, "uri STRING, run STRING, protocol STRING")
+    uri = f.col("_metadata.file_path")
+    labelled = rows.withColumn("uri", uri).join(f.broadcast(labels), "uri", "left")
+    unknown = f.raise_error(f.concat(f.lit("no run is known for "), f.col("uri"))).cast("string")
+    return labelled.withColumn("run", f.coalesce("run", unknown)).select(columns)
+
+
+def _by_uri(rows: DataFrame) -> Iterator[tuple[str, Path]]:
+    """Spark's own names of its files, which quote some characters, and ours.
+
+    Spark lists a local file as `file:///…` and calls it `file:/…` in the metadata of its rows.
+    """
+    for uri in rows.inputFiles():
+        parts = urlparse(uri)
+        path = Path(unquote(parts.path))
+        for start in dict.fromkeys((uri.removesuffix(parts.path), f"{parts.scheme}:", f"{parts.scheme}://")):
+            yield f"{start}{parts.path}", path

@@ -1,0 +1,103 @@
+"""Spark sessions with settings that suit traces, on one machine and on a cluster."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from experiments.analysis.errors import ClusterError, ProgramMissingError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+JAVA_AT_LEAST = 17
+INSTALL_JAVA = "Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17"
+CONNECT_WITHIN_S = 5.0
+LOCAL_SHUFFLE_PARTITIONS = 8
+
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    # Percentiles of thousands of groups stay in hash tables instead of being sorted: two to three times as fast.
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
+    # The writer stores a checksum with every page; a flipped bit is an error that names the file, not a wrong number.
+    "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
+    # Small files of many runs are read together by one task.
+    "spark.sql.files.openCostInBytes": "262144",
+}
+
+
+def start(master: str, *, memory: str = "2g") -> SparkSession:
+    _check_java()
+    _check_cluster(master)
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise ProgramMissingError(f"the analysis needs {error.name}: pip install 'mercast[spark]'") from error
+    # Read by the program that starts Java, so it cannot be a setting of the session.
+    os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "conf"))
+    builder = SparkSession.Builder().appName("mercast").master(master)
+    for key, value in {**SETTINGS, **_settings_for(master, memory)}.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _settings_for(master: str, memory: str) -> dict[str, str]:
+    settings = {
+        "spark.driver.memory": memory,
+        # Otherwise tasks that run Python take whichever is first on the path.
+        "spark.pyspark.python": sys.executable,
+    }
+    host = _host_of(master)
+    if host is None:
+        settings["spark.sql.shuffle.partitions"] = str(LOCAL_SHUFFLE_PARTITIONS)
+        settings["spark.driver.extraJavaOptions"] = "-XX:+UseSerialGC"
+    if host in (None, "127.0.0.1", "localhost"):
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    return settings
+
+
+def _host_of(master: str) -> str | None:
+    """The first host of a standalone cluster's address."""
+    found = re.match(r"spark://([^:,]+):\d+", master)
+    return found[1] if found else None
+
+
+def _check_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
+    if java is None:
+        where = f"JAVA_HOME is {home}, and has no bin/java" if home else "there is no java on the PATH"
+        raise ProgramMissingError(f"Spark needs Java {JAVA_AT_LEAST} or later, and {where}. {INSTALL_JAVA}")
+    shown = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    version = re.search(r'version "(\d+)', shown)
+    if version is None or int(version[1]) < JAVA_AT_LEAST:
+        says = shown.strip().splitlines()[0] if shown.strip() else "nothing about its version"
+        raise ProgramMissingError(f"Spark needs Java {JAVA_AT_LEAST} or later; {java} says {says}. {INSTALL_JAVA}")
+
+
+def _check_cluster(master: str) -> None:
+    """Spark itself would try for a minute, and then say little."""
+    if not re.fullmatch(r"local(\[(\*|\d+)(,\s*\d+)?\])?|spark://.+|yarn|k8s://.+", master):
+        raise ClusterError(f"--master {master}: write local[2], local[*] or spark://host:7077")
+    if not master.startswith("spark://"):
+        return
+    for address in master.removeprefix("spark://").split(","):
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), timeout=CONNECT_WITHIN_S).close()
+        except ValueError:
+            raise ClusterError(f"--master {master}: write the port too, as spark://{address}:7077") from None
+        except OSError as error:
+            last: OSError = error
+        else:
+            return
+    raise ClusterError(f"no Spark master answers at {master}: {last}")

@@ -1,0 +1,50 @@
+"""One row for each run, joined from the tables of the themes, and two runs side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.types import NumericType
+
+from experiments.analysis.columns import RUN_COLUMNS, ratio
+
+TAKEN: dict[str, tuple[str, ...]] = {
+    "latency": ("latency_ms_mean", "latency_ms_p50", "latency_ms_p95", "latency_ms_p99"),
+    "hops": ("hops_mean",),
+    "routing_accuracy": ("interested_share_mean", "inverse_hops"),
+    "destinations": ("destinations_mean", "destinations_at_source_mean"),
+    "matching_work": ("matches_mean",),
+    "stored_subscriptions": ("stored_subscriptions_mean", "copies_mean", "routing_table_bytes_max"),
+}
+"""What a row of the summary has from tables with one row for each run."""
+
+
+def summary(tables: Mapping[str, DataFrame]) -> DataFrame:
+    """run, protocol, and a column for each figure of a run; `tables` are results, by the names of their themes."""
+    busiest = tables["broker_load"].groupBy(*RUN_COLUMNS).agg(f.max("busy_share").alias("busy_share_max"))
+    sent = (
+        tables["messages_by_kind"]
+        .groupBy(*RUN_COLUMNS)
+        .agg(f.sum("messages").alias("messages"), f.sum(f.col("header_bytes") + f.col("body_bytes")).alias("bytes"))
+    )
+    taken = [tables[name].select(*RUN_COLUMNS, *columns) for name, columns in TAKEN.items()]
+    return reduce(
+        lambda joined, part: joined.join(part, list(RUN_COLUMNS), "left"), [tables["delivery"], *taken, busiest, sent]
+    )
+
+
+def comparison(summary: DataFrame, first: str, second: str) -> DataFrame:
+    """figure, first, second, difference (second - first), ratio (second / first): a row for each figure of two runs."""
+    figures: list[Column | str] = [field.name for field in summary.schema if isinstance(field.dataType, NumericType)]
+    rows = summary.select("run", *(f.col(str(name)).cast("double").alias(str(name)) for name in figures))
+    one, other = (f.max(f.when(f.col("run") == run, f.col("value"))) for run in (first, second))
+    return (
+        rows.unpivot(["run"], figures, "figure", "value")
+        .groupBy("figure")
+        .agg(one.alias("first"), other.alias("second"))
+        .withColumn("difference", f.col("second") - f.col("first"))
+        .withColumn("ratio", ratio(f.col("second"), f.col("first")))
+    )

@@ -1,0 +1,96 @@
+"""Entries as pictures: a panel for each measure, the paper's numbers drawn in as open diamonds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from experiments.figures.entry import Entry, Panel, Rows, Scale
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLOURS = {"FBR": "#c44536", "D-DBR": "#1f5f8b", "MERC": "#2a7f4f"}
+OTHER_COLOURS = (
+    "#1f5f8b", "#c44536", "#2a7f4f", "#8a5fa8", "#b8860b", "#4a4e57", "#3aa0a0", "#d1739c", "#7a8b2f", "#5b6ee1",
+)  # fmt: skip
+MARKERS = "osv^Dx+<>p"
+PANEL_INCHES = (5.6, 4.2)
+
+
+def draw(entry: Entry, rows: Rows, scale: Scale, folder: Path) -> list[Path]:
+    """Writes the entry's figure as PNG and SVG."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    settings = {"svg.hashsalt": "mercast", "font.size": 10, "axes.titlesize": 11, "font.family": "DejaVu Sans"}
+    with matplotlib.rc_context(settings):
+        width, height = PANEL_INCHES
+        figure, axes = pyplot.subplots(1, len(entry.panels), figsize=(width * len(entry.panels), height), squeeze=False)
+        for panel, place in zip(entry.panels, axes[0], strict=True):
+            _draw_panel(panel, rows, scale, place)
+        figure.tight_layout()
+        paths = [folder / f"{entry.name}.{kind}" for kind in ("png", "svg")]
+        figure.savefig(paths[0], dpi=110)
+        figure.savefig(paths[1], metadata={"Date": None})
+        pyplot.close(figure)
+    return paths
+
+
+def _draw_panel(panel: Panel, rows: Rows, scale: Scale, axes: Axes) -> None:
+    names = rows.series(panel.measure)
+    for number, name in enumerate(names):
+        colour = COLOURS.get(name, OTHER_COLOURS[number % len(OTHER_COLOURS)])
+        line = rows.line(panel.measure, name)
+        xs: list[Any] = [x for x, _ in line]
+        ys = [y for _, y in line]
+        if panel.kind == "bars":
+            _bars(axes, rows, panel, name, (number, len(names)), colour)
+        elif panel.kind == "points":
+            axes.plot(xs, ys, MARKERS[number % len(MARKERS)], color=colour, label=name, markersize=4)
+        else:
+            marker = MARKERS[number % len(MARKERS)] if len(xs) <= 30 else None
+            axes.plot(xs, ys, marker=marker, color=colour, label=name, markersize=4, linewidth=1.4)
+    if scale == "paper":
+        _draw_paper(panel, names, axes)
+    axes.set_title(panel.title)
+    axes.set_xlabel(panel.x)
+    axes.set_ylabel(panel.y)
+    axes.grid(alpha=0.3, linewidth=0.6)
+    axes.set_axisbelow(True)
+    if panel.is_log:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(bottom=0)
+    if names:
+        axes.legend(fontsize=8, framealpha=0.9, ncols=2 if len(names) > 5 else 1)
+
+
+def _bars(axes: Axes, rows: Rows, panel: Panel, name: str, place: tuple[int, int], colour: str) -> None:
+    """Bars of several series beside each other, over the values of x in the order in which they first appear."""
+    number, count = place
+    order = list(dict.fromkeys(row.x for row in rows.all if row.measure == panel.measure))
+    width = 0.8 / count
+    positions, heights = [], []
+    for x, y in rows.line(panel.measure, name):
+        positions.append(order.index(x) + (number - (count - 1) / 2) * width)
+        heights.append(y)
+    axes.bar(positions, heights, width=width, color=colour, label=name)
+    step = max(1, len(order) // 10)
+    axes.set_xticks(range(0, len(order), step), [str(x) for x in order[::step]])
+    if len(order) > 12:
+        axes.tick_params(axis="x", labelrotation=45)
+
+
+def _draw_paper(panel: Panel, names: tuple[str, ...], axes: Axes) -> None:
+    is_labelled = False
+    for point in panel.paper:
+        known = names.index(point.series) if point.series in names else 0
+        colour = COLOURS.get(point.series, OTHER_COLOURS[known % len(OTHER_COLOURS)])
+        axes.plot(
+            [point.x], [point.y], "D", markersize=9, markerfacecolor="none", markeredgecolor=colour, markeredgewidth=1.8,
+            label=None if is_labelled else "the paper",
+        )  # fmt: skip
+        is_labelled = True

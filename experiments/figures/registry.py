@@ -1,0 +1,32 @@
+"""All experiments on routing, in the paper's order. A module is loaded when its entry is asked for."""
+
+from __future__ import annotations
+
+import importlib
+
+from experiments.errors import FigureError
+from experiments.figures.entry import Entry
+from topologies.errors import nearest
+
+MODULES = {
+    **{f"fig-10.1.{number}": f"experiments.figures.fig_10_1_{number}" for number in (1, 2, 3, 4, 13, 14, 15, 16, 17)},
+    "text-1.3": "experiments.figures.text_1_3",
+}
+
+
+def names() -> tuple[str, ...]:
+    return tuple(MODULES)
+
+
+def find(name: str) -> Entry:
+    if name not in MODULES:
+        raise FigureError(f"no experiment is called {name!r}; {nearest(name, MODULES)}")
+    entry = importlib.import_module(MODULES[name]).ENTRY
+    assert isinstance(entry, Entry)
+    return entry
+
+
+def chosen(wanted: list[str]) -> list[Entry]:
+    """The entries of these names, each once; `all` stands for all of them."""
+    expanded = [each for name in wanted for each in (names() if name == "all" else (name,))]
+    return [find(name) for name in dict.fromkeys(expanded)]

@@ -1,0 +1,81 @@
+// A-Tree: arbitrary expressions in one graph, where each distinct subexpression stands once [ATREE, THESIS 9].
+//
+//   expression_form   expressions as they come
+//   assembler         expressions to nodes
+//   expression_graph  nodes, links, who listens to whom
+//   predicate_index   which predicates a publication satisfies
+//   a_tree_search     from satisfied predicates to subscriptions
+//
+// An index may be searched by several threads at once, each with a search of its own, while nobody changes it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "assembler.hpp"
+#include "../event.hpp"
+#include "expression_form.hpp"
+#include "expression_graph.hpp"
+#include "id_table.hpp"
+#include "predicate_index.hpp"
+
+namespace mercast::a_tree {
+
+class ATree {
+  public:
+    explicit ATree(unsigned identity_bits = 32);
+    ATree(const ATree&) = delete;
+    ATree& operator=(const ATree&) = delete;
+
+    // For MATCHES; without one, no pattern occurs anywhere.
+    void set_verifier(Verifier verifier) { verifier_ = std::move(verifier); }
+
+    // The caller has made sure that `add` gets ids that are not there, and `remove` ids that are.
+    void add(std::int64_t id, const ExpressionForm& expression, std::uint32_t destination);
+    // Tells the destination that was given with the id.
+    std::uint32_t remove(std::int64_t id);
+    bool contains(std::int64_t id) const { return find(id) != kNone; }
+
+    std::uint32_t size() const { return table_.size(); }
+    GraphShape shape() const { return graph_.shape(); }
+    std::size_t bytes() const;
+
+    const Vocabulary& vocabulary() const { return vocabulary_; }
+    const ExpressionGraph& graph() const { return graph_; }
+    const PredicateIndex& predicates() const { return predicates_; }
+
+    static constexpr std::uint32_t kFar = 0xFFFF'FFFF;
+
+    struct Subscription {
+        std::int64_t id = 0;
+        std::uint32_t destination = 0;
+        std::uint32_t offset = 0;  // From `base`, or kFar.
+    };
+    const Subscription& subscription(std::uint32_t number) const { return subscriptions_[number]; }
+    std::int64_t base() const { return base_; }
+    // Do the ids lie so close together that a bit for each number between the smallest and the largest is little?
+    bool is_dense() const { return far_ == 0 && last_ - first_ <= 64ULL * size() + 65'536; }
+    std::uint32_t first_offset() const { return first_; }
+    std::uint32_t last_offset() const { return last_; }
+
+  private:
+    std::uint32_t find(std::int64_t id) const;
+    std::uint32_t offset_of(std::int64_t id);
+    void measure_ids();
+
+    Vocabulary vocabulary_;
+    Verifier verifier_;
+    PredicateIndex predicates_;
+    ExpressionGraph graph_;
+    Assembler assembler_;
+    std::vector<Subscription> subscriptions_;
+    std::vector<std::uint32_t> free_;
+    IdTable table_;
+    std::int64_t base_ = 0;
+    std::uint32_t first_ = 0;
+    std::uint32_t last_ = 0;
+    std::uint32_t far_ = 0;
+    std::uint32_t removed_since_measured_ = 0;
+};
+
+}  // namespace mercast::a_tree

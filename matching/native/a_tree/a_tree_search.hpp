@@ -1,0 +1,70 @@
+// One publication's way through an A-Tree, from the predicates it satisfies up to the subscriptions [ATREE 5].
+//
+// Only what is true is propagated (zero suppression), and a conjunction is looked at only when its access operand is
+// true (propagation on demand). A disjunction that hears of a true operand is true and tells so at once; conjunctions
+// wait for their level, because by then all that is watched below them is decided, and what nobody watches is
+// evaluated when they ask. Most conjunctions fail at an operand whose attribute the publication lacks, which is seen
+// without looking at that operand.
+//
+// A search keeps its room between publications, and belongs to one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "a_tree.hpp"
+#include "../event.hpp"
+#include "search_state.hpp"
+
+namespace mercast::a_tree {
+
+struct SearchCounts {
+    std::uint64_t candidates = 0;
+    std::uint64_t evaluated = 0;
+};
+
+class ATreeSearch {
+  public:
+    explicit ATreeSearch(const ATree& index) : index_(index) {}
+
+    // The ids of the subscriptions that match the event, ascending.
+    SearchCounts match(const Event& event, std::vector<std::int64_t>& ids);
+    // The distinct destinations of those, in any order; all are below the bound. Subscriptions of a destination that is
+    // hit already are skipped.
+    SearchCounts match_destinations(const Event& event, std::vector<std::uint32_t>& destinations, std::uint32_t bound);
+    // If a verifier throws, the search is of no use any more.
+
+  private:
+    struct Waiting {
+        NodeId node;
+        std::uint32_t operands;
+    };
+
+    struct Walk {
+        NodeId node;
+        std::uint32_t next;
+    };
+
+    template <class Sink> SearchCounts run(Sink& sink);
+    template <class Sink> void tell_listeners(Sink& sink);
+    template <class Sink> void decide(const std::vector<Waiting>& conjunctions, Sink& sink);
+    void note_presence();
+    void forget_presence();
+    bool is_true(std::uint32_t operands);
+    bool is_true(NodeId node, std::uint32_t dimension);
+    bool pull(NodeId node);
+    void settle(NodeId node, bool truth);
+
+    const ATree& index_;
+    const Event* event_ = nullptr;
+    SearchState state_;
+    std::size_t told_ = 0;
+    std::uint64_t candidates_ = 0;
+    std::vector<std::uint8_t> is_present_;       // By dimension.
+    std::vector<std::vector<Waiting>> waiting_;  // By level.
+    std::vector<Walk> walk_;
+    std::vector<std::uint64_t> bits_;  // All zero between publications.
+    std::vector<bool> is_hit_;         // All false between publications.
+};
+
+}  // namespace mercast::a_tree

@@ -1,0 +1,238 @@
+#include "expression_graph.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace mercast::a_tree {
+
+ExpressionGraph::ExpressionGraph(Leaves& leaves, unsigned identity_bits)
+    : leaves_(leaves), identity_mask_(identity_bits >= 32 ? 0xFFFF'FFFFULL : (1ULL << identity_bits) - 1) {}
+
+NodeId ExpressionGraph::add_predicate(std::uint32_t leaf) {
+    const NodeId id = new_node(NodeKind::Predicate, 0);
+    nodes_[id].children = leaf;
+    return id;
+}
+
+NodeId ExpressionGraph::connective(NodeKind kind, std::span<const NodeId> children) {
+    std::uint64_t identity = static_cast<std::uint64_t>(kind);
+    for (const NodeId child : children) identity = mixed(identity ^ child) + child;
+    // Departs from [ATREE 4.2.1]: children are nodes already and come sorted, so the ID is a hash of their numbers
+    // and needs no commutative arithmetic.
+    const auto hash = static_cast<std::uint32_t>(mixed(identity) & identity_mask_);
+    const std::uint32_t known =
+        table_.find(hash, [&](std::uint32_t other) { return has_children(other, kind, children); });
+    if (known != kNone) return known;
+    const NodeId id = new_node(kind, hash);
+    table_.insert(hash, id);
+    store_children(id, children);
+    return id;
+}
+
+bool ExpressionGraph::has_children(NodeId id, NodeKind kind, std::span<const NodeId> wanted) {
+    if (nodes_[id].kind != kind) return false;
+    const std::span<const Child> own = children(id);
+    if (own.size() != wanted.size()) return false;
+    sorted_.clear();
+    for (const Child& child : own) sorted_.push_back(child.node);
+    std::sort(sorted_.begin(), sorted_.end());
+    return std::equal(sorted_.begin(), sorted_.end(), wanted.begin());
+}
+
+std::span<const Child> ExpressionGraph::children(NodeId id) const {
+    if (nodes_[id].kind == NodeKind::Predicate) return {};
+    const std::uint64_t* words = pool_.at(nodes_[id].children);
+    static_assert(sizeof(Child) == sizeof(std::uint64_t) && alignof(Child) <= alignof(std::uint64_t));
+    return {reinterpret_cast<const Child*>(words + 1), std::bit_cast<ChildrenHead>(*words).count};
+}
+
+NodeId ExpressionGraph::new_node(NodeKind kind, std::uint32_t hash) {
+    NodeId id;
+    if (free_nodes_.empty()) {
+        id = static_cast<NodeId>(nodes_.size());
+        if (id >> Link::kTargetBits) throw std::length_error("the index is full: 2^30 nodes");
+        nodes_.emplace_back();
+        links_.emplace_back();
+    } else {
+        id = free_nodes_.back();
+        free_nodes_.pop_back();
+    }
+    nodes_[id] = Node{};
+    nodes_[id].kind = kind;
+    nodes_[id].hash = hash;
+    ++node_count_;
+    made_.push_back(id);
+    if (nodes_on_level_.empty()) nodes_on_level_.push_back(0);
+    ++nodes_on_level_[0];
+    return id;
+}
+
+void ExpressionGraph::store_children(NodeId id, std::span<const NodeId> children) {
+    const auto count = static_cast<std::uint32_t>(children.size());
+    const std::uint32_t offset = pool_.allocate(count + 1);
+    nodes_[id].children = offset;
+    *pool_.at(offset) = std::bit_cast<std::uint64_t>(ChildrenHead{count, 0});
+    std::uint32_t level = 1;
+    bool has_leaves_only = true;
+    for (const NodeId child : children) {
+        use(child);
+        level = std::max(level, nodes_[child].level + 1);
+        has_leaves_only &= nodes_[child].kind == NodeKind::Predicate;
+    }
+    arrange(id, children);
+    Node& node = nodes_[id];
+    node.level = level;
+    node.has_leaves_only = has_leaves_only && count > 0;
+    --nodes_on_level_[0];
+    if (nodes_on_level_.size() < level) nodes_on_level_.resize(level);
+    ++nodes_on_level_[level - 1];
+}
+
+// Writes the children: rarest first in a conjunction, most frequent first in a disjunction, because that is the order
+// in which a result is found soonest when somebody asks for it.
+void ExpressionGraph::arrange(NodeId id, std::span<const NodeId> children) {
+    const bool is_conjunction = nodes_[id].kind == NodeKind::Conjunction;
+    ranked_.clear();
+    for (const NodeId child : children) ranked_.push_back({share(child), nodes_[child].uses, child});
+    std::sort(ranked_.begin(), ranked_.end(), [&](const Ranked& one, const Ranked& other) {
+        if (one.share != other.share) return (one.share < other.share) == is_conjunction;
+        if (one.uses != other.uses) return (one.uses < other.uses) == is_conjunction;
+        return one.node < other.node;
+    });
+    std::uint64_t* place = pool_.at(nodes_[id].children);
+    for (const Ranked& ranked : ranked_) {
+        const Node& child = nodes_[ranked.node];
+        const bool has_dimension = is_conjunction && child.kind == NodeKind::Predicate;
+        const std::uint32_t dimension = has_dimension ? leaves_.dimension(child.children) : 0;
+        *++place = std::bit_cast<std::uint64_t>(Child{ranked.node, dimension});
+    }
+}
+
+double ExpressionGraph::share(NodeId id) {
+    Node& node = nodes_[id];
+    if (node.kind == NodeKind::Predicate) return leaves_.share(node.children, node.uses);
+    // As uses grow, shares fall. Looking again whenever they have doubled keeps this cheap for large nodes.
+    if (predicate_uses_ <= 2 * node.share_known_at) return node.share;
+    const bool is_conjunction = node.kind == NodeKind::Conjunction;
+    double combined = is_conjunction ? 1.0 : 0.0;
+    for (const Child& child : children(id)) {
+        const Node& below = nodes_[child.node];
+        const bool is_leaf = below.kind == NodeKind::Predicate;
+        const double part = is_leaf ? leaves_.share(below.children, below.uses) : double{below.share};
+        combined = is_conjunction ? combined * part : combined + part;
+    }
+    node.share = static_cast<float>(std::min(1.0, combined));
+    node.share_known_at = predicate_uses_;
+    return node.share;
+}
+
+void ExpressionGraph::use(NodeId id) {
+    ++nodes_[id].uses;
+    if (nodes_[id].kind != NodeKind::Predicate) return;
+    ++predicate_uses_;
+    leaves_.count_use(nodes_[id].children, 1);
+}
+
+void ExpressionGraph::release(NodeId id) {
+    --nodes_[id].uses;
+    if (nodes_[id].kind != NodeKind::Predicate) return;
+    --predicate_uses_;
+    leaves_.count_use(nodes_[id].children, -1);
+}
+
+void ExpressionGraph::subscribe(NodeId id, std::uint32_t subscription, std::uint32_t detail) {
+    if (subscriptions_.size() <= subscription) subscriptions_.resize(std::size_t{subscription} + 1);
+    use(id);
+    count_subscription(id, 1);
+    const std::uint32_t place = push_link(id, Link::to(LinkKind::Subscription, subscription, detail));
+    subscriptions_[subscription] = {id, place};
+    if (links_[id].size == 1) listen(id);
+    drop_unclaimed();
+}
+
+void ExpressionGraph::drop_unclaimed() {
+    // What stands on others was made after them: backwards, whoever lost its last use comes later.
+    for (std::size_t number = made_.size(); number-- > 0;) {
+        const NodeId id = made_[number];
+        if (nodes_[id].uses > 0) continue;
+        for (const Child& child : children(id)) release(child.node);
+        remove_node(id);
+    }
+    made_.clear();
+    if (made_.capacity() > 4096) std::vector<NodeId>().swap(made_);
+}
+
+void ExpressionGraph::unsubscribe(std::uint32_t subscription) {
+    const Claim claim = subscriptions_[subscription];
+    subscriptions_[subscription] = {};
+    count_subscription(claim.node, -1);
+    remove_link(claim.node, claim.place);
+    if (links_[claim.node].size == 0) stop_listening(claim.node);
+    pending_.assign(1, claim.node);
+    while (!pending_.empty()) {
+        const NodeId id = pending_.back();
+        pending_.pop_back();
+        release(id);
+        if (nodes_[id].uses > 0) continue;
+        for (const Child& child : children(id)) pending_.push_back(child.node);
+        remove_node(id);
+    }
+    if (node_count_ == 0) forget_everything();
+}
+
+// The last node is gone: memory that was needed once goes too.
+void ExpressionGraph::forget_everything() {
+    std::vector<Node>().swap(nodes_);
+    std::vector<Links>().swap(links_);
+    std::vector<NodeId>().swap(free_nodes_);
+    std::vector<Claim>().swap(subscriptions_);
+    std::vector<NodeId>().swap(pending_);
+}
+
+void ExpressionGraph::count_subscription(NodeId id, int times) {
+    nodes_[id].subscriptions += static_cast<std::uint32_t>(times);
+    if (nodes_[id].kind == NodeKind::Predicate) return;
+    ChildrenHead changed = head(id);
+    changed.subscriptions = nodes_[id].subscriptions;
+    *pool_.at(nodes_[id].children) = std::bit_cast<std::uint64_t>(changed);
+}
+
+void ExpressionGraph::remove_node(NodeId id) {
+    Node& node = nodes_[id];
+    if (node.kind == NodeKind::Predicate) {
+        leaves_.forget(node.children);
+    } else {
+        table_.erase(node.hash, id);
+        pool_.release(node.children, head(id).count + 1);
+    }
+    --nodes_on_level_[node.level - 1];
+    while (!nodes_on_level_.empty() && nodes_on_level_.back() == 0) nodes_on_level_.pop_back();
+    node = Node{};
+    --node_count_;
+    free_nodes_.push_back(id);
+}
+
+GraphShape ExpressionGraph::shape() const {
+    GraphShape shape;
+    shape.nodes = node_count_;
+    shape.levels = top_level();
+    for (NodeId id = 0; id < nodes_.size(); ++id) {
+        const Node& node = nodes_[id];
+        if (node.kind == NodeKind::Unused) continue;
+        const bool is_leaf = node.kind == NodeKind::Predicate;
+        shape.leaves += is_leaf;
+        shape.roots += !is_leaf && node.uses == node.subscriptions;
+        shape.edges += children(id).size();
+        shape.distinct_expressions += node.subscriptions > 0;
+        shape.watched += links_[id].size > 0;
+    }
+    return shape;
+}
+
+std::size_t ExpressionGraph::bytes() const {
+    return nodes_.capacity() * sizeof(Node) + links_.capacity() * sizeof(Links) + pool_.bytes() + table_.bytes() +
+           subscriptions_.capacity() * sizeof(Claim) +
+           (free_nodes_.capacity() + constants_.capacity() + made_.capacity() + pending_.capacity()) * sizeof(NodeId);
+}
+
+}  // namespace mercast::a_tree

@@ -1,0 +1,192 @@
+// The nodes of an A-Tree and the links between them [ATREE 4]: each distinct subexpression stands once.
+//
+// Expressions arrive without NOT, XOR and XNOR (zero suppression, [ATREE 5.2.1]): there are predicates, conjunctions
+// and disjunctions. A conjunction in a conjunction, or a disjunction in a disjunction, has become part of it, and
+// children are distinct; so a node is known by its kind and the set of its children. The graph knows nothing of values:
+// what a predicate says, and when it is true, is for `Leaves`.
+//
+// Links lead upwards, from a node to whom it tells that it is true: disjunctions, conjunctions and subscriptions. A
+// node is watched when it has such links. A watched disjunction hears all of its children, a watched conjunction only
+// the one that is expected to be true least often, its access child (propagation on demand, [ATREE 5.2.2]).
+//
+// Every change costs time for the expression that comes or goes, never for the index: links know their place in the
+// list they are in, removal puts the last link into the gap, and freed nodes and spans are used again.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "id_table.hpp"
+#include "span_pool.hpp"
+#include "../values.hpp"
+
+namespace mercast::a_tree {
+
+using NodeId = std::uint32_t;
+
+enum class NodeKind : std::uint8_t { Unused, Predicate, Conjunction, Disjunction };
+
+enum class LinkKind : std::uint32_t { Subscription, Disjunction, LeafConjunction, Conjunction };
+
+// To whom a node tells that it is true. A conjunction of predicates alone is a leaf conjunction.
+struct Link {
+    static constexpr std::uint32_t kTargetBits = 30;
+
+    std::uint32_t where;
+    // Of a subscription: the owner's business. Of a disjunction: which of its children this is. Of a conjunction: the
+    // offset of its children, so that matching need not look at the node.
+    std::uint32_t detail;
+
+    LinkKind kind() const { return static_cast<LinkKind>(where >> kTargetBits); }
+    std::uint32_t target() const { return where & ((1U << kTargetBits) - 1); }
+    static Link to(LinkKind kind, std::uint32_t target, std::uint32_t detail) {
+        return {static_cast<std::uint32_t>(kind) << kTargetBits | target, detail};
+    }
+};
+
+// One child of a node, as it stands in the pool.
+struct Child {
+    NodeId node;
+    // In a conjunction: the child's dimension, 0 if it has none. In a disjunction: the link's place at the child.
+    std::uint32_t detail;
+};
+
+// What stands before a node's children in the pool.
+struct ChildrenHead {
+    std::uint32_t count;
+    std::uint32_t subscriptions;
+};
+
+// The links of one node: a single one is stored in place.
+struct Links {
+    std::uint32_t size = 0;
+    std::uint32_t capacity = 0;
+    std::uint64_t word = 0;
+};
+
+// What the graph asks of predicates. A leaf is a predicate's number.
+class Leaves {
+  public:
+    virtual ~Leaves() = default;
+    virtual void watch(std::uint32_t leaf, NodeId node) = 0;
+    virtual void unwatch(std::uint32_t leaf, NodeId node) = 0;
+    virtual void count_use(std::uint32_t leaf, int times) = 0;
+    // The share of publications that are expected to make the predicate true, when so many nodes use it.
+    virtual double share(std::uint32_t leaf, std::uint32_t uses) const = 0;
+    // Above 0 when the predicate cannot be true without a value in this dimension.
+    virtual std::uint32_t dimension(std::uint32_t leaf) const = 0;
+    virtual void forget(std::uint32_t leaf) = 0;
+};
+
+struct GraphShape {
+    std::uint32_t nodes = 0;
+    std::uint32_t levels = 0;
+    std::uint32_t leaves = 0;
+    std::uint32_t roots = 0;
+    std::uint64_t edges = 0;
+    std::uint32_t distinct_expressions = 0;
+    std::uint32_t watched = 0;
+};
+
+class ExpressionGraph {
+  public:
+    struct Node {
+        std::uint32_t hash = 0;
+        std::uint32_t uses = 0;
+        // Offset of head and children in the pool; of a predicate, its leaf.
+        std::uint32_t children = 0;
+        // Place of a conjunction's link at its access child.
+        std::uint32_t heard_at = 0;
+        std::uint32_t level = 1;
+        std::uint32_t subscriptions = 0;
+        float share = 1.0F;
+        NodeKind kind = NodeKind::Unused;
+        bool has_leaves_only = false;
+        std::uint64_t share_known_at = 0;
+    };
+
+    // Fewer bits of identity make IDs collide, which costs time and changes no answer.
+    ExpressionGraph(Leaves& leaves, unsigned identity_bits);
+
+    // The node of a predicate that was not there before.
+    NodeId add_predicate(std::uint32_t leaf);
+    // The node of these children, which are distinct and ascending; it is made when there is none.
+    NodeId connective(NodeKind kind, std::span<const NodeId> children);
+    // Claims the node for a subscription; `made` and unclaimed nodes go again.
+    void subscribe(NodeId node, std::uint32_t subscription, std::uint32_t detail);
+    void unsubscribe(std::uint32_t subscription);
+    // After an expression that was refused half way: what was made for it goes again.
+    void drop_unclaimed();
+
+    std::span<const Child> children(NodeId node) const;
+    const Node& node(NodeId id) const { return nodes_[id]; }
+    std::span<const NodeId> watched_constants() const { return constants_; }
+    NodeId node_of(std::uint32_t subscription) const { return subscriptions_[subscription].node; }
+
+    // One past the largest number of a node there has been.
+    std::uint32_t node_limit() const { return static_cast<std::uint32_t>(nodes_.size()); }
+    std::uint32_t top_level() const { return static_cast<std::uint32_t>(nodes_on_level_.size()); }
+    std::uint32_t level(NodeId id) const { return nodes_[id].level; }
+    const Links* links() const { return links_.data(); }
+    const std::uint64_t* words() const { return pool_.at(0); }
+
+    GraphShape shape() const;
+    std::size_t bytes() const;
+
+  private:
+    struct Claim {
+        NodeId node = kNone;
+        std::uint32_t place = 0;
+    };
+
+    NodeId new_node(NodeKind kind, std::uint32_t hash);
+    void store_children(NodeId id, std::span<const NodeId> children);
+    void arrange(NodeId id, std::span<const NodeId> children);
+    bool has_children(NodeId id, NodeKind kind, std::span<const NodeId> children);
+    void remove_node(NodeId id);
+    void use(NodeId id);
+    void release(NodeId id);
+    void forget_everything();
+    double share(NodeId id);
+
+    std::uint32_t push_link(NodeId id, Link link);
+    void remove_link(NodeId id, std::uint32_t place);
+    void fit_links(Links& links, std::uint32_t capacity);
+    std::uint64_t* link_words(Links& links) { return links.capacity == 0 ? &links.word : pool_.at(offset(links)); }
+    static std::uint32_t offset(const Links& links) { return static_cast<std::uint32_t>(links.word); }
+    void moved(Link link, std::uint32_t place);
+    void listen(NodeId first);
+    void stop_listening(NodeId first);
+    void listen_to_children(NodeId id, std::vector<NodeId>& newly_watched);
+    void leave_children(NodeId id, std::vector<NodeId>& no_longer_watched);
+
+    ChildrenHead head(NodeId id) const { return std::bit_cast<ChildrenHead>(*pool_.at(nodes_[id].children)); }
+    void count_subscription(NodeId id, int times);
+
+    Leaves& leaves_;
+    std::uint64_t identity_mask_;
+    std::vector<Node> nodes_;
+    std::vector<Links> links_;
+    std::vector<NodeId> free_nodes_;
+    std::uint32_t node_count_ = 0;
+    std::vector<std::uint32_t> nodes_on_level_;
+    SpanPool pool_;
+    IdTable table_;
+    std::vector<Claim> subscriptions_;
+    std::vector<NodeId> constants_;
+    std::vector<NodeId> made_;
+    std::uint64_t predicate_uses_ = 0;
+    // Room that every change needs for a moment.
+    std::vector<NodeId> pending_;
+    std::vector<NodeId> sorted_;
+    struct Ranked {
+        double share;
+        std::uint32_t uses;
+        NodeId node;
+    };
+    std::vector<Ranked> ranked_;
+};
+
+}  // namespace mercast::a_tree

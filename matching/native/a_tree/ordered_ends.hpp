@@ -1,0 +1,117 @@
+// Ends of ranges in order, each with the node whose predicate it bounds.
+//
+// An ordered set of short sorted runs: insertion and removal find their run in O(log n) and move at most one run's
+// entries; reading goes through runs one after the other. Two neighbouring runs that are mostly empty become one, so
+// that memory follows what is stored.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "../event.hpp"
+#include "expression_graph.hpp"
+#include "../interning.hpp"
+#include "../values.hpp"
+
+namespace mercast::a_tree {
+
+// A value's place in the order of its class. Of a text the key alone does not decide.
+struct Place {
+    std::uint64_t key = 0;
+    std::int32_t residual = 0;
+    std::string_view text;
+
+    static Place of(Number number) { return {number.key, number.residual, {}}; }
+    static Place of(std::string_view text) { return {text_order_key(text), 0, text}; }
+    static Place of(const Field& field) { return field.type == TypeClass::Text ? of(field.text) : of(field.number); }
+};
+
+struct End {
+    std::uint64_t key;
+    // The residual of a number or the number of a text, times two; plus one if the end lies just above the value.
+    std::int32_t detail;
+    NodeId node;
+};
+
+class OrderedEnds {
+  public:
+    // Of texts, or of numbers when there is no interner.
+    explicit OrderedEnds(const Interner* texts) : runs_(ByFirst{texts}) {}
+
+    bool is_empty() const { return runs_.empty(); }
+    void insert(const End& end);
+    void remove(const End& end);
+
+    // The nodes of ends that are not above the place, and of those above it.
+    template <class Take> void take_up_to(const Place& place, Take&& take) const {
+        for (const auto& run : runs_) {
+            for (const End& end : *run) {
+                if (is_above(end, place)) return;
+                take(end.node);
+            }
+        }
+    }
+
+    template <class Take> void take_above(const Place& place, Take&& take) const {
+        auto run = runs_.upper_bound(place);
+        if (run != runs_.begin()) --run;
+        bool is_reached = false;
+        for (; run != runs_.end(); ++run) {
+            for (const End& end : **run) {
+                is_reached = is_reached || is_above(end, place);
+                if (is_reached) take(end.node);
+            }
+        }
+    }
+
+    // For ends without order between them: those of ranges whose two ends have one key.
+    template <class Take> void take_all(Take&& take) const {
+        for (const auto& run : runs_) {
+            for (const End& end : *run) take(end);
+        }
+    }
+
+    bool is_above(const End& end, const Place& place) const { return runs_.key_comp().is_above(end, place); }
+    std::size_t bytes() const;
+
+  private:
+    using Run = std::vector<End>;
+    static constexpr std::size_t kLongestRun = 128;
+
+    struct ByFirst {
+        using is_transparent = void;
+        const Interner* texts;
+
+        bool operator()(const std::unique_ptr<Run>& one, const std::unique_ptr<Run>& other) const {
+            return is_before(one->front(), other->front());
+        }
+        bool operator()(const std::unique_ptr<Run>& run, const End& end) const { return is_before(run->front(), end); }
+        bool operator()(const End& end, const std::unique_ptr<Run>& run) const { return is_before(end, run->front()); }
+        bool operator()(const Place& place, const std::unique_ptr<Run>& run) const {
+            return is_above(run->front(), place);
+        }
+        bool operator()(const std::unique_ptr<Run>& run, const Place& place) const {
+            return !is_above(run->front(), place);
+        }
+
+        bool is_before(const End& one, const End& other) const;
+        bool is_above(const End& end, const Place& place) const {
+            if (end.key != place.key) return end.key > place.key;
+            if (texts == nullptr) return end.detail > 2 * place.residual;
+            const int order = std::string_view(texts->text(static_cast<std::uint32_t>(end.detail >> 1))).compare(place.text);
+            return order != 0 ? order > 0 : (end.detail & 1) != 0;
+        }
+    };
+
+    using Runs = std::set<std::unique_ptr<Run>, ByFirst>;
+
+    Runs::iterator run_for(const End& end);
+    void join(Runs::iterator run);
+
+    Runs runs_;
+};
+
+}  // namespace mercast::a_tree

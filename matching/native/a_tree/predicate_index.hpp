@@ -1,0 +1,220 @@
+// The predicates of an A-Tree: what they say, and which of them a publication satisfies [ATREE 5].
+//
+// Each distinct predicate is one leaf. Watched leaves are in an index by dimension (attribute and class of values), so
+// that a publication touches only predicates that it satisfies, with the exceptions named below.
+//
+//   =, IN                     by value, in a hash table of points
+//   <, <=, >, >=              by their end, in order
+//   BETWEEN                   by fork: where the bits of the two ends first differ, the range is cut in two, and a
+//                             value on either side need only be compared with the end on its side. A range has one
+//                             place, however wide it is and whatever else is stored
+//   NOT BETWEEN               as the two ranges that it leaves
+//   !=, NOT IN                listed for the whole dimension; the point of the value names those that it makes false
+//   STARTS WITH, ENDS WITH    by text, in the table of points, for each length that occurs
+//   CONTAINS                  the same for each place in the text, or one by one where that is fewer
+//   their negations           listed for the whole dimension, as for !=
+//   MATCHES, NOT MATCHES      one by one, by the owner's verifier
+//   EXISTS, NOT EXISTS        by attribute; the absent ones are listed
+//
+// Departs from [THESIS 6, PST 4]: PS-Tree copies a range to every space that it covers, which explodes on wide domains.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../event.hpp"
+#include "expression_graph.hpp"
+#include "id_table.hpp"
+#include "../interning.hpp"
+#include "ordered_ends.hpp"
+#include "../predicate.hpp"
+#include "search_state.hpp"
+#include "span_pool.hpp"
+
+namespace mercast::a_tree {
+
+// Does the pattern occur in the text? Native code has no regular expressions.
+using Verifier = std::function<bool(std::string_view pattern, std::string_view text)>;
+
+class PredicateIndex final : public Leaves {
+  public:
+    PredicateIndex(Vocabulary& vocabulary, const Verifier& verifier) : vocabulary_(vocabulary), verifier_(verifier) {}
+
+    // The leaf that says the same, or kNone.
+    std::uint32_t find(const Predicate& predicate, Operator op, const Conjunction& source);
+    // A new leaf, of a predicate for which `find` has just found none.
+    std::uint32_t add(const Predicate& predicate, Operator op, const Conjunction& source);
+    NodeId node(std::uint32_t leaf) const { return leaves_[leaf].node; }
+    void set_node(std::uint32_t leaf, NodeId node) { leaves_[leaf].node = node; }
+
+    void watch(std::uint32_t leaf, NodeId node) override { place(leaf, node, true); }
+    void unwatch(std::uint32_t leaf, NodeId node) override { place(leaf, node, false); }
+    void count_use(std::uint32_t leaf, int times) override;
+    double share(std::uint32_t leaf, std::uint32_t uses) const override;
+    std::uint32_t dimension(std::uint32_t leaf) const override;
+    void forget(std::uint32_t leaf) override;
+
+    // Finds the watched leaves that are true.
+    void satisfied(const Event& event, SearchState& state) const;
+    bool is_true(std::uint32_t leaf, const Event& event) const;
+
+    static std::uint32_t dimension_of(std::uint32_t attribute, TypeClass type) {
+        return 4 * attribute + static_cast<std::uint32_t>(type);
+    }
+    bool has_patterns() const { return patterns_ > 0; }
+    std::uint32_t points() const { return point_table_.size(); }
+    std::uint32_t dimensions() const { return dimension_count_; }
+    std::size_t bytes() const;
+
+  private:
+    // Values are numbers of texts where the class is text, and 1 and 2 for booleans.
+    struct Leaf {
+        Number first;
+        Number second;
+        std::uint32_t hash = 0;
+        NodeId node = kNone;
+        std::uint32_t attribute = 0;
+        std::uint32_t list = 0;  // Offset of the values of IN and NOT IN, ascending.
+        std::uint32_t count = 0;
+        std::uint32_t place = 0;         // At its point, unless it has a list.
+        std::uint32_t place_listed = 0;  // Among those of the whole dimension.
+        Operator op = Operator::Eq;
+        TypeClass type = TypeClass::Number;
+    };
+
+    struct Entry {
+        NodeId node;
+        std::uint32_t leaf;
+    };
+
+    enum class Form : std::uint8_t { Value, Prefix, Suffix, Part };
+
+    // A value, or a text at the start, at the end or anywhere in another; and whom it makes true or false.
+    struct Point {
+        std::uint32_t dimension = 0;
+        Form form = Form::Value;
+        Number value;
+        std::uint32_t place = 0;  // Of a part, among the parts of the dimension.
+        std::vector<Entry> making_true;
+        std::vector<Entry> making_false;
+    };
+
+    struct Cut {
+        std::uint32_t block = 0;  // Blocks of eight bytes before the one with the cut; 0 for numbers.
+        std::uint32_t depth = 0;  // Bits of the block before the cut; 64 if nothing can be cut.
+        auto operator<=>(const Cut&) const = default;
+    };
+    struct ForkKey {
+        std::uint32_t dimension = 0;
+        Cut cut;
+        std::uint64_t bits = 0;  // Those of the block before the cut.
+        std::string before;      // The blocks before.
+
+        bool operator==(const ForkKey&) const = default;
+        std::uint32_t hash() const;
+    };
+    struct Fork {
+        Fork(ForkKey key, const Interner* texts) : key(std::move(key)), lower(texts), upper(texts) {}
+        ForkKey key;
+        OrderedEnds lower;
+        OrderedEnds upper;
+    };
+
+    using Lengths = std::map<std::uint32_t, std::uint32_t>;
+
+    struct Dimension {
+        Dimension(std::uint32_t number, const Interner* texts) : number(number), below(texts), above(texts) {}
+        std::uint32_t number;
+        std::uint32_t watched = 0;
+        OrderedEnds below;
+        OrderedEnds above;
+        std::vector<Entry> listed;    // True unless a point says otherwise.
+        std::vector<Entry> patterns;  // Verified one by one.
+        std::map<Cut, std::uint32_t> cuts;
+        Lengths prefixes;
+        Lengths suffixes;
+        Lengths parts;
+        std::vector<std::uint32_t> part_points;
+    };
+
+    struct Uses {
+        std::uint32_t all = 0;
+        std::uint32_t points = 0;
+    };
+
+    bool read_values(const Predicate& predicate, Operator op, const Conjunction& source, bool is_acquiring);
+    std::uint32_t hash_of_read(std::uint32_t attribute, Operator op, TypeClass type) const;
+    bool says_what_was_read(const Leaf& leaf, std::uint32_t attribute, Operator op, TypeClass type) const;
+    Number listed_value(const Leaf& leaf, std::uint32_t number) const;
+    std::uint32_t find_listed(const Leaf& leaf, Number value) const;
+    void release_texts(const Leaf& leaf);
+    static std::uint32_t uses_index(const Leaf& leaf);
+
+    void place(std::uint32_t leaf, NodeId node, bool is_adding);
+    void place_in(Dimension& dimension, std::uint32_t leaf, bool is_adding);
+    void place_presence(std::uint32_t leaf, bool is_adding);
+    void place_range(Dimension& dimension, std::uint32_t leaf, bool is_adding);
+    void place_between(Dimension& dimension, std::uint32_t leaf, bool is_adding);
+    void place_text(Dimension& dimension, std::uint32_t leaf, bool is_adding);
+    void place_listed(std::vector<Entry>& entries, std::uint32_t leaf, bool is_adding);
+    void place_points(Dimension& dimension, std::uint32_t leaf, Form form, bool is_adding);
+    void place_at_point(Dimension& dimension, std::uint32_t leaf, Number value, Form form, bool is_adding);
+    std::uint32_t place_at(const Leaf& leaf, Number value) const;
+    void set_place_at(Leaf& leaf, Number value, std::uint32_t place);
+    std::uint32_t find_point(std::uint32_t dimension, Form form, Number value) const;
+    std::uint32_t make_point(Dimension& dimension, Form form, Number value);
+    void drop_point(Dimension& dimension, std::uint32_t point);
+    ForkKey fork_of(std::uint32_t dimension, const Leaf& leaf) const;
+    static std::uint64_t block_of(std::string_view text, std::uint32_t number);
+    static std::string before_block(std::string_view text, std::uint32_t number);
+    static std::uint64_t first_bits(std::uint64_t block, std::uint32_t depth) {
+        return depth == 0 ? 0 : block >> (64 - depth);
+    }
+    std::uint32_t find_fork(const ForkKey& wanted) const;
+    std::uint32_t make_fork(Dimension& dimension, ForkKey key, TypeClass type);
+    void drop_fork(Dimension& dimension, std::uint32_t number);
+    int order(const Leaf& leaf) const;
+    End end_of(const Leaf& leaf, Number value, bool is_just_above, std::uint32_t carried) const;
+    std::string_view text(Number value) const { return vocabulary_.texts.text(static_cast<std::uint32_t>(value.key)); }
+    const Interner* texts_for(TypeClass type) const { return type == TypeClass::Text ? &vocabulary_.texts : nullptr; }
+
+    static Number value_of(const Field& field) {
+        if (field.type == TypeClass::Number) return field.number;
+        return {field.type == TypeClass::Text ? field.text_number : truth_key(field.truth), 0};
+    }
+    void satisfied_by(const Field& field, SearchState& state) const;
+    void satisfied_by_text(const Field& field, const Dimension& dimension, SearchState& state) const;
+    void satisfied_by_parts(const Field& field, const Dimension& dimension, SearchState& state) const;
+    void satisfied_by_forks(const Field& field, const Dimension& dimension, SearchState& state) const;
+    void take_point(std::uint32_t point, SearchState& state) const;
+    bool is_true_for(const Leaf& leaf, const Field& field) const;
+    bool is_true_for_text(const Leaf& leaf, std::string_view value) const;
+
+    Vocabulary& vocabulary_;
+    const Verifier& verifier_;
+    std::vector<Leaf> leaves_;
+    std::vector<std::uint32_t> free_leaves_;
+    IdTable leaf_table_;
+    SpanPool lists_;
+    std::vector<Number> read_;
+    std::vector<Uses> uses_;
+    std::uint64_t all_uses_ = 0;
+    std::uint32_t patterns_ = 0;
+
+    std::vector<std::unique_ptr<Dimension>> dimensions_;
+    std::uint32_t dimension_count_ = 0;
+    std::vector<Point> points_;
+    std::vector<std::uint32_t> free_points_;
+    IdTable point_table_;
+    std::vector<std::unique_ptr<Fork>> forks_;
+    std::vector<std::uint32_t> free_forks_;
+    IdTable fork_table_;
+    std::vector<std::uint32_t> present_;  // By attribute: the leaf of EXISTS, kNone if nobody watches it.
+    std::vector<Entry> absent_;
+};
+
+}  // namespace mercast::a_tree

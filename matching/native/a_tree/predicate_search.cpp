@@ -1,0 +1,114 @@
+// Which watched predicates a publication satisfies.
+
+#include "predicate_index.hpp"
+
+namespace mercast::a_tree {
+
+void PredicateIndex::satisfied(const Event& event, SearchState& state) const {
+    for (const Field& field : event.fields()) {
+        if (field.attribute < present_.size() && present_[field.attribute] != kNone) {
+            state.find(leaves_[present_[field.attribute]].node);
+        }
+        satisfied_by(field, state);
+    }
+    for (const Entry& absent : absent_) {
+        if (event.find(leaves_[absent.leaf].attribute) == nullptr) state.find(absent.node);
+    }
+    state.evaluated += state.found.size();
+}
+
+void PredicateIndex::satisfied_by(const Field& field, SearchState& state) const {
+    const std::uint32_t number = dimension_of(field.attribute, field.type);
+    if (number >= dimensions_.size() || dimensions_[number] == nullptr) return;
+    const Dimension& dimension = *dimensions_[number];
+    take_point(find_point(number, Form::Value, value_of(field)), state);
+    if (field.type == TypeClass::Text) satisfied_by_text(field, dimension, state);
+    // Only now: the points have said which of these are false.
+    for (const Entry& entry : dimension.listed) {
+        if (!state.is_false(entry.node)) state.find(entry.node);
+    }
+    if (field.type == TypeClass::Truth) return;
+    const Place place = Place::of(field);
+    const auto take = [&](NodeId node) { state.find(node); };
+    dimension.below.take_above(place, take);
+    dimension.above.take_up_to(place, take);
+    if (!dimension.cuts.empty()) satisfied_by_forks(field, dimension, state);
+}
+
+void PredicateIndex::take_point(std::uint32_t number, SearchState& state) const {
+    if (number == kNone) return;
+    for (const Entry& entry : points_[number].making_false) state.set_false(entry.node);
+    for (const Entry& entry : points_[number].making_true) {
+        // A part may occur in a text more than once.
+        if (!state.is_true(entry.node)) state.find(entry.node);
+    }
+}
+
+void PredicateIndex::satisfied_by_text(const Field& field, const Dimension& dimension, SearchState& state) const {
+    const auto take = [&](std::string_view piece, Form form) {
+        const std::uint32_t text = vocabulary_.texts.find(piece);
+        if (text != Interner::kUnknown) take_point(find_point(dimension.number, form, {text, 0}), state);
+    };
+    for (const auto& [length, _] : dimension.prefixes) {
+        if (length > field.text.size()) break;
+        take(field.text.substr(0, length), Form::Prefix);
+    }
+    for (const auto& [length, _] : dimension.suffixes) {
+        if (length > field.text.size()) break;
+        take(field.text.substr(field.text.size() - length), Form::Suffix);
+    }
+    if (!dimension.parts.empty()) satisfied_by_parts(field, dimension, state);
+    for (const Entry& entry : dimension.patterns) {
+        if (is_true_for(leaves_[entry.leaf], field)) {
+            state.find(entry.node);
+        } else {
+            state.set_false(entry.node);
+            ++state.evaluated;
+        }
+    }
+}
+
+void PredicateIndex::satisfied_by_parts(const Field& field, const Dimension& dimension, SearchState& state) const {
+    if (dimension.part_points.size() <= field.text.size() * dimension.parts.size()) {
+        for (const std::uint32_t point : dimension.part_points) {
+            const bool occurs = field.text.find(text(points_[point].value)) != field.text.npos;
+            occurs ? take_point(point, state) : static_cast<void>(++state.evaluated);
+        }
+        return;
+    }
+    for (const auto& [length, _] : dimension.parts) {
+        for (std::size_t start = 0; start + length <= field.text.size(); ++start) {
+            const std::uint32_t text = vocabulary_.texts.find(field.text.substr(start, length));
+            if (text != Interner::kUnknown) take_point(find_point(dimension.number, Form::Part, {text, 0}), state);
+        }
+    }
+}
+
+void PredicateIndex::satisfied_by_forks(const Field& field, const Dimension& dimension, SearchState& state) const {
+    const bool is_text = field.type == TypeClass::Text;
+    const Place place = Place::of(field);
+    const auto take = [&](NodeId node) { state.find(node); };
+    ForkKey key;
+    key.dimension = dimension.number;
+    for (const auto& [cut, _] : dimension.cuts) {
+        const std::uint64_t block = is_text ? block_of(field.text, cut.block) : field.number.key;
+        if (cut.block > 0) key.before = before_block(field.text, cut.block);
+        key.cut = cut;
+        key.bits = first_bits(block, cut.depth);
+        const std::uint32_t found = find_fork(key);
+        if (found == kNone) continue;
+        const Fork& fork = *forks_[found];
+        if (cut.depth == 64) {
+            // Between ends that differ too little for a cut, the predicates are evaluated; their entries name leaves.
+            fork.lower.take_up_to(place, [&](std::uint32_t leaf) {
+                is_true_for(leaves_[leaf], field) ? take(leaves_[leaf].node) : static_cast<void>(++state.evaluated);
+            });
+        } else if (block >> (63 - cut.depth) & 1) {
+            fork.upper.take_above(place, take);
+        } else {
+            fork.lower.take_up_to(place, take);
+        }
+    }
+}
+
+}  // namespace mercast::a_tree

@@ -1,0 +1,98 @@
+// The dimensions of the subscriptions' conditions, and the lists that hang on them.
+//
+// An attribute has a dimension for each way in which it is asked about: numbers, texts by identity, texts by order,
+// booleans, presence. A dimension has the keys of values in their order, and grids over these keys.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "event.hpp"
+#include "grid.hpp"
+
+namespace mercast {
+
+// The keys of small numbers, of texts by identity, of booleans and of presence end in 33 zeros, so that a record can keep
+// half of each, and one bit to say that a bound is open. Other numbers and texts in order need all 64 bits.
+inline constexpr unsigned kHalfKeyShift = 33;
+inline constexpr std::uint64_t kFirstBound = std::uint64_t{1} << kHalfKeyShift;
+inline constexpr std::uint64_t kLastBound = ~(kFirstBound - 1);
+
+inline std::uint64_t identity_key(std::uint32_t text_number) {
+    return (std::uint64_t{text_number} + 1) << kHalfKeyShift;
+}
+inline std::uint64_t wide_truth_key(bool value) { return truth_key(value) << kHalfKeyShift; }
+inline constexpr std::uint64_t kPresentKey = kFirstBound;
+
+enum class Aspect : std::uint8_t { Number, Identity, Order, Truth, Presence };
+inline constexpr std::size_t kAspects = 5;
+
+struct Dimension {
+    std::uint32_t attribute = Interner::kUnknown;
+    Aspect aspect = Aspect::Number;
+    std::uint8_t grid_count = 0;
+    std::array<std::uint32_t, 6> grids{};  // the newest last
+    std::uint32_t uses = 0;                // conditions on it
+    std::uint32_t bounds_seen = 0;         // since the newest grid was made
+    std::uint32_t bounds_wanted = 32;      // for the next grid
+    std::uint32_t point_lists = 0;
+    std::uint32_t point_entries = 0;
+    std::uint64_t publications = 0;  // that had a value here
+    std::vector<std::uint64_t> sample;
+
+    std::uint32_t newest_grid() const { return grids[grid_count - 1U]; }
+};
+
+class Dimensions {
+  public:
+    // The dimension of an attribute's aspect, made when there is none; counts one more use.
+    std::uint32_t acquire(std::uint32_t attribute, Aspect aspect);
+    void release(std::uint32_t dimension);
+
+    // kNone when no subscription asks about it.
+    std::uint32_t find(std::uint32_t attribute, Aspect aspect) const {
+        return attribute < by_attribute_.size() ? by_attribute_[attribute][static_cast<std::size_t>(aspect)] : kNone;
+    }
+
+    Dimension& operator[](std::uint32_t dimension) { return dimensions_[dimension]; }
+    const Dimension& operator[](std::uint32_t dimension) const { return dimensions_[dimension]; }
+    Grid& grid(std::uint32_t grid) { return *grids_[grid]; }
+    const Grid& grid(std::uint32_t grid) const { return *grids_[grid]; }
+
+    // Takes note of a condition's bounds. True when the dimension has seen enough of them to deserve a new grid.
+    bool note(std::uint32_t dimension, std::uint64_t first, std::uint64_t last);
+    // Makes that grid the dimension's newest. Returns the one before, from whose lists entries should move.
+    std::uint32_t refine(std::uint32_t dimension);
+    // Gives back a grid that nothing speaks of any more, unless it is its dimension's newest.
+    void drop_if_unused(std::uint32_t grid);
+
+    void retain_grid(std::uint32_t grid) {
+        if (grid != 0) ++grids_[grid]->references;
+    }
+    void release_grid(std::uint32_t grid) {
+        if (grid != 0 && --grids_[grid]->references == 0) drop_if_unused(grid);
+    }
+
+    std::uint32_t bound() const { return static_cast<std::uint32_t>(dimensions_.size()); }
+    std::uint32_t grid_bound() const { return static_cast<std::uint32_t>(grids_.size()); }
+    std::uint32_t count() const { return bound() - static_cast<std::uint32_t>(free_dimensions_.size()); }
+    std::uint32_t grid_count() const {
+        return grid_bound() - 1 - static_cast<std::uint32_t>(free_grids_.size());
+    }
+    std::size_t bytes() const;
+
+  private:
+    void note_bound(Dimension& dimension, std::uint64_t bound);
+    std::uint32_t add_grid(std::unique_ptr<Grid> grid);
+    void drop_grid(std::uint32_t grid);
+
+    std::vector<Dimension> dimensions_;
+    std::vector<std::uint32_t> free_dimensions_;
+    std::vector<std::unique_ptr<Grid>> grids_ = std::vector<std::unique_ptr<Grid>>(1);  // 0 is no grid
+    std::vector<std::uint32_t> free_grids_;
+    std::vector<std::array<std::uint32_t, kAspects>> by_attribute_;
+};
+
+}  // namespace mercast

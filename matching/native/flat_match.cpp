@@ -1,0 +1,194 @@
+// How the flat index matches: the publication's keys and cells, the lists they lead to, the entries that pass their
+// filter words, their records.
+#include <algorithm>
+
+#include "flat.hpp"
+#include "sorting.hpp"
+
+namespace mercast {
+namespace {
+
+constexpr std::size_t kRecordsAhead = 12;
+constexpr std::size_t kHeadsAhead = 12;
+constexpr std::size_t kListsAhead = 5;
+constexpr std::uint32_t kWordsOfLine = 8;
+
+}  // namespace
+
+void FlatIndex::touch(Scratch& scratch, std::uint32_t attribute, Aspect aspect, KeyPair keys) const {
+    const std::uint32_t dimension = dimensions_.find(attribute, aspect);
+    if (dimension == kNone) return;
+    scratch.keys[dimension] = keys;
+    scratch.dimensions.push_back(dimension);
+    points_.prefetch({keys.floor, dimension});
+}
+
+void FlatIndex::load(Scratch& scratch) const {
+    if (scratch.keys.size() < dimensions_.bound()) scratch.keys.resize(dimensions_.bound());
+    if (scratch.cells.size() < dimensions_.grid_bound()) scratch.cells.resize(dimensions_.grid_bound());
+    scratch.cells[0] = 1;
+    scratch.dimensions.clear();
+    for (const Field& field : scratch.event.fields()) {
+        switch (field.type) {
+            case TypeClass::Number:
+                touch(scratch, field.attribute, Aspect::Number, {field.number.floor_key(), field.number.ceiling_key()});
+                break;
+            case TypeClass::Text: {
+                const std::uint64_t identity = identity_key(field.text_number), order = text_order_key(field.text);
+                touch(scratch, field.attribute, Aspect::Identity, {identity, identity});
+                touch(scratch, field.attribute, Aspect::Order, {order, order});
+                break;
+            }
+            case TypeClass::Truth: {
+                const std::uint64_t key = wide_truth_key(field.truth);
+                touch(scratch, field.attribute, Aspect::Truth, {key, key});
+            }
+        }
+        touch(scratch, field.attribute, Aspect::Presence, {kPresentKey, kPresentKey});
+    }
+}
+
+void FlatIndex::unload(Scratch& scratch) const {
+    for (const std::uint32_t dimension : scratch.dimensions) {
+        scratch.keys[dimension] = KeyPair();
+        const Dimension& found = dimensions_[dimension];
+        for (std::size_t i = 0; i < found.grid_count; ++i) scratch.cells[found.grids[i]] = 0;
+    }
+}
+
+void FlatIndex::find_lists(Scratch& scratch) const {
+    scratch.lists.clear();
+    if (always_ != kNone) scratch.lists.push_back(always_);
+    for (const std::uint32_t dimension : scratch.dimensions) {
+        const Dimension& found = dimensions_[dimension];
+        const std::uint64_t key = scratch.keys[dimension].floor;
+        for (std::size_t i = 0; i < found.grid_count; ++i) {
+            const Grid& grid = dimensions_.grid(found.grids[i]);
+            const std::uint8_t cell = grid.cell(key);
+            scratch.cells[found.grids[i]] = cell;
+            for (const std::uint32_t list : grid.lists_with(cell)) {
+                if (list != kNone) scratch.lists.push_back(list);
+            }
+        }
+        if (found.point_lists != 0) {
+            const std::uint32_t list = points_.find({key, dimension});
+            if (list != kNone) scratch.lists.push_back(list);
+        }
+    }
+}
+
+std::uint64_t FlatIndex::filter(Scratch& scratch) const {
+    std::uint64_t entries = 0;
+    std::size_t found = 0;
+    const std::uint8_t* cells = scratch.cells.data();
+    const std::vector<std::uint32_t>& lists = scratch.lists;
+    for (std::size_t i = 0; i < lists.size(); ++i) {
+        if (i + kHeadsAhead < lists.size()) __builtin_prefetch(&lists_.head(lists[i + kHeadsAhead]));
+        if (i + kListsAhead < lists.size()) {
+            const EntryLists::Head& next = lists_.head(lists[i + kListsAhead]);
+            if (next.size > 1) {
+                for (std::uint32_t word = 0; word < next.size && word < 4 * kWordsOfLine; word += kWordsOfLine) {
+                    __builtin_prefetch(next.words + word);
+                }
+            }
+        }
+        const EntryLists::Head& head = lists_.head(lists[i]);
+        entries += head.size;
+        if (scratch.references.size() < found + head.size) scratch.references.resize((found + head.size) * 2);
+        std::uint32_t* references = scratch.references.data();
+        if (head.size == 1) {
+            references[found] = head.reference;
+            found += passes(head.word, cells) ? 1 : 0;
+            continue;
+        }
+        // Positions first, without a branch; the references of those that passed lie further on.
+        std::uint32_t* passing = references + found;
+        std::size_t count = 0;
+        for (std::uint32_t position = 0; position < head.size; ++position) {
+            passing[count] = position;
+            count += passes(head.words[position], cells) ? 1 : 0;
+        }
+        const std::uint32_t* stored = EntryLists::references(head);
+        for (std::size_t k = 0; k < count; ++k) passing[k] = stored[passing[k]];
+        found += count;
+    }
+    scratch.reference_count = found;
+    return entries;
+}
+
+std::int64_t FlatIndex::id_of(const std::byte* record, std::uint16_t shape) const {
+    return (shape & shape::kIdIsLong) != 0 ? details(details_of(record)).id : std::int64_t{low_id_of(record)};
+}
+
+// Calls `hit(record, shape, is_pending)` for each record whose conditions hold; `wants(record)` may rule it out before.
+template <typename Wants, typename Hit>
+void FlatIndex::verify(const Scratch& scratch, Wants wants, Hit hit) const {
+    const std::uint32_t* references = scratch.references.data();
+    const std::size_t count = scratch.reference_count;
+    for (std::size_t i = 0; i < count && i < kRecordsAhead; ++i) __builtin_prefetch(records_.at(references[i]));
+    for (std::size_t i = 0; i < count; ++i) {
+        if (i + kRecordsAhead < count) __builtin_prefetch(records_.at(references[i + kRecordsAhead]));
+        const std::byte* record = records_.at(references[i]);
+        if (!wants(record)) continue;
+        const std::uint16_t shape = shape_of(record);
+        if (!conditions_hold(record, shape, scratch.keys.data())) continue;
+        if ((shape & shape::kNeedsCheck) != 0 &&
+            !satisfies(scratch.event, form_of(details(details_of(record))), vocabulary_)) {
+            continue;
+        }
+        hit(record, shape, (shape & shape::kHasPattern) != 0);
+    }
+}
+
+void FlatIndex::match(Scratch& scratch, Answer& answer) const {
+    answer.ids.clear();
+    answer.pending.clear();
+    load(scratch);
+    find_lists(scratch);
+    answer.candidates = filter(scratch);
+    answer.evaluated = scratch.reference_count;
+    const auto wants = [](const std::byte*) { return true; };
+    verify(scratch, wants, [&](const std::byte* record, std::uint16_t shape, bool is_pending) {
+        (is_pending ? answer.pending : answer.ids).push_back(id_of(record, shape));
+    });
+    unload(scratch);
+    sort_ids(answer.ids, scratch.sorting);
+    sort_ids(answer.pending, scratch.sorting);
+}
+
+void FlatIndex::match_destinations(Scratch& scratch, DestinationAnswer& answer) const {
+    answer.destinations.clear();
+    answer.pending.clear();
+    answer.without.reset();
+    if (scratch.is_hit.size() < destinations_.bound()) scratch.is_hit.resize(destinations_.bound());
+    load(scratch);
+    find_lists(scratch);
+    answer.candidates = filter(scratch);
+    answer.evaluated = 0;
+    const auto wants = [&](const std::byte* record) {
+        const bool is_wanted = !scratch.is_hit[destination_of(record)];
+        answer.evaluated += is_wanted ? 1 : 0;
+        return is_wanted;
+    };
+    verify(scratch, wants, [&](const std::byte* record, std::uint16_t shape, bool is_pending) {
+        const std::uint32_t destination = destination_of(record);
+        if (is_pending) {
+            answer.pending.push_back(id_of(record, shape));
+        } else if (destination == Interner::kUnknown) {
+            const std::int64_t id = id_of(record, shape);
+            if (!answer.without || id < *answer.without) answer.without = id;
+        } else {
+            scratch.is_hit[destination] = true;
+            answer.destinations.push_back(destination);
+        }
+    });
+    unload(scratch);
+    for (const std::uint32_t destination : answer.destinations) scratch.is_hit[destination] = false;
+}
+
+void FlatIndex::learn(const Scratch& scratch) {
+    ++publications_;
+    for (const std::uint32_t dimension : scratch.dimensions) ++dimensions_[dimension].publications;
+}
+
+}  // namespace mercast

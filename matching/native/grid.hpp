@@ -1,0 +1,107 @@
+// A grid cuts a dimension's keys into at most 255 cells. It never changes once entries speak of its cells: a dimension
+// that has outgrown its grid gets a finer one, and the old one lives on until its last entry is gone.
+//
+// Cuts are bounds that subscriptions used. So cells are small where predicates tell values apart, and where there are
+// few values a cell is one value.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "storage.hpp"
+
+namespace mercast {
+
+class Grid {
+  public:
+    static constexpr std::uint32_t kMostCuts = 254;
+    // Buckets at three resolutions: a range is filed at the finest where it needs few copies.
+    static constexpr std::uint32_t kFineBuckets = 64;
+    static constexpr std::uint32_t kCoarseBuckets = 8;
+    static constexpr std::uint32_t kBuckets = kFineBuckets + kCoarseBuckets + 1;
+
+    explicit Grid(std::uint32_t dimension) : dimension_(dimension), lists_(1, kNone) {}
+
+    Grid(std::uint32_t dimension, std::vector<std::uint64_t> bounds) : dimension_(dimension) {
+        std::sort(bounds.begin(), bounds.end());
+        // By rank with repetitions, so that bounds which many subscriptions share are cuts of their own.
+        std::vector<std::uint64_t> distinct = bounds;
+        distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+        if (distinct.size() <= kMostCuts) {
+            cuts_ = std::move(distinct);
+        } else {
+            for (std::size_t i = 0; i < kMostCuts; ++i) cuts_.push_back(bounds[i * bounds.size() / kMostCuts]);
+            cuts_.erase(std::unique(cuts_.begin(), cuts_.end()), cuts_.end());
+        }
+        cuts_.shrink_to_fit();
+        lists_.assign(kBuckets, kNone);
+    }
+
+    // From 1. Not decreasing in the key.
+    std::uint8_t cell(std::uint64_t key) const {
+        const std::uint64_t* base = cuts_.data();
+        std::size_t left = cuts_.size();
+        if (left == 0) return 1;
+        while (left > 1) {
+            const std::size_t half = left / 2;
+            base += base[half - 1] <= key ? half : 0;
+            left -= half;
+        }
+        return static_cast<std::uint8_t>(1 + (base - cuts_.data()) + (*base <= key ? 1 : 0));
+    }
+
+    std::uint32_t cells() const { return static_cast<std::uint32_t>(cuts_.size() + 1); }
+    std::uint32_t dimension() const { return dimension_; }
+    bool is_plain() const { return cuts_.empty(); }
+
+    // The numbers of the buckets in which a range of cells is filed.
+    struct Buckets {
+        std::uint32_t first;
+        std::uint32_t count;
+    };
+
+    Buckets buckets(std::uint8_t first, std::uint8_t last, std::uint32_t most_copies) const {
+        if (is_plain()) return {0, 1};
+        const std::uint32_t fine_first = fine(first), fine_count = fine(last) - fine_first + 1;
+        if (fine_count <= most_copies) return {fine_first, fine_count};
+        const std::uint32_t coarse_first = coarse(first), coarse_count = coarse(last) - coarse_first + 1;
+        if (coarse_count <= kCoarseBuckets - 2) return {kFineBuckets + coarse_first, coarse_count};
+        return {kBuckets - 1, 1};
+    }
+
+    // The lists that may hold ranges with this cell.
+    std::array<std::uint32_t, 3> lists_with(std::uint8_t cell) const {
+        if (is_plain()) return {lists_[0], kNone, kNone};
+        return {lists_[fine(cell)], lists_[kFineBuckets + coarse(cell)], lists_[kBuckets - 1]};
+    }
+
+    // The share of the buckets that a range of cells is filed in.
+    double share(Buckets buckets) const {
+        if (is_plain() || buckets.first == kBuckets - 1) return 1.0;
+        if (buckets.first >= kFineBuckets) return static_cast<double>(buckets.count) / kCoarseBuckets;
+        const std::uint32_t in_use = std::min(cells(), kFineBuckets);
+        return static_cast<double>(buckets.count) / in_use;
+    }
+
+    std::uint32_t list(std::uint32_t bucket) const { return lists_[bucket]; }
+    void set_list(std::uint32_t bucket, std::uint32_t list) { lists_[bucket] = list; }
+
+    std::uint32_t references = 0;  // from filter words and lists
+
+    std::size_t bytes() const {
+        return sizeof(Grid) + cuts_.capacity() * sizeof(std::uint64_t) + lists_.capacity() * sizeof(std::uint32_t);
+    }
+
+  private:
+    // Cells 1 to n, spread over the buckets.
+    std::uint32_t fine(std::uint8_t cell) const { return (cell - 1U) * kFineBuckets / std::max(cells(), kFineBuckets); }
+    std::uint32_t coarse(std::uint8_t cell) const { return (cell - 1U) * kCoarseBuckets / std::max(cells(), kCoarseBuckets); }
+
+    std::uint32_t dimension_;
+    std::vector<std::uint64_t> cuts_;
+    std::vector<std::uint32_t> lists_;
+};
+
+}  // namespace mercast

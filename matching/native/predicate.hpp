@@ -1,0 +1,62 @@
+// A predicate as it comes from outside: names and texts are views, valid while the call that passes them runs.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "values.hpp"
+
+namespace mercast {
+
+// In the order of Python's `Operator`: each with its negation after it.
+enum class Operator : std::uint8_t {
+    Eq, Ne, Lt, Ge, Gt, Le, Between, NotBetween, In, NotIn, StartsWith, NotStartsWith, EndsWith, NotEndsWith,
+    Contains, NotContains, Matches, NotMatches, Exists, NotExists,
+};
+inline constexpr int kOperators = 20;
+
+inline bool is_negated(Operator op) {
+    switch (op) {
+        case Operator::Ne: case Operator::NotBetween: case Operator::NotIn: case Operator::NotStartsWith:
+        case Operator::NotEndsWith: case Operator::NotContains: case Operator::NotMatches: case Operator::NotExists:
+            return true;
+        default:
+            return false;
+    }
+}
+
+inline bool is_pattern(Operator op) { return op == Operator::Matches || op == Operator::NotMatches; }
+
+struct Operand {
+    Number number;
+    std::string_view text;
+    std::uint64_t bits = 0;   // the int64 or the double itself, to give back the number as it was written
+    bool is_integer = false;
+    bool truth = false;
+};
+
+struct Predicate {
+    std::string_view attribute;
+    Operator op = Operator::Eq;
+    TypeClass type = TypeClass::Number;  // says nothing for Exists and NotExists
+    std::uint32_t first_operand = 0;     // in the conjunction's operands
+    std::uint32_t operands = 0;
+};
+
+// The predicates of one subscription that are all to be true.
+struct Conjunction {
+    std::vector<Predicate> predicates;
+    std::vector<Operand> operands;
+
+    void clear() {
+        predicates.clear();
+        operands.clear();
+    }
+
+    const Operand& operand(const Predicate& predicate, std::uint32_t number) const {
+        return operands[predicate.first_operand + number];
+    }
+};
+
+}  // namespace mercast

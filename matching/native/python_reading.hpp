@@ -1,0 +1,168 @@
+// Python's publications and predicates, read into the forms that the indexes take. Part of the bindings.
+//
+// What is not plainly a dict of names and values, or a predicate of `matching.model`, is not judged here: the caller
+// asks Python, which checks it and raises the project's error or hands over a plain one.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <structmember.h>
+
+#include <cmath>
+
+#include "event.hpp"
+#include "predicate.hpp"
+
+namespace mercast::python {
+
+namespace nb = nanobind;
+
+inline bool as_text(PyObject* object, std::string_view& text) {
+    if (!PyUnicode_CheckExact(object)) return false;
+    Py_ssize_t size = 0;
+    const char* bytes = PyUnicode_AsUTF8AndSize(object, &size);
+    if (bytes == nullptr) {
+        PyErr_Clear();
+        return false;
+    }
+    text = {bytes, static_cast<std::size_t>(size)};
+    return true;
+}
+
+inline bool as_int64(PyObject* object, std::int64_t& value) {
+    if (!PyLong_CheckExact(object)) return false;
+    int overflow = 0;
+    value = PyLong_AsLongLongAndOverflow(object, &overflow);
+    return overflow == 0;
+}
+
+// The dict outlives the event, whose texts are views of its strings.
+inline bool read_publication(PyObject* publication, const Vocabulary& vocabulary, Event& event) {
+    event.begin(vocabulary);
+    if (!PyDict_CheckExact(publication)) return false;
+    PyObject* key = nullptr;
+    PyObject* value = nullptr;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(publication, &position, &key, &value) != 0) {
+        std::string_view text;
+        if (!as_text(key, text) || text.empty()) return false;
+        const std::uint32_t attribute = event.attribute(text);
+        const bool is_known = attribute != Interner::kUnknown;
+        if (PyBool_Check(value)) {
+            if (is_known) event.add_truth(attribute, value == Py_True);
+        } else if (std::int64_t integer; as_int64(value, integer)) {
+            if (is_known) event.add(attribute, Number::of(integer));
+        } else if (PyFloat_CheckExact(value)) {
+            const double number = PyFloat_AS_DOUBLE(value);
+            if (std::isnan(number)) return false;
+            if (is_known) event.add(attribute, Number::of(number));
+        } else if (as_text(value, text)) {
+            if (is_known) event.add(attribute, text);
+        } else {
+            return false;
+        }
+    }
+    return true;
+}
+
+// The classes of `matching.model`, and where their slots lie: a conjunction has dozens, and looking each up by its name
+// would take longer than storing it.
+class Model {
+  public:
+    Model() {
+        nb::module_ model = nb::module_::import_("matching.model");
+        predicate_ = model.attr("Predicate");
+        and_ = model.attr("And");
+        operators_ = nb::tuple(nb::list(model.attr("Operator")));
+        attribute_offset_ = slot_offset(predicate_, "attribute");
+        operator_offset_ = slot_offset(predicate_, "operator");
+        values_offset_ = slot_offset(predicate_, "values");
+        children_offset_ = slot_offset(and_, "children");
+    }
+
+    bool is_predicate(PyObject* object) const { return reinterpret_cast<PyObject*>(Py_TYPE(object)) == predicate_.ptr(); }
+    bool is_and(PyObject* object) const { return reinterpret_cast<PyObject*>(Py_TYPE(object)) == and_.ptr(); }
+
+    // A borrowed tuple of an AND's children.
+    PyObject* children(PyObject* conjunction) const { return slot(conjunction, children_offset_); }
+
+    // Appends a predicate of `matching.model`. Its views live as long as the Python object.
+    bool read(PyObject* predicate, Conjunction& conjunction) const {
+        Predicate read;
+        if (!as_text(slot(predicate, attribute_offset_), read.attribute)) return false;
+        if (!read_operator(slot(predicate, operator_offset_), read.op)) return false;
+        PyObject* values = slot(predicate, values_offset_);
+        if (values == nullptr || !PyTuple_CheckExact(values)) return false;
+        read.first_operand = static_cast<std::uint32_t>(conjunction.operands.size());
+        read.operands = static_cast<std::uint32_t>(PyTuple_GET_SIZE(values));
+        for (std::uint32_t i = 0; i < read.operands; ++i) {
+            Operand operand;
+            if (!read_operand(PyTuple_GET_ITEM(values, i), operand, read.type)) return false;
+            conjunction.operands.push_back(operand);
+        }
+        conjunction.predicates.push_back(read);
+        return true;
+    }
+
+    nb::object predicate(nb::handle attribute, Operator op, nb::handle values) const {
+        return predicate_(attribute, operators_[static_cast<std::size_t>(op)], values);
+    }
+
+    nb::object conjunction(nb::handle children) const { return and_(children); }
+
+  private:
+    static Py_ssize_t slot_offset(nb::handle type, const char* name) {
+        nb::object member = type.attr(name);
+        if (Py_TYPE(member.ptr()) != &PyMemberDescr_Type) throw nb::type_error("matching.model has no such slot");
+        return reinterpret_cast<PyMemberDescrObject*>(member.ptr())->d_member->offset;
+    }
+
+    static PyObject* slot(PyObject* object, Py_ssize_t offset) {
+        return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset);
+    }
+
+    bool read_operator(PyObject* member, Operator& op) const {
+        for (std::size_t i = 0; i < kOperators; ++i) {
+            if (PyTuple_GET_ITEM(operators_.ptr(), i) == member) {
+                op = static_cast<Operator>(i);
+                return true;
+            }
+        }
+        return false;
+    }
+
+    static bool read_operand(PyObject* value, Operand& operand, TypeClass& type) {
+        if (PyBool_Check(value)) {
+            type = TypeClass::Truth;
+            operand.truth = value == Py_True;
+        } else if (std::int64_t integer; as_int64(value, integer)) {
+            type = TypeClass::Number;
+            operand.number = Number::of(integer);
+            operand.bits = static_cast<std::uint64_t>(integer);
+            operand.is_integer = true;
+        } else if (PyFloat_CheckExact(value)) {
+            type = TypeClass::Number;
+            operand.number = Number::of(PyFloat_AS_DOUBLE(value));
+            operand.bits = std::bit_cast<std::uint64_t>(PyFloat_AS_DOUBLE(value));
+        } else {
+            type = TypeClass::Text;
+            return as_text(value, operand.text);
+        }
+        return true;
+    }
+
+    nb::object predicate_;
+    nb::object and_;
+    nb::tuple operators_;
+    Py_ssize_t attribute_offset_ = 0;
+    Py_ssize_t operator_offset_ = 0;
+    Py_ssize_t values_offset_ = 0;
+    Py_ssize_t children_offset_ = 0;
+};
+
+// Loaded on first use, and never unloaded: the interpreter may be gone before the destructors of this library run.
+inline const Model& model() {
+    static const Model* loaded = new Model();
+    return *loaded;
+}
+
+}  // namespace mercast::python

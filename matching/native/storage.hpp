@@ -1,0 +1,225 @@
+// Where the flat index keeps things: slots of one size, and hash tables without tombstones. All stay within a constant
+// factor of what they hold, whatever was added and removed before.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "values.hpp"
+
+namespace mercast {
+
+inline constexpr std::uint32_t kNone = 0xffffffffU;
+
+// Slots of one size, in chunks that never move. Slots that were freed are used again, the last chunk is given back.
+class SlotPool {
+  public:
+    explicit SlotPool(std::size_t slot_bytes) : slot_bytes_(slot_bytes) {}
+    SlotPool(const SlotPool&) = delete;
+    SlotPool& operator=(const SlotPool&) = delete;
+    SlotPool(SlotPool&& other) noexcept = default;
+    ~SlotPool() {
+        for (std::byte* chunk : chunks_) release(chunk);
+    }
+
+    std::byte* at(std::uint32_t slot) const {
+        return chunks_[slot >> kChunkBits] + (slot & (kChunkSlots - 1)) * slot_bytes_;
+    }
+
+    std::uint32_t allocate() {
+        while (!free_.empty()) {
+            const std::uint32_t slot = free_.back();
+            free_.pop_back();
+            if (slot < end_ && !is_live_[slot]) return use(slot);
+        }
+        if (end_ == chunks_.size() << kChunkBits) chunks_.push_back(acquire());
+        is_live_.push_back(false);
+        return use(end_++);
+    }
+
+    void free(std::uint32_t slot) {
+        is_live_[slot] = false;
+        --live_;
+        free_.push_back(slot);
+        while (end_ != 0 && !is_live_[end_ - 1]) {
+            is_live_.pop_back();
+            --end_;
+        }
+        // One empty chunk stays, or a single subscription that comes and goes would cost an allocation each time.
+        while (chunks_.size() > (end_ >> kChunkBits) + 2) {
+            release(chunks_.back());
+            chunks_.pop_back();
+        }
+        if (live_ == 0) std::vector<std::uint32_t>().swap(free_);
+    }
+
+    // A live slot that is to move so that memory follows what is stored, or kNone while little is wasted.
+    std::uint32_t to_compact() const {
+        return end_ - live_ > live_ / 2 + kChunkSlots ? end_ - 1 : kNone;
+    }
+
+    std::size_t slot_bytes() const { return slot_bytes_; }
+    std::uint32_t live() const { return live_; }
+
+    std::size_t bytes() const {
+        return chunks_.size() * slot_bytes_ * kChunkSlots + chunks_.capacity() * sizeof(std::byte*) +
+               free_.capacity() * sizeof(std::uint32_t) + is_live_.capacity() / 8;
+    }
+
+  private:
+    static constexpr std::size_t kChunkBits = 8;
+    static constexpr std::size_t kChunkSlots = std::size_t{1} << kChunkBits;
+    static constexpr std::align_val_t kLine{64};
+
+    std::uint32_t use(std::uint32_t slot) {
+        is_live_[slot] = true;
+        ++live_;
+        return slot;
+    }
+
+    std::byte* acquire() { return static_cast<std::byte*>(::operator new(slot_bytes_ * kChunkSlots, kLine)); }
+    static void release(std::byte* chunk) { ::operator delete(chunk, kLine); }
+
+    std::size_t slot_bytes_;
+    std::vector<std::byte*> chunks_;
+    std::vector<std::uint32_t> free_;  // may name slots that are no longer free or no longer there
+    std::vector<bool> is_live_;
+    std::uint32_t end_ = 0;
+    std::uint32_t live_ = 0;
+};
+
+// Slots of several sizes, multiples of a unit. A handle says which pool and which slot.
+template <std::size_t Unit, std::size_t Classes>
+class SizedSlots {
+  public:
+    static constexpr std::size_t kLargest = Unit * Classes;
+
+    SizedSlots() {
+        pools_.reserve(Classes);
+        for (std::size_t i = 1; i <= Classes; ++i) pools_.emplace_back(i * Unit);
+    }
+
+    std::uint32_t allocate(std::size_t bytes) {
+        const auto pool = static_cast<std::uint32_t>((bytes - 1) / Unit);
+        return pool << kSlotBits | pools_[pool].allocate();
+    }
+
+    void free(std::uint32_t handle) { pool_of(handle).free(handle & kSlotMask); }
+    std::byte* at(std::uint32_t handle) const { return pools_[handle >> kSlotBits].at(handle & kSlotMask); }
+    std::size_t slot_bytes(std::uint32_t handle) const { return pools_[handle >> kSlotBits].slot_bytes(); }
+
+    // After a free: the handle of something that is to move to a slot of the same size, or kNone.
+    std::uint32_t to_compact(std::uint32_t handle) const {
+        const std::uint32_t slot = pools_[handle >> kSlotBits].to_compact();
+        return slot == kNone ? kNone : (handle & ~kSlotMask) | slot;
+    }
+
+    std::size_t bytes() const {
+        std::size_t total = 0;
+        for (const SlotPool& pool : pools_) total += pool.bytes();
+        return total;
+    }
+
+  private:
+    static constexpr std::uint32_t kSlotBits = 27;
+    static constexpr std::uint32_t kSlotMask = (1U << kSlotBits) - 1;
+    static_assert(Classes <= 31, "kNone must be no handle");
+
+    SlotPool& pool_of(std::uint32_t handle) { return pools_[handle >> kSlotBits]; }
+
+    std::vector<SlotPool> pools_;
+};
+
+// A hash table from a key to a 32-bit number. Linear probing; a removal moves up what the hole would hide.
+template <typename Key>
+class NumberTable {
+  public:
+    std::uint32_t find(const Key& key) const {
+        if (used_ == 0) return kNone;
+        const std::size_t at = place_of(key);
+        return slots_[at].number;
+    }
+
+    void prefetch(const Key& key) const {
+        if (used_ != 0) __builtin_prefetch(&slots_[key.hash() & mask()]);
+    }
+
+    void insert(const Key& key, std::uint32_t number) {
+        if ((used_ + 1) * 3 > slots_.size() * 2) resize(slots_.empty() ? 16 : slots_.size() * 2);
+        slots_[place_of(key)] = Slot{key, number};
+        ++used_;
+    }
+
+    void replace(const Key& key, std::uint32_t number) { slots_[place_of(key)].number = number; }
+
+    void erase(const Key& key) {
+        std::size_t hole = place_of(key);
+        for (std::size_t at = (hole + 1) & mask(); slots_[at].number != kNone; at = (at + 1) & mask()) {
+            const std::size_t home = slots_[at].key.hash() & mask();
+            if (((at - home) & mask()) >= ((at - hole) & mask())) {
+                slots_[hole] = slots_[at];
+                hole = at;
+            }
+        }
+        slots_[hole].number = kNone;
+        --used_;
+        if (slots_.size() > 16 && used_ * 8 < slots_.size()) resize(slots_.size() / 2);
+    }
+
+    std::uint32_t size() const { return static_cast<std::uint32_t>(used_); }
+    std::size_t bytes() const { return slots_.capacity() * sizeof(Slot); }
+
+    template <typename Visit>
+    void each(Visit visit) const {
+        for (const Slot& slot : slots_) {
+            if (slot.number != kNone) visit(slot.key, slot.number);
+        }
+    }
+
+  private:
+    struct Slot {
+        Key key{};
+        std::uint32_t number = kNone;
+    };
+
+    std::size_t mask() const { return slots_.size() - 1; }
+
+    std::size_t place_of(const Key& key) const {
+        std::size_t at = key.hash() & mask();
+        while (slots_[at].number != kNone && !(slots_[at].key == key)) at = (at + 1) & mask();
+        return at;
+    }
+
+    void resize(std::size_t size) {
+        std::vector<Slot> old(size);
+        old.swap(slots_);
+        for (const Slot& slot : old) {
+            if (slot.number != kNone) slots_[place_of(slot.key)] = slot;
+        }
+    }
+
+    std::vector<Slot> slots_;
+    std::size_t used_ = 0;
+};
+
+#pragma pack(push, 4)
+// Packed, so that a slot of the tables is 12 and 16 bytes.
+struct IdKey {
+    std::int64_t id = 0;
+    std::uint64_t hash() const { return mixed(static_cast<std::uint64_t>(id)); }
+    bool operator==(const IdKey& other) const { return id == other.id; }
+};
+
+struct PointKey {
+    std::uint64_t key = 0;
+    std::uint32_t dimension = 0;
+    std::uint64_t hash() const { return mixed(key ^ (std::uint64_t{dimension} * 0x9e3779b97f4a7c15U)); }
+    bool operator==(const PointKey& other) const { return key == other.key && dimension == other.dimension; }
+};
+#pragma pack(pop)
+
+}  // namespace mercast

@@ -1,0 +1,99 @@
+// Values as the native indexes compare them. Nothing here knows Python.
+//
+// A number becomes a 64-bit key in the order of the doubles, and a residual for the integers that no double holds:
+// (key, residual) compares as the exact values do, int against float too. A text is compared by its UTF-8 bytes, which
+// is the order of its code points, and has an order key of its first bytes: smaller keys, smaller texts; equal keys
+// decide nothing. No key of any kind is 0, so that 0 can stand for "missing".
+#pragma once
+
+#include <bit>
+#include <compare>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+namespace mercast {
+
+enum class TypeClass : std::uint8_t { Number, Text, Truth };
+
+inline constexpr std::uint64_t kMissing = 0;
+inline constexpr std::uint64_t kSmallestKey = 1;
+inline constexpr std::uint64_t kLargestKey = ~std::uint64_t{0};
+
+struct Number {
+    std::uint64_t key = kMissing;
+    std::int16_t residual = 0;
+
+    static Number of(double value) {
+        const auto bits = std::bit_cast<std::uint64_t>(value);
+        const std::uint64_t magnitude = bits & ~(std::uint64_t{1} << 63);
+        const std::uint64_t middle = std::uint64_t{1} << 63;
+        // Mirrored at zero rather than complemented: -0.0 and 0.0 are one key, and short fractions of either sign
+        // have a key whose lower half is zero.
+        return {(bits >> 63) != 0 ? middle - magnitude : middle + magnitude, 0};
+    }
+
+    static Number of(std::int64_t value) {
+        const auto rounded = static_cast<double>(value);
+        Number number = of(rounded);
+        if (value > kExactInDouble || value < -kExactInDouble) {
+            // 2^63 is a double and no int64; what lies just below it rounds up to it.
+            number.residual = static_cast<std::int16_t>(rounded == 0x1p63
+                                                            ? (value - INT64_MAX) - 1
+                                                            : value - static_cast<std::int64_t>(rounded));
+        }
+        return number;
+    }
+
+    bool is_on_key() const { return residual == 0; }
+
+    // The largest key that is not above the number, and the smallest that is not below it.
+    std::uint64_t floor_key() const { return residual < 0 ? key - 1 : key; }
+    std::uint64_t ceiling_key() const { return residual > 0 ? key + 1 : key; }
+
+    friend auto operator<=>(const Number&, const Number&) = default;
+
+  private:
+    static constexpr std::int64_t kExactInDouble = std::int64_t{1} << 53;
+};
+
+// How many of a text's bytes its order key holds completely.
+inline constexpr std::size_t kTextKeyBytes = 7;
+
+inline std::uint64_t text_order_key(std::string_view text, unsigned char padding = 0) {
+    unsigned char bytes[8];
+    std::memset(bytes, padding, sizeof bytes);
+    if (!text.empty()) std::memcpy(bytes, text.data(), text.size() < 8 ? text.size() : 8);
+    std::uint64_t key = 0;
+    for (const unsigned char byte : bytes) key = (key << 8) | byte;
+    return (std::uint64_t{1} << 63) | (key >> 1);
+}
+
+inline std::uint64_t truth_key(bool value) { return value ? 2 : 1; }
+
+inline std::uint64_t mixed(std::uint64_t bits) {
+    bits ^= bits >> 32;
+    bits *= 0xd6e8feb86659fd93U;
+    bits ^= bits >> 32;
+    bits *= 0xd6e8feb86659fd93U;
+    return bits ^ (bits >> 32);
+}
+
+inline std::uint64_t hash_of(std::string_view text) {
+    std::uint64_t hash = 0x9e3779b97f4a7c15U ^ text.size();
+    const char* bytes = text.data();
+    std::size_t left = text.size();
+    for (; left >= 8; left -= 8, bytes += 8) {
+        std::uint64_t word;
+        std::memcpy(&word, bytes, 8);
+        hash = mixed(hash ^ word);
+    }
+    if (left != 0) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, bytes, left);
+        hash = mixed(hash ^ word);
+    }
+    return hash;
+}
+
+}  // namespace mercast
