@@ -40,9 +40,15 @@ GROUPS = {
 
 COMMANDS = {
     "broker": Part("Run one broker of an overlay in the foreground.", ("broker.runtime.commands",)),
+    "bench": Part("Put load on a running overlay and measure it.", ("broker.client.commands",)),
+    "down": Part("Stop the broker processes of an overlay.", ("broker.deployment.commands",)),
     "leave": Part("Take a broker out of a running overlay in good order.", ("broker.runtime.commands",)),
+    "pub": Part("Publish.", ("broker.client.commands",)),
     "simulate": Part("Run a scenario under one or more protocols, side by side.", ("experiments.simulate_commands",)),
-    "trace": Part("Show where one publication of a run went, and why.", ("experiments.simulate_commands",)),
+    "status": Part("Show the broker processes that run here.", ("broker.deployment.commands",)),
+    "sub": Part("Subscribe, and print what comes.", ("broker.client.commands",)),
+    "trace": Part("Show where one publication went, live or in a run, and why.", ("experiments.simulate_commands",)),
+    "up": Part("Start an overlay's brokers as processes on this machine.", ("broker.deployment.commands",)),
 }
 
 

@@ -62,7 +62,7 @@ from broker.settings import Settings
 from matching import MatchingError
 from matching.language import parse
 from matching.matcher import unpack_attributes
-from matching.model import TRUE
+from matching.model import TRUE, Expression
 from routing.messages import Credit, EntryId, Message, PublicationId, Publish, Settled
 from routing.multicast import narrowed
 from routing.router import Matched, Router, Stretch
@@ -473,7 +473,8 @@ class Broker:
             self._effects.append(Accept(request.client, reference))
             return
         try:
-            text = str(parse(request.expression))
+            expression = parse(request.expression)
+            text = str(expression)
         except MatchingError as error:
             self._effects.append(Refuse(request.client, reference, str(error)))
             return
@@ -496,7 +497,7 @@ class Broker:
                 return
             if request.name in known:
                 self._take_out(client, kind, request.name)
-            self._enter(client, kind, request.name, text)
+            self._enter(client, kind, request.name, expression, text)
             self._effects.append(Accept(request.client, reference))
 
         if self._is_stored(client):
@@ -514,9 +515,8 @@ class Broker:
 
         self._when_persisted[key] = both
 
-    def _enter(self, client: Client, kind: str, name: str, text: str) -> None:
+    def _enter(self, client: Client, kind: str, name: str, expression: Expression, text: str) -> None:
         entry = self._entry()
-        expression = parse(text)
         if kind == "subscription":
             self._clients.add_subscription(client, name, entry)
             self.router.subscribe(entry, client.name, expression)
@@ -656,7 +656,7 @@ class Broker:
                 self._restore_session(self._clients.get(key[1]), key[0], record)
         for key, record in restored.records.items():
             if key[0] in ("subscription", "advertisement"):
-                self._enter(self._clients.get(key[1]), key[0], key[2], str(record))
+                self._enter(self._clients.get(key[1]), key[0], key[2], parse(str(record)), str(record))
         for client in self._clients:
             client.disconnect(self._now)
         for key, record in restored.records.items():

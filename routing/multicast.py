@@ -21,6 +21,9 @@ from routing.shortest_paths import TopologyTable
 MOST_STATES = 500
 """Link states in one message, so that it fits into a frame anywhere."""
 
+MOST_DESTINATIONS = 4096
+"""In one message; a longer list is told in several."""
+
 Sends = list[tuple[str, Message]]
 R = TypeVar("R", bound=Routed)
 
@@ -183,7 +186,9 @@ class Multicasting:
     def spread(self, message: Routed) -> None:
         """One copy for each next hop, with the destinations that it leads to."""
         for next_hop, destinations in self._by_next_hop(message.destinations):
-            self.sends.append((next_hop, narrowed(message, destinations)))
+            for start in range(0, len(destinations), MOST_DESTINATIONS):
+                some = destinations[start : start + MOST_DESTINATIONS]
+                self.sends.append((next_hop, narrowed(message, some)))
 
     def pass_on(self, message: Routed) -> bool:
         """Sends an arrived message on to the others that it is for. Is it for this broker too?"""

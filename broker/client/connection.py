@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import Protocol
 
 from broker.addresses import Address
@@ -188,7 +189,7 @@ async def open_connection(address: Address, receiver: Receiver, hello: Hello, wi
     except TimeoutError:
         raise ConnectError(f"no connection within {within_s:g} s") from None
     except OSError as error:
-        raise ConnectError(error.strerror or str(error)) from None
+        raise ConnectError(os.strerror(error.errno).lower() if error.errno else str(error)) from None
     try:
         await connection.established(within_s)
     except BaseException:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame, GroupedData
 from pyspark.sql import functions as f
 
 RUN_COLUMNS = ("run", "protocol")
@@ -18,13 +20,28 @@ ACCURACY = 10_000
 MILLISECONDS = 1_000
 
 
-def spread(value: Column, name: str) -> list[Column]:
-    """Aggregates of a value under names that begin with `name`: mean, percentiles, largest."""
-    percentiles = [
-        f.percentile_approx(value, f.lit(share), ACCURACY).alias(f"{name}_{word}")
-        for word, share in PERCENTILES.items()
-    ]
-    return [f.avg(value).alias(f"{name}_mean"), *percentiles, f.max(value).alias(f"{name}_max")]
+def spread(grouped: GroupedData, values: Mapping[str, Column], *others: Column) -> DataFrame:
+    """Of each value its mean, percentiles and largest, under names that begin with the value's; `others` come first.
+
+    The percentiles of a value are one aggregate, because each would keep its own sketch of all values.
+    """
+    shares = f.array(*(f.lit(share) for share in PERCENTILES.values()))
+    aggregates = [*others]
+    for name, value in values.items():
+        aggregates += [
+            f.avg(value).alias(f"{name}_mean"),
+            f.percentile_approx(value, shares, ACCURACY).alias(f"{name}_percentiles"),
+            f.max(value).alias(f"{name}_max"),
+        ]
+    found = grouped.agg(*aggregates)
+    columns: list[Column] = []
+    for column in found.columns:
+        name = column.removesuffix("_percentiles")
+        if name in values and name != column:
+            columns += [f.col(column)[place].alias(f"{name}_{word}") for place, word in enumerate(PERCENTILES)]
+        else:
+            columns.append(f.col(column))
+    return found.select(*columns)
 
 
 def step_of(at_s: Column, step_s: float) -> Column:

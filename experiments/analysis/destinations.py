@@ -12,20 +12,16 @@ SOURCE = "source"
 
 
 def destinations(hops: DataFrame, *by: str) -> DataFrame:
-    """run, protocol, `by`…, messages, destinations_mean, _p50, _p90, _p95, _p99, _max, and the same `_at_source`.
+    """run, protocol, `by`…, messages, messages_at_source, destinations_mean, _p50 … _max, and the same `_at_source`.
 
     By broker, as the sender of the message: `destinations(hops, "sender")`.
     """
     at_source = f.when(f.col("hop") == 1, f.col("destinations"))
-    return (
-        hops.where(f.col("kind") == PUBLISH)
-        .groupBy(*RUN_COLUMNS, *by)
-        .agg(
-            f.count("*").alias("messages"),
-            *spread(f.col("destinations"), "destinations"),
-            f.count(at_source).alias("messages_at_source"),
-            *spread(at_source, "destinations_at_source"),
-        )
+    return spread(
+        hops.where(f.col("kind") == PUBLISH).groupBy(*RUN_COLUMNS, *by),
+        {"destinations": f.col("destinations"), "destinations_at_source": at_source},
+        f.count("*").alias("messages"),
+        f.count(at_source).alias("messages_at_source"),
     )
 
 

@@ -14,9 +14,8 @@ def latency_ms() -> Column:
 
 def latency(deliveries: DataFrame, *by: str) -> DataFrame:
     """run, protocol, `by`…, deliveries, latency_ms_mean, _p50, _p90, _p95, _p99, _max."""
-    return deliveries.groupBy(*RUN_COLUMNS, *by).agg(
-        f.count("*").alias("deliveries"), *spread(latency_ms(), "latency_ms")
-    )
+    grouped = deliveries.groupBy(*RUN_COLUMNS, *by)
+    return spread(grouped, {"latency_ms": latency_ms()}, f.count("*").alias("deliveries"))
 
 
 def latency_over_time(deliveries: DataFrame, step_s: float) -> DataFrame:

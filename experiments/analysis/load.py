@@ -97,6 +97,5 @@ def queueing(publications: DataFrame, hops: DataFrame, matches: DataFrame) -> Da
     )
     wait_ms = (f.col("started_s") - f.col("arrived_s")) * MILLISECONDS
     stay_ms = (f.col("left_s") - f.col("arrived_s")) * MILLISECONDS
-    return seen.groupBy(*BROKER).agg(
-        f.count("*").alias("publications"), *spread(wait_ms, "wait_ms"), *spread(stay_ms, "stay_ms")
-    )
+    values = {"wait_ms": wait_ms, "stay_ms": stay_ms}
+    return spread(seen.groupBy(*BROKER), values, f.count("*").alias("publications"))

@@ -13,7 +13,9 @@ def matching_work(matches: DataFrame) -> DataFrame:
 
     "A match" is a broker that matched: one that asks two tables counts once.
     """
-    at_broker = matches.groupBy(*RUN_COLUMNS, "message", "broker").agg(
+    # Both groupings are within a publication: its rows are brought together once, for both.
+    together = matches.repartition(*RUN_COLUMNS, "message")
+    at_broker = together.groupBy(*RUN_COLUMNS, "message", "broker").agg(
         *(f.sum(name).alias(name) for name in ("stored", "matched", "cost_s"))
     )
     publications = at_broker.groupBy(*RUN_COLUMNS, "message").agg(

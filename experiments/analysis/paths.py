@@ -10,7 +10,8 @@ from experiments.analysis.columns import PUBLISH, RUN_COLUMNS, ratio, spread
 
 def hops(deliveries: DataFrame, *by: str) -> DataFrame:
     """run, protocol, `by`…, deliveries, hops_mean, _p50, _p90, _p95, _p99, _max. At the source's own clients: 0."""
-    return deliveries.groupBy(*RUN_COLUMNS, *by).agg(f.count("*").alias("deliveries"), *spread(f.col("hops"), "hops"))
+    grouped = deliveries.groupBy(*RUN_COLUMNS, *by)
+    return spread(grouped, {"hops": f.col("hops")}, f.count("*").alias("deliveries"))
 
 
 def hop_distribution(deliveries: DataFrame) -> DataFrame:
@@ -36,7 +37,9 @@ def routing_accuracy(hops: DataFrame, deliveries: DataFrame) -> DataFrame:
         f.lit(None).alias("hops"),
     )
     arrived = deliveries.where(f.col("hops") > 0).select(*at_broker, "hops")
-    brokers = passed.unionByName(arrived).groupBy(*at_broker).agg(f.min("hops").alias("hops"))
+    # Both groupings below are within a publication: its rows are brought together once, for both.
+    together = passed.unionByName(arrived).repartition(*publication)
+    brokers = together.groupBy(*at_broker).agg(f.min("hops").alias("hops"))
     publications = brokers.groupBy(*publication).agg(
         f.count("*").alias("reached"), f.count("hops").alias("interested"), f.sum("hops").alias("hops")
     )

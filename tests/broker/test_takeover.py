@@ -267,3 +267,49 @@ def test_a_copy_that_came_by_another_way_is_not_delivered_again() -> None:
     world.input("z", FrameReceived("e2", message, 1))
     world.run(SECOND)
     assert world.delivered == {(id, "subscriber"): 1}
+
+
+def test_what_is_published_while_the_other_cluster_is_cut_inside_arrives_when_it_is_whole_again() -> None:
+    links = [("a", "e"), ("e", "m"), ("m", "z")]
+    world = World("merc", links, clusters={"a": ("x",), "e": ("x", "y"), "m": ("y",), "z": ("y",)})
+    world.settle()
+    world.subscribe("z", "subscriber", "all", "TRUE")
+    world.settle()
+    world.cut("m", "z")
+    world.run(5 * SECOND)
+    assert remote_subscriptions(world, "a", "x") == [("z", "e")], "unreachable is not gone"
+    id = world.publish("a", "publisher", {"n": 1})
+    world.run(5 * SECOND)
+    assert not world.delivered
+    world.connect("m", "z")
+    world.run(10 * SECOND)
+    assert world.delivered == {(id, "subscriber"): 1}
+
+
+def test_a_stale_way_gives_place_to_a_fresh_one_and_is_taken_again_when_it_is_the_only_one() -> None:
+    """Two clusters lead from x to the subscriber's; the shorter is cut, then the longer too."""
+    links = [("a", "xy"), ("xy", "m"), ("m", "yz"), ("a", "xw"), ("xw", "wv"), ("wv", "vz"), ("vz", "z"), ("yz", "z")]
+    clusters = {
+        "a": ("x",),
+        "xy": ("x", "y"),
+        "m": ("y",),
+        "yz": ("y", "z"),
+        "xw": ("x", "w"),
+        "wv": ("w", "v"),
+        "vz": ("v", "z"),
+        "z": ("z",),
+    }
+    world = World("merc", links, clusters=clusters)
+    world.settle()
+    world.subscribe("z", "subscriber", "all", "TRUE")
+    world.run(10 * SECOND)
+    assert remote_subscriptions(world, "a", "x") == [("z", "xy")]
+    world.cut("m", "yz")
+    world.run(10 * SECOND)
+    assert remote_subscriptions(world, "a", "x") == [("z", "xw")]
+    world.cut("xw", "wv")
+    world.run(10 * SECOND)
+    assert remote_subscriptions(world, "a", "x") == [("z", "xy")], "both are stale now: the shorter counts"
+    world.connect("xw", "wv")
+    world.run(10 * SECOND)
+    assert remote_subscriptions(world, "a", "x") == [("z", "xw")]

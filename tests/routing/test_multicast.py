@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 import pytest
 
 from routing.messages import EntryId, LinkState, LinkStates, Message, Neighbour, PublicationId, Publish, Turn, Update
-from routing.multicast import Multicasting, narrowed
+from routing.multicast import MOST_DESTINATIONS, Multicasting, narrowed
 
 
 def state(broker: str, *neighbours: str, sequence: int = 1, incarnation: int = 1) -> LinkState:
@@ -43,6 +43,18 @@ def test_destinations_are_grouped_by_next_hop() -> None:
         ("b3", publication(("b5",), ("b3", "b5"))),
         ("b4", publication(("b4",))),
     ]
+
+
+def test_a_list_that_no_frame_would_take_is_sent_in_several_messages() -> None:
+    layer = Multicasting("b2", 1, "")
+    layer.neighbour_up("b1")
+    many = [f"c{number:05}" for number in range(MOST_DESTINATIONS + 5)]
+    layer.take_states([state("b1", "b2", *many), *(state(each, "b1") for each in many)], "b1")
+    layer.sends.clear()
+    layer.spread(publication(tuple(many)))
+    lists = [message.destinations for peer, message in sent(layer) if isinstance(message, Publish) and peer == "b1"]
+    assert [len(each) for each in lists] == [MOST_DESTINATIONS, 5]
+    assert [each for some in lists for each in some] == many
 
 
 def test_an_arrived_message_is_passed_on_without_this_broker_and_one_hop_further() -> None:

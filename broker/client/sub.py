@@ -1,0 +1,99 @@
+"""`mercast sub`."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from broker.client.client import connect
+from broker.client.errors import TimeoutExpiredError
+from broker.client.servers import chosen_servers
+from broker.client.subscription import Publication, Subscription
+from matching.publication_form import to_publication_text
+
+
+@dataclass(frozen=True, slots=True)
+class SubOptions:
+    server: str | None
+    count: int | None
+    timeout_s: float | None
+    is_json: bool
+    durable: str | None
+    mode: str
+
+
+def run(expressions: Sequence[str], options: SubOptions) -> None:
+    try:
+        asyncio.run(_subscribe(expressions, options))
+    except KeyboardInterrupt:
+        # That is how it is ended.
+        return
+    except BrokenPipeError:
+        # Whoever reads has enough. The interpreter would complain when it flushes what is left.
+        sys.stdout = None  # type: ignore[assignment]
+
+
+async def _subscribe(expressions: Sequence[str], options: SubOptions) -> None:
+    named = {f"sub-{number}": text for number, text in enumerate(expressions, start=1)}
+    async with (
+        connect(
+            chosen_servers(options.server),
+            name=options.durable or "",
+            durable=options.durable is not None,
+            mode=options.mode,
+        ) as client,
+        client.subscribe(named) as subscription,
+    ):
+        print(f"subscribed at {client.broker}", file=sys.stderr, flush=True)
+        printed = 0
+        try:
+            async with asyncio.timeout(options.timeout_s):
+                while options.count is None or printed < options.count:
+                    printed += await _print_next(subscription, options)
+        except TimeoutError:
+            if options.count is not None:
+                raise TimeoutExpiredError(
+                    f"{printed} of {options.count} publications came within {options.timeout_s:g} s"
+                ) from None
+
+
+async def _print_next(subscription: Subscription, options: SubOptions) -> int:
+    if options.count is not None:
+        publications = [await subscription.next()]
+    else:
+        publications = await subscription.take()
+    text = _json_line if options.is_json else _plain_line
+    print("\n".join(map(text, publications)), flush=True)
+    return len(publications)
+
+
+def _plain_line(publication: Publication) -> str:
+    line = to_publication_text(publication.attributes)
+    if not publication.payload:
+        return line
+    try:
+        payload = publication.payload.decode()
+    except UnicodeDecodeError:
+        payload = ""
+    shown = repr(payload) if payload.isprintable() and payload else f"{len(publication.payload)} bytes"
+    return f"{line}  payload: {shown}"
+
+
+def _json_line(publication: Publication) -> str:
+    try:
+        payload = {"payload": publication.payload.decode()}
+    except UnicodeDecodeError:
+        payload = {"payload_base64": base64.b64encode(publication.payload).decode()}
+    return json.dumps(
+        {
+            "id": str(publication.id),
+            "attributes": dict(publication.attributes),
+            **payload,
+            "hops": publication.hops,
+            "subscriptions": list(publication.subscriptions),
+        }
+    )

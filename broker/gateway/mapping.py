@@ -1,0 +1,174 @@
+"""From an MQTT message to a publication's attributes, and back.
+
+Attributes come from the payload (fields of a JSON object, those of objects in it with dots between the names; a bare
+JSON number, string or boolean is called `value`), from MQTT 5 user properties, and from the topic. Where a name
+occurs twice, the topic wins over a property and a property over the payload: who may publish where is what MQTT
+brokers control. The payload itself is passed on as it came.
+
+What cannot be an attribute (null, lists, numbers beyond 64 bits, a payload that is no JSON) is left out and counted.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from broker.gateway.templates import LevelError, TopicTemplate
+from matching.errors import ValueRefusedError
+from matching.values import Value, check_attribute, check_value
+
+ORIGIN = "mercast-gateway"
+"""The user property that marks what a gateway published, so that no gateway takes it in."""
+
+BARE_VALUE = "value"
+DEEPEST = 8
+REMEMBERED_TOPICS = 20_000
+_JSON_SCALAR = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|\"[^\0]*\"")
+
+
+class PropertyReading(StrEnum):
+    """How the text of a user property is read."""
+
+    TYPED = "typed"
+    """A JSON number, boolean or quoted string is that value; any other text is itself."""
+    TEXT = "text"
+    OFF = "off"
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Attributes for a publication; None and a reason where the message must not become one."""
+
+    attributes: dict[str, Value] | None
+    reason: str = ""
+    detail: str = ""
+
+
+class MessageMapping:
+    def __init__(
+        self,
+        templates: Sequence[TopicTemplate],
+        *,
+        topic_attribute: str = "",
+        properties: PropertyReading = PropertyReading.TYPED,
+        excluded: Iterable[TopicTemplate] = (),
+    ) -> None:
+        self.left_out: Counter[str] = Counter()
+        """What did not become an attribute, by reason."""
+        self._templates = tuple(templates)
+        self._topic_attribute = topic_attribute
+        self._properties = properties
+        self._excluded = tuple(excluded)
+        self._topics: dict[str, Taken] = {}
+        self._decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+
+    def take(self, topic: str, payload: bytes, properties: Iterable[tuple[str, str]] = ()) -> Taken:
+        of_topic = self._topics.get(topic)
+        if of_topic is None:
+            of_topic = self._read_topic(topic)
+            if len(self._topics) >= REMEMBERED_TOPICS:
+                self._topics.clear()
+            self._topics[topic] = of_topic
+        if of_topic.attributes is None:
+            return of_topic
+        attributes = self._read_payload(payload)
+        for name, text in properties:
+            if name == ORIGIN:
+                return Taken(None, "delivered-by-gateway", f"{topic!r} was published by gateway {text!r}")
+            if self._properties != PropertyReading.OFF:
+                self._put(attributes, name, self._property_value(text))
+        attributes.update(of_topic.attributes)
+        return Taken(attributes)
+
+    def _read_topic(self, topic: str) -> Taken:
+        for template in self._excluded:
+            if template.read(topic) is not None:
+                return Taken(None, "excluded-topic", f"{topic!r} is excluded by {template.text!r}")
+        for template in self._templates:
+            try:
+                attributes = template.read(topic)
+            except LevelError as error:
+                return Taken(None, "topic-level", str(error))
+            if attributes is not None:
+                if self._topic_attribute:
+                    attributes.setdefault(self._topic_attribute, topic)
+                return Taken(attributes)
+        return Taken(None, "no-template", f"{topic!r} fits no template")
+
+    def _read_payload(self, payload: bytes) -> dict[str, Value]:
+        attributes: dict[str, Value] = {}
+        if not payload:
+            return attributes
+        try:
+            content = self._decoder.decode(payload.decode())
+        except (ValueError, RecursionError):
+            self.left_out["payload-not-json"] += 1
+            return attributes
+        if isinstance(content, dict):
+            self._put_fields(attributes, "", content, 1)
+        else:
+            self._put(attributes, BARE_VALUE, content)
+        return attributes
+
+    def _put_fields(self, attributes: dict[str, Value], prefix: str, fields: Mapping[str, object], depth: int) -> None:
+        for name, value in fields.items():
+            if isinstance(value, dict):
+                if depth < DEEPEST:
+                    self._put_fields(attributes, f"{prefix}{name}.", value, depth + 1)
+                else:
+                    self.left_out["too-deep"] += 1
+            else:
+                self._put(attributes, prefix + name, value)
+
+    def _put(self, attributes: dict[str, Value], name: str, value: object) -> None:
+        if type(value) is float and name.isascii() and name:
+            attributes[name] = value
+            return
+        if value is None or isinstance(value, list):
+            self.left_out["null" if value is None else "list"] += 1
+            return
+        try:
+            attributes[check_attribute(name)] = check_value(value, name)
+        except ValueRefusedError:
+            self.left_out["value-refused"] += 1
+
+    def _property_value(self, text: str) -> object:
+        if self._properties == PropertyReading.TEXT or not _JSON_SCALAR.fullmatch(text):
+            return text
+        try:
+            return self._decoder.decode(text)
+        except ValueError:
+            return text
+
+
+def _refuse_constant(word: str) -> object:
+    raise ValueError(f"{word} is no JSON value")
+
+
+def as_json(attributes: Mapping[str, Value]) -> bytes:
+    """The payload for MQTT clients of a publication that has none."""
+    fields = (f"{json.dumps(name, ensure_ascii=False)}:{_json_text(value)}" for name, value in attributes.items())
+    return f"{{{','.join(fields)}}}".encode()
+
+
+def as_properties(attributes: Mapping[str, Value]) -> list[tuple[str, str]]:
+    """User properties that read back, typed, as the same attributes."""
+    return [(name, _property_text(value)) for name, value in attributes.items()]
+
+
+def _property_text(value: Value) -> str:
+    if isinstance(value, str) and not _JSON_SCALAR.fullmatch(value):
+        return value
+    return _json_text(value)
+
+
+def _json_text(value: Value) -> str:
+    if value in (math.inf, -math.inf):
+        # JSON has no infinity; a number this large is read as one.
+        return "1e999" if value == math.inf else "-1e999"
+    return json.dumps(value, ensure_ascii=False)
