@@ -39,12 +39,17 @@ GROUPS = {
 }
 
 COMMANDS = {
+    "demo": Part("Simulate 100 brokers under three protocols, analyse, show the difference.", ("experiments.demo",)),
     "broker": Part("Run one broker of an overlay in the foreground.", ("broker.runtime.commands",)),
     "bench": Part("Put load on a running overlay and measure it.", ("broker.client.commands",)),
     "down": Part("Stop the broker processes of an overlay.", ("broker.deployment.commands",)),
     "leave": Part("Take a broker out of a running overlay in good order.", ("broker.runtime.commands",)),
     "pub": Part("Publish.", ("broker.client.commands",)),
+    "analyse": Part("Analyse traces with Spark: tables, figures, a page.", ("experiments.analyse_commands",)),
+    "analyse-bench": Part("Show how the analysis scales, beside DuckDB.", ("experiments.analyse_commands",)),
     "simulate": Part("Run a scenario under one or more protocols, side by side.", ("experiments.simulate_commands",)),
+    "simulate-bench": Part("Measure how fast simulations are.", ("experiments.simulation_bench_commands",)),
+    "calibrate": Part("Measure what work costs here, for simulations.", ("experiments.simulation_bench_commands",)),
     "status": Part("Show the broker processes that run here.", ("broker.deployment.commands",)),
     "sub": Part("Subscribe, and print what comes.", ("broker.client.commands",)),
     "trace": Part("Show where one publication went, live or in a run, and why.", ("experiments.simulate_commands",)),

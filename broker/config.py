@@ -33,6 +33,7 @@ from broker.config_tables import (
     StoreTable,
     read_table,
 )
+from broker.gateway.config import GatewayConfig, read_gateways
 from broker.settings import Settings
 from broker.wire_limits import Limits
 from routing.registry import info as protocol_info
@@ -108,6 +109,8 @@ class OverlayConfig:
     reorganise: ReorganiseTable = field(default_factory=ReorganiseTable)
     brokers: Mapping[str, BrokerTable] = field(default_factory=dict)
     tables_of_others: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    gateways: Mapping[str, GatewayConfig] = field(default_factory=dict)
+    """To MQTT brokers, by the broker that has one."""
 
     @property
     def name(self) -> str:
@@ -153,6 +156,10 @@ def read_config(path: Path) -> OverlayConfig:
 def config_of(file: OverlayFile, where: Path) -> OverlayConfig:
     """What an overlay file says; `where` is named in errors."""
     try:
+        brokers = {
+            broker.id: read_table(BrokerTable, file.broker_settings.get(broker.id, {}), f"broker {broker.id}:")
+            for broker in file.overlay.brokers
+        }
         config = OverlayConfig(
             where,
             file.overlay,
@@ -162,11 +169,11 @@ def config_of(file: OverlayFile, where: Path) -> OverlayConfig:
             read_table(DeliveryTable, file.tables.get("delivery", {}), "[delivery]"),
             read_table(LimitsTable, file.tables.get("limits", {}), "[limits]"),
             read_table(ReorganiseTable, file.tables.get("reorganise", {}), "[reorganise]"),
-            {
-                broker.id: read_table(BrokerTable, file.broker_settings.get(broker.id, {}), f"broker {broker.id}:")
-                for broker in file.overlay.brokers
-            },
+            brokers,
             file.tables,
+            read_gateways(
+                file.tables.get("mqtt", {}), {id: table.mqtt for id, table in brokers.items()}, file.overlay.name
+            ),
         )
         _check(config)
     except ConfigError as error:

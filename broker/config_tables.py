@@ -42,6 +42,11 @@ def text(value: object, place: str) -> str:
     return value
 
 
+def as_it_is(value: object, place: str) -> object:
+    """For what another module reads."""
+    return value
+
+
 def yes_or_no(value: object, place: str) -> bool:
     if not isinstance(value, bool):
         raise ConfigError(f"{place} must be true or false, not {value!r}")
@@ -189,7 +194,7 @@ class BrokerTable:
     admin: Address | None = key(ANY_LOOPBACK_PORT, _address_or_off, "the admin pages; off: none")  # noqa: RUF009
     data_dir: str | None = key(None, text, "this broker's own folder, instead of one in the store's")
     cores: int = key(1, at_least(1), "for simulations")
-    mqtt: str = key("", text, "for the MQTT gateway")
+    mqtt: object = key("", as_it_is, "the MQTT broker that it is a gateway to, as an address or a table")
     tls: str = key("", text, "for TLS")
 
     @property

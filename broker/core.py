@@ -125,7 +125,8 @@ class Broker:
             self.router.advertise(self._entry(), EVERYBODY, TRUE)
 
     def handle(self, happened: Input, now: int) -> list[Effect]:
-        self._now = max(self._now, now)
+        if now > self._now:
+            self._now = now
         self._react(happened)
         self._flush()
         effects, self._effects = self._effects, []
@@ -324,7 +325,7 @@ class Broker:
             if not upstream:
                 self._own_settled(id)
             return
-        self._custody.hold(id, onward, upstream, self._now)
+        self._custody.hold(id, onward, upstream, self._now, self.router.is_reachable)
         for message in onward:
             self.router.send(message)
 
@@ -403,6 +404,11 @@ class Broker:
     def admits(self) -> bool:
         """Would a publication be taken in now? A driver may let clients wait rather than refuse."""
         return self._refusal() is None
+
+    @property
+    def is_relearning(self) -> bool:
+        """After a restart: what others want may not be known yet, and a publication might miss them."""
+        return self._relearning > 0
 
     def _is_stored(self, client: Client) -> bool:
         """Does its session survive a restart?"""

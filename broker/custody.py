@@ -65,8 +65,22 @@ class Custody:
     def __iter__(self) -> Iterator[Held]:
         return iter(list(self._held.values()))
 
-    def hold(self, id: PublicationId, messages: tuple[Publish, ...], upstream: list[tuple[str, str]], now: int) -> None:
-        stretches = [_Stretch(message, dict.fromkeys(message.destinations, now)) for message in messages]
+    def hold(
+        self,
+        id: PublicationId,
+        messages: tuple[Publish, ...],
+        upstream: list[tuple[str, str]],
+        now: int,
+        is_reachable: Callable[[str, str], bool],
+    ) -> None:
+        """Destinations that cannot be reached now are served as soon as they can be."""
+        stretches = []
+        for message in messages:
+            stretch = _Stretch(message, dict.fromkeys(message.destinations, now))
+            for broker in stretch.waiting:
+                if not is_reachable(message.domain, broker):
+                    stretch.missed.add(broker)
+            stretches.append(stretch)
         self._held[id] = Held(id, stretches, upstream, now, self._patience)
 
     def add_upstream(self, id: PublicationId, domain: str, broker: str) -> None:

@@ -1,4 +1,4 @@
-"""The first frames on a link between two brokers: who is there, and may they talk?
+"""Frames on a link between two brokers that concern the link itself: who is there, and may they talk?
 
 Whoever dials says `LinkHello`, the other answers `LinkWelcome` or `LinkGoodbye`. A `LinkGoodbye` may also come later,
 as the last frame of a link. All are built as other frames are (see `broker.wire`), with kinds of their own, so that a
@@ -18,10 +18,12 @@ from broker.wire_limits import Limits, WireError
 from broker.wire_shapes import Shape, texts
 from routing.messages import Heartbeat
 
-HELLO, WELCOME, GOODBYE = 32, 33, 34
-KINDS = (HELLO, WELCOME, GOODBYE)
+HELLO, WELCOME, GOODBYE, TIMES = 32, 33, 34, 35
+KINDS = (HELLO, WELCOME, GOODBYE, TIMES)
 CAPABILITIES = ("credit", "link-state")
 """What every broker of this version can do."""
+TIMES_WANTED = "times"
+"""The broker records a trace, and is told when frames were sent."""
 
 _START = Struct(">IBBBBI")
 _PREFIX_BYTES = 4
@@ -39,6 +41,8 @@ class LinkHello:
     """Where the broker listens."""
     greeting: Heartbeat
     token: str = ""
+    to: str = ""
+    """The broker that it means to talk to; empty: whoever is there."""
     remembered: int = 0
     """The last incarnation of the other broker that was seen here; 0: none, or the other is not known."""
     capabilities: tuple[str, ...] = CAPABILITIES
@@ -58,6 +62,14 @@ class LinkGoodbye:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class LinkTimes:
+    """Of the frame that follows: when it was sent and, for a publication, when it was published (0: not known)."""
+
+    sent: int
+    published: int
+
+
 CLOSED = "closed"
 """The link is not wanted any more: do not dial again."""
 LEFT = "left"
@@ -71,7 +83,7 @@ MALFORMED = "malformed"
 UNAUTHORISED = "unauthorised"
 LIMIT = "limit"
 
-FirstFrame: TypeAlias = LinkHello | LinkWelcome | LinkGoodbye
+LinkFrame: TypeAlias = LinkHello | LinkWelcome | LinkGoodbye | LinkTimes
 
 _HELLO = Shape(
     "the header",
@@ -83,17 +95,21 @@ _HELLO = Shape(
     address=str,
     greeting=bytes,
     token=str,
+    to=str,
     remembered=int,
     capabilities=tuple,
 )
 _GOODBYE = Shape("the header", code=str, reason=str)
-_NAMES = {HELLO: "LinkHello", WELCOME: "LinkWelcome", GOODBYE: "LinkGoodbye"}
+_TIMES = Shape("the header", sent=int, published=int)
+_NAMES = {HELLO: "LinkHello", WELCOME: "LinkWelcome", GOODBYE: "LinkGoodbye", TIMES: "LinkTimes"}
 
 
-def encode(frame: FirstFrame, version: int = wire.VERSION) -> bytes:
+def encode(frame: LinkFrame, version: int = wire.VERSION) -> bytes:
     """The frame, length prefix included."""
     if isinstance(frame, LinkGoodbye):
         return _framed(GOODBYE, (frame.code, frame.reason), version)
+    if isinstance(frame, LinkTimes):
+        return _framed(TIMES, (frame.sent, frame.published), version)
     kind, hello = (WELCOME, frame.hello) if isinstance(frame, LinkWelcome) else (HELLO, frame)
     fields = (
         hello.broker,
@@ -104,6 +120,7 @@ def encode(frame: FirstFrame, version: int = wire.VERSION) -> bytes:
         hello.address,
         wire.encode(hello.greeting),
         hello.token,
+        hello.to,
         hello.remembered,
         hello.capabilities,
     )
@@ -116,7 +133,7 @@ def _framed(kind: int, fields: tuple[object, ...], version: int) -> bytes:
     return _START.pack(header_bytes, _FOUR_ELEMENTS, version, kind, _32_BITS, header_bytes) + packed
 
 
-def decode(frame: bytes, limits: Limits) -> FirstFrame:
+def decode(frame: bytes, limits: Limits) -> LinkFrame:
     """The content of a whole frame. Whatever the bytes are, `WireError` is all that it raises."""
     if len(frame) < _START.size:
         raise WireError(f"a frame of {len(frame)} bytes is shorter than any header")
@@ -131,6 +148,8 @@ def decode(frame: bytes, limits: Limits) -> FirstFrame:
     fields = _unpacked(frame[_START.size :], name, limits)
     if kind == GOODBYE:
         return LinkGoodbye(*_GOODBYE.check(fields, name))
+    if kind == TIMES:
+        return LinkTimes(*_TIMES.check(fields, name))
     hello = _read_hello(fields, name, limits)
     return LinkWelcome(hello) if kind == WELCOME else hello
 
@@ -152,8 +171,8 @@ def _unpacked(packed: bytes, name: str, limits: Limits) -> object:
 
 
 def _read_hello(fields: object, name: str, limits: Limits) -> LinkHello:
-    broker, incarnation, overlay, protocol, clusters, address, packed, token, remembered, capabilities = _HELLO.check(
-        fields, name
+    broker, incarnation, overlay, protocol, clusters, address, packed, token, to, remembered, capabilities = (
+        _HELLO.check(fields, name)
     )
     greeting, _ = wire.decode(packed, limits)
     if not isinstance(greeting, Heartbeat):
@@ -167,6 +186,7 @@ def _read_hello(fields: object, name: str, limits: Limits) -> LinkHello:
         address,
         greeting,
         token,
+        to,
         remembered,
         texts(capabilities, name, "capabilities", "items", limits.items),
     )

@@ -1,4 +1,4 @@
-"""Results of experiments as small files: rows (CSV), a figure (PNG and SVG) and where they come from (JSON)."""
+"""Results of experiments as small files: rows (CSV), figures (PNG, SVG) and where they come from (JSON)."""
 
 from __future__ import annotations
 
@@ -40,8 +40,6 @@ class Provenance:
 class EntryResult:
     provenance: Provenance
     rows: Rows
-    figure: Path
-    """The SVG."""
 
 
 def provenance_of(entry: str, scale: Scale, seed: int, *, runs: int, failed: int, seconds: float) -> Provenance:
@@ -87,20 +85,21 @@ def write_rows(provenance: Provenance, rows: Rows, folder: Path) -> None:
 
 def read_result(entry: str, folder: Path) -> EntryResult | None:
     """What was found for the entry; None if it has not been run."""
-    document, table, figure = (folder / f"{entry}.{kind}" for kind in ("json", "csv", "svg"))
+    document, table = (folder / f"{entry}.{kind}" for kind in ("json", "csv"))
     if not document.is_file():
         return None
-    for path in (table, figure):
-        if not path.is_file():
-            raise FigureError(f"{path} is missing beside {document.name}; run the experiment again: {entry}")
+    if not table.is_file():
+        raise FigureError(f"{table} is missing beside {document.name}; run the experiment again: {entry}")
     try:
         provenance = Provenance(**json.loads(document.read_text(encoding="utf-8")))
         rows = Rows(_read_rows(table))
     except (TypeError, ValueError, KeyError) as error:
-        raise FigureError(f"{folder}: the results of {entry} are damaged ({error}); run the experiment again") from error
+        raise FigureError(
+            f"{folder}: the results of {entry} are damaged ({error}); run the experiment again"
+        ) from error
     if provenance.scale not in SCALES:
         raise FigureError(f"{document}: scale is {provenance.scale!r}; it must be one of {', '.join(SCALES)}")
-    return EntryResult(provenance, rows, figure)
+    return EntryResult(provenance, rows)
 
 
 def _read_rows(path: Path) -> list[Row]:

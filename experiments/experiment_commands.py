@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
     from experiments.figures.entry import Entry
     from experiments.performing import Performed
+    from experiments.sweep import LocalProcesses
+    from experiments.sweep_spark import SparkTasks
 
 RUNS = Path("runs/experiments")
 
@@ -39,7 +40,12 @@ def experiment_list(
         import json
 
         shown = [
-            {"entry": each.name, "title": each.title, "claim": each.claim, "minutes": dict(each.minutes)}
+            {
+                "entry": each.name,
+                "title": each.title,
+                "claim": each.claim,
+                "minutes": {str(scale): time for scale, time in each.minutes.items()},
+            }
             for each in entries
         ]
         print(json.dumps(shown, indent=2, ensure_ascii=False))
@@ -118,7 +124,7 @@ def experiment_run(
         raise FigureError(f"{failed} of {sum(each.provenance.runs for each in performed)} runs failed; see {place}")
 
 
-def _workers(runs: Path, jobs: int | None, master: str | None) -> AbstractContextManager[Any]:
+def _workers(runs: Path, jobs: int | None, master: str | None) -> LocalProcesses | SparkTasks:
     import os
 
     if master is not None:

@@ -21,10 +21,12 @@ import msgpack
 from broker.effects import Refuse
 from broker.inputs import Advertised, ClientConnected, ClientLeft, Published, Subscribed
 from broker.settings import SECOND, Settings
-from broker.simulation.costs import PROFILES
+from broker.simulation.cost_file import NATIVE, CostFileError, read_costs
+from broker.simulation.costs import PADRES_2015, CostProfile
 from broker.simulation.world import SimulatedOverlay
 from broker.trace import Digest, ExpectationRow, FaultRow, Trace, seconds
 from broker.trace_files import TraceWriter
+from experiments.cpu_timing import collecting_rarely
 from experiments.errors import ScenarioError
 from experiments.oracle import Oracle
 from experiments.run_summary import Gatherer, RunSummary
@@ -55,6 +57,10 @@ SETTLED_AFTER = 5 * SECOND
 """By then a subscription is wherever it must be, unless brokers are saturated."""
 REACH = 10 * SECOND
 """A publication is owed to a subscriber that stays so long."""
+PATIENCE = 60 * SECOND
+"""Longer than a publication takes at saturated brokers, or what is merely late would be sent again."""
+PATIENCE_WITH_LOSS = 15 * SECOND
+"""Where links lose frames, nobody notices before that; a broken link is noticed at once."""
 SLICE = SECOND
 
 
@@ -62,8 +68,9 @@ def simulate(scenario: Scenario, protocol: str, progress: Progress, out: Path | 
     """Runs the scenario. With `out`, that folder holds the run afterwards."""
     if out is None:
         digest = Digest()
-        return Run(scenario, protocol, digest, progress).complete(digest.hexdigest)
-    with _folder(out) as folder:
+        with collecting_rarely():
+            return Run(scenario, protocol, digest, progress).complete(digest.hexdigest)
+    with _folder(out) as folder, collecting_rarely():
         with TraceWriter(folder, f"{scenario.name}/{protocol}/{scenario.seed}") as writer:
             summary = Run(scenario, protocol, writer, progress).complete(lambda: writer.digest.hexdigest())
         (folder / "scenario.toml").write_text(to_toml(scenario), encoding="utf-8")
@@ -92,7 +99,18 @@ def _write_json(path: Path, content: object) -> None:
     path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
-def provenance(scenario: Scenario, protocol: str) -> dict[str, str | int]:
+def cost_profile(scenario: Scenario) -> CostProfile:
+    """What work costs in this scenario, with its index."""
+    if scenario.brokers.profile != NATIVE:
+        return PADRES_2015
+    file = scenario.brokers.costs_file
+    try:
+        return read_costs(Path(file) if file is not None else None).profile(scenario.matcher)
+    except CostFileError as error:
+        raise ScenarioError(f"{scenario.source}: brokers.costs_file: {error}") from error
+
+
+def provenance(scenario: Scenario, protocol: str) -> dict[str, str | int | dict[str, str | float]]:
     return {
         "scenario": scenario.name,
         "protocol": protocol,
@@ -101,6 +119,7 @@ def provenance(scenario: Scenario, protocol: str) -> dict[str, str | int]:
         "simpy": version("simpy"),
         "python": platform.python_version(),
         "backend": backend_in_words(),
+        "costs_ns": dataclasses.asdict(cost_profile(scenario)),
     }
 
 
@@ -108,10 +127,6 @@ class Run:
     """One scenario under one protocol."""
 
     def __init__(self, scenario: Scenario, protocol: str, trace: Trace, progress: Progress) -> None:
-        if scenario.brokers.profile not in PROFILES:
-            raise ScenarioError(
-                f"{scenario.source}: brokers.profile is {scenario.brokers.profile!r}; there is {', '.join(PROFILES)}"
-            )
         self._scenario = scenario
         self._protocol = protocol
         self._progress = progress
@@ -128,7 +143,7 @@ class Run:
             protocol,
             matcher=scenario.matcher,
             settings=self._settings(),
-            profile=PROFILES[scenario.brokers.profile],
+            profile=cost_profile(scenario),
             trace=self._gatherer,
             random=stream(scenario.seed, "simulation/loss"),
             cores=self._cores,
@@ -143,11 +158,12 @@ class Run:
         scenario = self._scenario
         # Only routers that know the overlay can change it.
         period_s = scenario.reorganise.period_s if self._protocol in ("d-dbr", "merc") else 0.0
+        loses_frames = any(fault.kind == "loss" for fault in scenario.faults)
         return Settings(
             is_open=scenario.advertise == "open",
             tick=5 * SECOND,
             dead_after=20 * SECOND,
-            patience=60 * SECOND,
+            patience=PATIENCE_WITH_LOSS if loses_frames else PATIENCE,
             reorganise_every=round(period_s * SECOND),
             most_links=scenario.reorganise.max_degree,
         )

@@ -133,6 +133,7 @@ def _make_absolute(document: Document, folder: Path) -> None:
     """Anchor the paths that a document holds."""
     overlay, workload = document.get("overlay"), document.get("workload")
     places: list[tuple[object, str]] = [(workload, name) for name in FILES]
+    places.append((document.get("brokers"), "costs_file"))
     if isinstance(overlay, dict):
         places += [(table, "file") for table in (overlay, *(overlay.get(name) for name in routers.names()))]
     for table, name in places:
@@ -167,6 +168,10 @@ def _check(scenario: Scenario, table: Table) -> None:
         if protocol not in routers.names():
             raise table.refusal("protocols", f"names {protocol!r}; {nearest(protocol, routers.names())}")
         check_clusters(scenario, protocol)
+    if scenario.brokers.costs_file is not None and scenario.brokers.profile != "native":
+        raise table.refusal(
+            "brokers.costs_file", f"is given, and brokers.profile is {scenario.brokers.profile!r}; only 'native' has one"
+        )
     if scenario.advertise == "open" and scenario.clients.advertised_share < 1:
         raise table.refusal(
             "clients.advertised_share",

@@ -61,6 +61,8 @@ class BrokerSetup:
     """Inputs that may wait for a core; what comes on top is dropped and counted."""
     profile: Literal["padres-2015", "native"] = "padres-2015"
     """What work costs."""
+    costs_file: str | None = None
+    """For the profile native: a file that `mercast calibrate` wrote; None for the one that ships."""
     start: Literal["known", "cold"] = "known"
     """Whether brokers know the overlay from the start, or flood link states to learn it."""
 
@@ -179,8 +181,8 @@ class RunPlan:
 
     settle_s: Number = 10.0
     """Time for advertisements and subscriptions to arrive, before publishing starts."""
-    drain_s: Number = 30.0
-    """Most time that the last publications get to arrive."""
+    drain_s: Number = 120.0
+    """Most time that the last publications get to arrive; the run ends as soon as nothing is under way."""
 
 
 @dataclass(frozen=True, slots=True)

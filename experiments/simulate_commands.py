@@ -26,6 +26,10 @@ def simulate(
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="A key of the scenario, as workload.rate=3000; repeat for more.")
     ] = None,
+    costs: Annotated[
+        Path | None,
+        typer.Option(help="Work costs what this file of `mercast calibrate` says, instead of the scenario's profile."),
+    ] = None,
     check_determinism: Annotated[
         bool, typer.Option("--check-determinism", help="Run everything twice and compare the traces' digests.")
     ] = False,
@@ -42,6 +46,7 @@ def simulate(
       mercast simulate gtitm-20
       mercast simulate line -p d-dbr -p merc --set clients.subscriptions_each=20
       mercast simulate ./my.toml --seed 7 --out runs/my
+      mercast simulate gtitm-20 --matcher pst-bloom --set brokers.profile=native
     """
     from experiments.errors import SimulationError
     from experiments.progress_bar import progress_bar
@@ -51,7 +56,7 @@ def simulate(
     if scenario == "list":
         _list_scenarios()
         return
-    loaded = load(scenario, _overrides(protocol, matcher, seed, settings or ()))
+    loaded = load(scenario, _overrides(protocol, matcher, seed, settings or (), costs))
     summaries: list[RunSummary] = []
     with progress_bar() as progress:
         for name in loaded.protocols:
@@ -69,7 +74,11 @@ def simulate(
 
 
 def _overrides(
-    protocols: list[str] | None, matcher: str | None, seed: int | None, settings: list[str] | tuple[()]
+    protocols: list[str] | None,
+    matcher: str | None,
+    seed: int | None,
+    settings: list[str] | tuple[()],
+    costs: Path | None,
 ) -> dict[str, str]:
     from experiments.errors import ScenarioError
 
@@ -85,6 +94,8 @@ def _overrides(
         overrides["matcher"] = f'"{matcher}"'
     if seed is not None:
         overrides["seed"] = str(seed)
+    if costs is not None:
+        overrides |= {"brokers.profile": "native", "brokers.costs_file": str(costs)}
     return overrides
 
 
@@ -142,17 +153,47 @@ def _print(scenario: Scenario, summaries: list[RunSummary], *, as_json: bool) ->
 
 
 def trace(
-    run: Annotated[Path, typer.Argument(help="A run's folder, as `mercast simulate --out` makes it.")],
-    publication: Annotated[str, typer.Argument(help="The publication's id, as b001/1/17.")],
+    what: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN ID | PUBLICATION",
+            help="A run's folder and a publication's id, as b001/1/17; or a publication, to be sent and followed live.",
+        ),
+    ],
+    server: Annotated[
+        str | None,
+        typer.Option("--server", "-s", metavar="URL", help="Live: mercast://host:port. Default: $MERCAST_SERVER."),
+    ] = None,
     subscriber: Annotated[str | None, typer.Option(help="Say why this client got it, or did not.")] = None,
+    payload: Annotated[str, typer.Option(help="Live: text that goes with it.")] = "",
+    timeout: Annotated[str, typer.Option(metavar="DURATION", help="Live: how long to follow it at most.")] = "5s",
+    as_json: Annotated[bool, typer.Option("--json", help="Live: the steps as JSON.")] = False,
 ) -> None:
     """Show one publication's way, hop by hop: where it was matched, and who got it.
+
+    In a simulated run, or live: a marked publication is sent to a running
+    overlay, and every broker on its way tells what it did with it.
 
     \b
     Examples:
       mercast trace runs/my/d-dbr b001/1/17
       mercast trace runs/my/d-dbr b001/1/17 --subscriber s003
+      mercast trace -s mercast://127.0.0.1:7001 'symbol=IBM price=92.5'
     """
+    is_run = server is None and len(what) == 2 and Path(what[0]).is_dir()
+    if is_run:
+        _trace_run(Path(what[0]), what[1], subscriber)
+    elif server is not None or all("=" in word or word.startswith("{") for word in what):
+        _trace_live(" ".join(what), server, subscriber, payload, timeout, is_json=as_json)
+    else:
+        from experiments.errors import SimulationError
+
+        raise SimulationError(
+            f"{' '.join(what)!r} is neither a run's folder with a publication's id nor a publication as symbol=IBM"
+        )
+
+
+def _trace_run(run: Path, publication: str, subscriber: str | None) -> None:
     from experiments.publication_trace import PublicationTrace
 
     found = PublicationTrace.read(run, publication)
@@ -160,6 +201,27 @@ def trace(
         print(line)
     if subscriber is not None:
         print(found.verdict(subscriber))
+
+
+def _trace_live(
+    publication: str, server: str | None, subscriber: str | None, payload: str, timeout: str, *, is_json: bool
+) -> None:
+    import asyncio
+
+    from broker.client.live_trace import trace_live
+    from broker.client.servers import chosen_servers
+    from broker.durations import parse_duration
+    from matching.publication_form import parse_publication
+
+    attributes = parse_publication(publication)
+    within_s = parse_duration(timeout) / 1e9
+    found = asyncio.run(trace_live(chosen_servers(server), attributes, payload.encode(), within_s))
+    if is_json:
+        print(found.as_json())
+        return
+    for line in found.lines():
+        print(line)
+    print(found.verdict(subscriber) if subscriber is not None else found.summary())
 
 
 COMMANDS: dict[str, Callable[..., None]] = {"simulate": simulate, "trace": trace}

@@ -34,9 +34,7 @@ def identity_of(spec: RunSpec) -> dict[str, Value]:
 def scenario_of(parameters: Parameters) -> Scenario:
     from experiments.scenario import load
 
-    overrides = {
-        key.removeprefix(SETTING): str(value) for key, value in parameters.items() if key.startswith(SETTING)
-    }
+    overrides = {key.removeprefix(SETTING): str(value) for key, value in parameters.items() if key.startswith(SETTING)}
     overrides |= {"seed": str(parameters["seed"]), "protocols": f'["{parameters["protocol"]}"]'}
     return load(str(parameters["scenario"]), overrides)
 
@@ -59,7 +57,7 @@ def simulate(parameters: Parameters, folder: Path) -> Found:
     return numbers, {}
 
 
-def count_lists(parameters: Parameters, folder: Path) -> Found:
+def count_lists(parameters: Parameters, _folder: Path) -> Found:
     """Destination lists of random publications, without simulating time."""
     from experiments.counting import count_lists as count
     from experiments.counting import draw_publications
@@ -93,7 +91,7 @@ def overlay_of(parameters: Parameters) -> Overlay:
     return cluster_by_domain(generate("transit-stub", shape, seed=seed))
 
 
-def reorganise(parameters: Parameters, folder: Path) -> Found:
+def reorganise(parameters: Parameters, _folder: Path) -> Found:
     from experiments.reorganising import reorganise_by_load
 
     result = reorganise_by_load(
@@ -113,7 +111,7 @@ def reorganise(parameters: Parameters, folder: Path) -> Found:
     }, {"hops": result.hops, "hops_before": result.by_hops_before, "hops_after": result.by_hops_after}
 
 
-def routing_memory(parameters: Parameters, folder: Path) -> Found:
+def routing_memory(parameters: Parameters, _folder: Path) -> Found:
     from experiments.routing_memory import measure
 
     result = measure(overlay_of(parameters), str(parameters["protocol"]))

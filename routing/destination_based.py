@@ -28,7 +28,7 @@ from routing.messages import (
 from routing.multicast import Multicasting
 from routing.reorganise import CloseLink, OpenLink, Reorganisation
 from routing.router import Counts, Matched, Stretch, TableWork, work_of
-from routing.tables import LocalAdvertisements, LocalSubscriptions
+from routing.tables import LocalAdvertisements, LocalSubscriptions, region_of
 
 
 class DestinationBased:
@@ -91,8 +91,9 @@ class DestinationBased:
 
     def subscribe(self, entry: EntryId, client: str, expression: Expression) -> None:
         self._local_subscriptions.insert(entry, client, expression)
+        text, region = str(expression), region_of(expression)
         for domain in self._domains.values():
-            domain.export_subscription(Subscribe(entry, str(expression)))
+            domain.export_subscription(Subscribe(entry, text), region)
 
     def unsubscribe(self, entry: EntryId) -> None:
         self._local_subscriptions.remove(entry)
@@ -166,6 +167,8 @@ class DestinationBased:
                 self._reorganisations[message.domain].count(destination)
 
     def take(self, message: Message, peer: str) -> Message | None:
+        if isinstance(message, Publish):
+            return self._take_publication(message)
         if isinstance(message, Heartbeat):
             self._compare(message, peer)
             return None
@@ -188,11 +191,17 @@ class DestinationBased:
             return None
         if reorganisation is not None:
             reorganisation.count(message.source)
-        if isinstance(message, Publish):
-            return message
         self.catch_up()
         domain.take(message)
         self._pass_on_news()
+        return message
+
+    def _take_publication(self, message: Publish) -> Publish | None:
+        domain = self._domains.get(message.domain)
+        if domain is None or not domain.multicasting.pass_on(message):
+            return None
+        if self._reorganisations:
+            self._reorganisations[message.domain].count(message.source)
         return message
 
     def _take_proposal(self, message: Propose | ProposalAnswered, reorganisation: Reorganisation | None) -> None:
@@ -280,7 +289,10 @@ class DestinationBased:
         return wishes
 
     def counts_of_losses(self) -> int:
-        return sum(domain.multicasting.losses for domain in self._domains.values())
+        losses = 0
+        for domain in self._domains.values():
+            losses += domain.multicasting.losses
+        return losses
 
     def counts(self) -> Counts:
         self.catch_up()

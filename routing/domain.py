@@ -77,14 +77,14 @@ class Domain:
         if self._advertised.pop(entry, None) is not None:
             self._teller.tell_all(Unadvertise(entry))
 
-    def export_subscription(self, change: Subscribe) -> None:
-        """For the brokers with an advertisement that it intersects, now or later."""
+    def export_subscription(self, change: Subscribe, region: Region | None = None) -> None:
+        """For the brokers with an advertisement that it intersects, now or later. Who has its region, says so."""
         known = self._exported.get(change.entry)
         if known is not None and known.change == change:
             return
         if known is not None:
             self.withdraw_subscription(change.entry)
-        exported = _Exported(change, region_of(change.expression))
+        exported = _Exported(change, region or region_of(change.expression))
         self._exported[change.entry] = exported
         for source in self.advertisements.sources_meeting(exported.region, change.crossed):
             self._tell_of(exported, source)

@@ -15,7 +15,18 @@ from dataclasses import replace
 from typing import TypeVar
 
 from routing.link_state import LinkStateTable
-from routing.messages import Announce, LinkState, LinkStates, Message, Neighbour, Publish, Routed, Settled, Update
+from routing.messages import (
+    Announce,
+    LinkState,
+    LinkStates,
+    Message,
+    Neighbour,
+    Publish,
+    Routed,
+    Settled,
+    Update,
+    UpdateAcknowledged,
+)
 from routing.shortest_paths import TopologyTable
 
 MOST_STATES = 500
@@ -204,7 +215,7 @@ class Multicasting:
 
     def _by_next_hop(self, destinations: Sequence[str]) -> list[tuple[str, Sequence[str]]]:
         """The destinations behind each next hop, ascending by next hop."""
-        routes = self.topology.routes_from(self.me)
+        routes = self._link_states.topology.routes_from(self.me)
         if len(destinations) == 1 and destinations[0] in routes:
             return [(routes[destinations[0]].next_hop, destinations)]
         groups: dict[str, list[str]] = {}
@@ -236,7 +247,22 @@ def _one_hop_further(message: R, destinations: Sequence[str]) -> R:
     if isinstance(message, Settled):
         remaining = message.hop_limit - 1
         return Settled(message.source, message.domain, tuple(destinations), message.publications, remaining)  # type: ignore[return-value]
+    if isinstance(message, UpdateAcknowledged):
+        return _acknowledgement_for(message, tuple(destinations))  # type: ignore[return-value]
     return replace(narrowed(message, destinations), hop_limit=message.hop_limit - 1)
+
+
+def _acknowledgement_for(message: UpdateAcknowledged, destinations: tuple[str, ...]) -> UpdateAcknowledged:
+    return UpdateAcknowledged(
+        message.source,
+        message.incarnation,
+        message.domain,
+        destinations,
+        message.heard,
+        message.epoch,
+        message.sequence,
+        message.hop_limit - 1,
+    )
 
 
 def _publish_for(message: Publish, destinations: Sequence[str], further: int) -> Publish:

@@ -35,7 +35,10 @@ class RouterInfo:
 ROUTERS: dict[str, RouterInfo] = {
     "fbr": RouterInfo(
         FBR,
-        {"covering": Option("is_covering", bool, "a subscription that another covers is not passed on beside it")},
+        {
+            "covering": Option("is_covering", bool, "a subscription that another covers is not passed on beside it"),
+            "readvertise": Option("readvertises", bool, "a tree whose way to its home is lost takes another"),
+        },
     ),
     "d-dbr": RouterInfo(DDBR),
     "merc": RouterInfo(MERC),

@@ -23,12 +23,21 @@ PACKAGES = set(MAY_IMPORT)
 
 # What would give the broker core a clock, a socket or a thread of its own.
 WORLDLY = {"asyncio", "simpy", "socket", "time", "threading", "logging", "multiprocessing", "subprocess"}
-OUTSIDE_THE_CORE = ("experiments/", "broker/client/", "broker/deployment/", "broker/simulation/", "broker/runtime/")
+OUTSIDE_THE_CORE = (
+    "experiments/",
+    "broker/client/",
+    "broker/deployment/",
+    "broker/simulation/",
+    "broker/runtime/",
+    "broker/gateway/",
+)
 ONLY_IN = {
     "pyspark": ("experiments/",),
     "networkx": ("topologies/",),
     "simpy": ("broker/simulation/",),
     "pyarrow": ("broker/trace_files.py",),
+    "aiomqtt": ("broker/gateway/",),
+    "paho": ("broker/gateway/",),
 }
 HEAVY = ("pyspark", "networkx", "matplotlib", "numpy", "lark", "re2", "msgpack", "simpy", "pyarrow")
 

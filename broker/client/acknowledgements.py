@@ -10,12 +10,14 @@ from collections.abc import Callable
 
 
 class Acknowledgements:
-    """`on_news` is called when there is something to tell; `tell` says what, and takes it as told."""
+    """`on_news` is called when there is something to tell, and when there is much (`every` deliveries); `tell` says
+    what, and takes it as told."""
 
-    __slots__ = ("_done", "_early", "_on_news", "_shared", "_told")
+    __slots__ = ("_done", "_early", "_every", "_on_news", "_shared", "_told")
 
-    def __init__(self, on_news: Callable[[], None]) -> None:
+    def __init__(self, on_news: Callable[[], None], every: int = 1) -> None:
         self._on_news = on_news
+        self._every = every
         self._done = 0
         self._told = 0
         self._early: set[int] = set()
@@ -38,7 +40,9 @@ class Acknowledgements:
         while self._early and self._done + 1 in self._early:
             self._done += 1
             self._early.remove(self._done)
-        self._on_news()
+        untold = self._done - self._told
+        if untold == 1 or untold >= self._every:
+            self._on_news()
 
     @property
     def untold(self) -> int:

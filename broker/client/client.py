@@ -50,7 +50,7 @@ from broker.client_frames import (
     TraceAnswer,
     Welcome,
 )
-from broker.client_wire import decode
+from broker.client_wire import decode_delivery
 from broker.client_wire_kinds import DELIVERY
 from matching.model import Expression
 from matching.values import Value, check_publication
@@ -281,6 +281,24 @@ class Client:
         for name in subscription.expressions:
             self._deliveries.unclaim(name)
 
+    async def widen(self, subscription: Subscription, name: str, expression: str) -> None:
+        if name in self._deliveries and name not in subscription.expressions:
+            raise ClientError(f"another subscription of this client is called {name!r} already")
+        subscription.expressions[name] = expression
+        self._deliveries.add(subscription, name)
+        try:
+            async with self._in_time(f"an answer to subscribe {name!r}"):
+                await self._entries.enter(Subscribe, {name: expression})
+        except BaseException:
+            self._deliveries.drop(subscription, name)
+            raise
+
+    async def narrow(self, subscription: Subscription, name: str) -> None:
+        self._deliveries.drop(subscription, name)
+        async with self._in_time(f"an answer to unsubscribe {name!r}"):
+            await self._entries.withdraw(Subscribe, [name])
+        self._deliveries.unclaim(name)
+
     def has_room_again(self, subscription: Subscription | None = None) -> None:
         if subscription is not None:
             self._deliveries.has_room_again(subscription)
@@ -299,9 +317,7 @@ class Client:
         take = self._deliveries.take
         for frame in frames:
             if frame[6] == DELIVERY:
-                delivery = decode(frame, LIMITS)
-                assert type(delivery) is Delivery
-                take(delivery)
+                take(decode_delivery(frame, LIMITS))
             else:
                 self._heard(frame)
 
@@ -321,7 +337,9 @@ class Client:
             case Goodbye() as goodbye:
                 if self._connection is not None:
                     self._connection.dismissed(goodbye)
-            case Pong() | Welcome() | Delivery():
+            case Pong(number):
+                self._publishing.heard_pong(number)
+            case Welcome() | Delivery():
                 pass
 
     def connection_lost(self, connection: Connection, reason: str) -> None:

@@ -65,7 +65,8 @@ def sub(
     server: Server = None,
     count: Annotated[int | None, typer.Option(min=1, help="End after so many.")] = None,
     timeout: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="End after this time; exit code 5 if --count was not reached.")
+        str | None,
+        typer.Option(metavar="DURATION", help="End after this time; exit code 5 if --count was not reached."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON object a line, with id and payload.")] = False,
     durable: Annotated[
@@ -97,10 +98,70 @@ def sub(
     )
 
 
+def bench(
+    server: Server = None,
+    subscriber_server: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where subscribers connect, if not where publishers do.")
+    ] = None,
+    publishers: Annotated[int, typer.Option(help="Clients that publish.")] = 1,
+    subscribers: Annotated[int, typer.Option(help="Clients that subscribe.")] = 10,
+    subscriptions: Annotated[int, typer.Option(help="Subscriptions of all of them together.")] = 10_000,
+    matching: Annotated[float, typer.Option(help="Share of subscriptions that a publication matches.")] = 0.001,
+    size: Annotated[int, typer.Option(help="Bytes of a publication, attributes and payload.")] = 200,
+    rate: Annotated[float, typer.Option(min=0, help="Publications a second; 0 for as many as are taken.")] = 0,
+    duration: Annotated[str, typer.Option(metavar="DURATION", help="Measured time.")] = "10s",
+    warm_up: Annotated[str, typer.Option(metavar="DURATION", help="Time before that.")] = "2s",
+    mode: Mode = "at-least-once",
+    window: Annotated[int, typer.Option(min=1, help="Deliveries on their way to a client.")] = 2048,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same subscriptions and publications.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="All figures as JSON.")] = False,
+) -> None:
+    """Put load on a running overlay: throughput, latencies, and what did not arrive.
+
+    Publishers and subscribers are in this one process. With --rate, latencies
+    count from when a publication was due. In at-least-once mode a publication
+    that is owed and did not come ends the command with exit code 1.
+
+    \b
+    Examples:
+      mercast bench
+      mercast bench --mode at-most-once --duration 20s
+      mercast bench --rate 2500 --subscriber-server mercast://127.0.0.1:7005
+      mercast bench --subscribers 1 --subscriptions 1 --matching 0.5 --json
+    """
+    from broker.client.bench import BenchOptions, run_bench
+    from broker.client.bench_report import print_result
+    from broker.client.errors import ClientError
+    from broker.client.servers import chosen_servers
+    from broker.deployment.waiting import waiting
+
+    chosen = chosen_servers(server)
+    options = BenchOptions(
+        server=chosen,
+        subscriber_server=subscriber_server or chosen,
+        publishers=publishers,
+        subscribers=subscribers,
+        subscriptions=subscriptions,
+        matching=matching,
+        size=size,
+        rate=rate,
+        duration_s=_seconds(duration) or 0.0,
+        warm_up_s=_seconds(warm_up) or 0.0,
+        mode=mode,
+        window=window,
+        seed=seed,
+    )
+    with waiting() as progress:
+        result = run_bench(options, progress)
+    print_result(result, is_json=as_json)
+    if result.missing and mode == "at-least-once":
+        raise ClientError(f"{result.missing} of {result.expected_in_all} deliveries did not come")
+
+
 def _seconds(text: str | None) -> float | None:
     from broker.durations import parse_duration
 
     return None if text is None else parse_duration(text) / 1e9
 
 
-COMMANDS: dict[str, Callable[..., None]] = {"pub": pub, "sub": sub}
+COMMANDS: dict[str, Callable[..., None]] = {"pub": pub, "sub": sub, "bench": bench}

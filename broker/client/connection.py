@@ -16,7 +16,7 @@ LIMITS = Limits(frame_bytes=1 << 26, header_bytes=1 << 20)
 """What a client takes from a broker, which it trusts more than brokers trust clients."""
 
 PING_EVERY_S = 5.0
-DEAD_AFTER_PINGS = 3
+DEAD_AFTER_PINGS = 6
 
 
 class Receiver(Protocol):

@@ -40,11 +40,17 @@ class Deliveries:
         self._teller: asyncio.TimerHandle | None = None
         self._full: dict[int, Subscription] = {}
 
-    def add(self, subscription: Subscription) -> None:
-        for name in subscription.expressions:
+    def add(self, subscription: Subscription, *names: str) -> None:
+        """All of its names, or those that are given."""
+        for name in names or subscription.expressions:
             self._subscriptions[name] = subscription
             for publication in self._unclaimed.pop(name, ()):
                 subscription.put(publication)
+
+    def drop(self, subscription: Subscription, name: str) -> None:
+        """A stream loses one of its names."""
+        subscription.expressions.pop(name, None)
+        self._subscriptions.pop(name, None)
 
     def remove(self, subscription: Subscription, *, is_kept: bool) -> None:
         """What waits in a kept one goes on waiting, for the next who subscribes by its name."""
@@ -68,12 +74,19 @@ class Deliveries:
         if not self._seen.is_new(delivery.id):
             self._came_again(delivery)
             return
-        names = delivery.subscriptions
-        if len(names) == 1 and (only := self._subscriptions.get(names[0])) is not None:
-            if not only.put(Publication(delivery, self._acknowledgements)):
-                self._filled(only)
-            return
-        self._take_for_several(delivery)
+        first: Subscription | None = None
+        find = self._subscriptions.get
+        for name in delivery.subscriptions:
+            found = find(name)
+            if found is not first:
+                if first is not None or found is None:
+                    self._take_for_several(delivery)
+                    return
+                first = found
+        if first is None:
+            self._take_for_several(delivery)
+        elif not first.put(Publication(delivery, self._acknowledgements)):
+            self._filled(first)
 
     def _take_for_several(self, delivery: Delivery) -> None:
         found = [self._subscriptions.get(name) for name in delivery.subscriptions]
@@ -128,7 +141,7 @@ class Deliveries:
             for publication in publications:
                 self._waiting_before.setdefault(publication.id, []).append(publication)
         if self._is_acknowledged:
-            self._acknowledgements = Acknowledgements(self._has_news)
+            self._acknowledgements = Acknowledgements(self._has_news, self._tell_every)
 
     def disconnected(self, broker: str) -> None:
         self._seen.keep_latest(broker, self._window)

@@ -49,9 +49,7 @@ async def _publish(words: Sequence[str], options: PubOptions) -> None:
     # Read first: what cannot be read is found before a connection is made.
     typed = parse_publication(" ".join(words)) if words else None
     publications = _from_input(options.count) if typed is None else _typed(typed, options.count)
-    async with connect(
-        chosen_servers(options.server), mode=options.mode, timeout=options.timeout_s or None
-    ) as client:
+    async with connect(chosen_servers(options.server), mode=options.mode, timeout=options.timeout_s or None) as client:
         for expression in options.advertise:
             await client.advertise(expression)
         answers = _Answers(options.is_json)

@@ -7,7 +7,7 @@ from collections import Counter, deque
 
 from broker.client.connection import Connection
 from broker.client.errors import ClientError, ClosedError, TooLargeError, refused
-from broker.client_frames import PublicationRefused, Reason, Welcome
+from broker.client_frames import Ping, PublicationRefused, Reason, Welcome
 from broker.client_wire import encode_publish
 from routing.messages import PublicationId
 
@@ -19,11 +19,14 @@ class Publishing:
         self._loop = loop
         self._is_answered = is_answered
         self._reference = 0
+        self._confirmed = 0
+        """At most once: the broker has read everything up to this reference."""
         self._unanswered: dict[int, tuple[bytes, asyncio.Future[PublicationId | None]]] = {}
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._connection: Connection | None = None
         self._broker, self._incarnation = "", 0
         self._window = 0
+        self._ask_every = 1
         self._largest_frame = 0
         self._end: ClientError | None = None
 
@@ -33,7 +36,10 @@ class Publishing:
 
     def has_room(self) -> bool:
         connection = self._connection
-        return connection is not None and len(self._unanswered) < self._window and connection.is_room()
+        return connection is not None and self._room() > 0 and connection.is_room()
+
+    def _room(self) -> int:
+        return self._window - (len(self._unanswered) if self._is_answered else self._reference - self._confirmed)
 
     async def wait_for_room(self) -> None:
         """Publications go in the order in which they were asked for, so who waits comes first."""
@@ -72,7 +78,16 @@ class Publishing:
             answer.set_result(None)
         if self._connection is not None:
             self._connection.send(frame)
+            if not self._is_answered and self._reference % self._ask_every == 0:
+                # Nothing answers publications here, and the network holds thousands: the broker would fall behind by
+                # seconds. Its answer to this tells that it has read all that went before.
+                self._connection.send_frame(Ping(self._reference))
         return answer
+
+    def heard_pong(self, number: int) -> None:
+        if number > self._confirmed:
+            self._confirmed = number
+            self.wake()
 
     def accepted(self, answers: tuple[int, ...]) -> None:
         numbers = iter(answers)
@@ -95,6 +110,8 @@ class Publishing:
         self._connection = connection
         self._broker, self._incarnation = welcome.broker, welcome.incarnation
         self._window, self._largest_frame = welcome.publish_window, welcome.frame_bytes
+        self._ask_every = max(1, self._window // 4)
+        self._confirmed = self._reference
         for reference in list(self._unanswered):
             frame, answer = self._unanswered[reference]
             if reference <= welcome.taken:
@@ -111,7 +128,7 @@ class Publishing:
 
     def wake(self) -> None:
         """There may be room again."""
-        room = self._window - len(self._unanswered)
+        room = self._room()
         while self._waiters and room > 0 and self._connection is not None and self._connection.is_room():
             turn = self._waiters.popleft()
             if not turn.done():

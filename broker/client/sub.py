@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ def run(expressions: Sequence[str], options: SubOptions) -> None:
         return
     except BrokenPipeError:
         # Whoever reads has enough. The interpreter would complain when it flushes what is left.
-        sys.stdout = None  # type: ignore[assignment]
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 async def _subscribe(expressions: Sequence[str], options: SubOptions) -> None:

@@ -63,6 +63,10 @@ class Subscriber(Protocol):
 
     def has_room_again(self, subscription: Subscription) -> None: ...
 
+    async def widen(self, subscription: Subscription, name: str, expression: str) -> None: ...
+
+    async def narrow(self, subscription: Subscription, name: str) -> None: ...
+
 
 class Subscription:
     """Publications that match one or more expressions, each of them once.
@@ -101,6 +105,15 @@ class Subscription:
         self._finish()
         self.end(None)
         await self._client.leave(self, is_kept=False)
+
+    async def add(self, name: str, expression: str) -> None:
+        """One more expression for this stream, or another one under a name that it has. Refused: it has neither."""
+        await self._enter()
+        await self._client.widen(self, name, expression)
+
+    async def withdraw(self, name: str) -> None:
+        """The stream goes on without this expression."""
+        await self._client.narrow(self, name)
 
     def __aiter__(self) -> Self:
         return self

@@ -6,6 +6,7 @@ import http.client
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from broker.addresses import parse_address
 
@@ -14,40 +15,58 @@ ANSWER_WITHIN_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class BrokerStatus:
-    id: str
-    incarnation: int
+    """What is shown of a broker's answer; its admin pages tell more."""
+
+    broker: str
+    listen: str
+    admin: str
     protocol: str
+    incarnation: int
     uptime_s: float
     neighbours: Mapping[str, bool]
     """Is the link to each up?"""
     clients: int
-    subscriptions: int
+    local_subscriptions: int
     remote_subscriptions: int
     queued: int
-    published: int
-    delivered: int
+    """Publications that the broker answers for."""
+    published_per_s: float
+    delivered_per_s: float
     drops: Mapping[str, int]
     memory_bytes: int
 
-    @property
-    def is_connected(self) -> bool:
-        return all(self.neighbours.values())
-
 
 def ask_status(admin: str) -> BrokerStatus | None:
-    """None when the broker does not answer."""
+    """None when nobody answers there, or not as a broker does."""
     address = parse_address(admin)
     connection = http.client.HTTPConnection(address.host, address.port, timeout=ANSWER_WITHIN_S)
     try:
         connection.request("GET", "/status")
         answer = connection.getresponse()
         content = json.loads(answer.read())
-    except (OSError, http.client.HTTPException, ValueError):
+        return _status(content) if answer.status == 200 else None
+    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
         return None
     finally:
         connection.close()
-    return _status(content) if answer.status == 200 and isinstance(content, dict) else None
 
 
-def _status(content: Mapping[str, object]) -> BrokerStatus:
-    raise ValueError(content)
+def _status(content: Mapping[str, Any]) -> BrokerStatus:
+    tables, rates = content["tables"], content["rates"]
+    return BrokerStatus(
+        broker=str(content["broker"]),
+        listen=str(content["listen"]),
+        admin=str(content["admin"]),
+        protocol=str(content["protocol"]),
+        incarnation=int(content["incarnation"]),
+        uptime_s=float(content["uptime_s"]),
+        neighbours={str(each["id"]): bool(each["is_up"]) for each in content["neighbours"]},
+        clients=int(content["client_count"]),
+        local_subscriptions=int(tables["local_subscriptions"]),
+        remote_subscriptions=int(tables["remote_subscriptions"]),
+        queued=int(content["queues"]["in_custody"]),
+        published_per_s=float(rates.get("published", 0.0)),
+        delivered_per_s=float(rates.get("delivered", 0.0)),
+        drops={str(reason): int(count) for reason, count in content["drops"].items()},
+        memory_bytes=int(content["memory_bytes"]),
+    )

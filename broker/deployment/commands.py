@@ -53,7 +53,7 @@ def up(
     )
     with waiting() as progress:
         state = start(overlay, options, progress)
-    print_overlays([statuses_of(state)], is_json=as_json)
+    print_overlays([statuses_of(state)], is_json=as_json, with_addresses=True)
     if not as_json:
         typer.echo(f"overlay {state.name} is up; `mercast down {state.name}` stops it", err=True)
 

@@ -42,7 +42,8 @@ def up(overlay: str, options: UpOptions, progress: Progress) -> OverlayState:
     state = folder.state()
     if state is not None and state.is_running:
         raise DeploymentError(
-            f"overlay {folder.name} is up already; `mercast down {folder.name}` stops it, --name starts another beside it"
+            f"overlay {folder.name} is up already; `mercast down {folder.name}` stops it, "
+            "--name starts another beside it"
         )
     check(brokers, is_insecure=options.is_insecure, may_lack_peers=options.may_lack_peers)
     folder.create()
@@ -169,3 +170,14 @@ def _stop(folder: RunFolder, within_s: float) -> None:
         process.send(signal.SIGKILL)
     wait_until_gone(brokers, 5.0)
     folder.forget_state()
+
+
+def overlays_to_stop(names: Sequence[str], *, every: bool) -> list[RunFolder]:
+    """Without names there must be no doubt which one is meant."""
+    found = running(names)
+    if not found:
+        raise DeploymentError("no overlay is up here")
+    if len(found) > 1 and not names and not every:
+        known = ", ".join(folder.name for folder in found)
+        raise DeploymentError(f"several overlays are up: {known}; name one, or say --all")
+    return found

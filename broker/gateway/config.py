@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from broker.addresses import AddressError, parse_address
 from broker.config_tables import (
     ConfigError,
     at_least,
@@ -26,7 +27,6 @@ from broker.config_tables import (
     key,
     one_of,
     positive_duration,
-    read_address,
     read_table,
     text,
     yes_or_no,
@@ -105,7 +105,7 @@ class GatewayTable:
     subscribe: str = key("mercast/subscribe", _prefix, "before the name of a subscription: its expression, retained")
     deliver: str = key("mercast/deliver", _prefix, "before the name: where its publications appear")
     error: str = key("mercast/error", _prefix, "before the name: why it is not in place")
-    user_properties: PropertyReading = key(
+    user_properties: PropertyReading = key(  # noqa: RUF009
         PropertyReading.TYPED,
         _property_reading,
         "typed: a property that reads as a JSON number or boolean is one; text: all are strings; off: none is read",
@@ -144,7 +144,9 @@ class GatewayConfig:
     """Topics that no gateway of the overlay takes in: those that one of them publishes to or is told by."""
 
 
-def read_gateways(shared: Mapping[str, object], of_brokers: Mapping[str, object], overlay: str) -> dict[str, GatewayConfig]:
+def read_gateways(
+    shared: Mapping[str, object], of_brokers: Mapping[str, object], overlay: str
+) -> dict[str, GatewayConfig]:
     """By broker. `of_brokers` has what each broker's table says under `mqtt`, where it says something."""
     read_table(GatewayTable, shared, "[mqtt]")
     tables = {broker: _table(shared, own, broker) for broker, own in of_brokers.items() if own not in ("", {}, None)}
@@ -163,7 +165,10 @@ def read_gateways(shared: Mapping[str, object], of_brokers: Mapping[str, object]
 def _table(shared: Mapping[str, object], own: object, broker: str) -> GatewayTable:
     place = f"broker {broker}: mqtt"
     if isinstance(own, str):
-        address = read_address(own, place)
+        try:
+            address = parse_address(own)
+        except AddressError as error:
+            raise ConfigError(f"{place}: {error}") from None
         own = {"host": address.host, "port": address.port}
     if not isinstance(own, Mapping):
         raise ConfigError(f'{place} must be an address, as "127.0.0.1:1883", or a table, as {{ host = "127.0.0.1" }}')

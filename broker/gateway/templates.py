@@ -67,6 +67,15 @@ class TopicTemplate:
         """What is subscribed to at the MQTT broker."""
         check_topic(self.topic_filter, text)
 
+    def __repr__(self) -> str:
+        return f"TopicTemplate({self.text!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TopicTemplate) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
     def _add(self, place: int, level: str, *, is_last: bool) -> None:
         field = _FIELD.fullmatch(level)
         if field is not None:

@@ -87,24 +87,30 @@ class ClientSession:
 
     def _publish(self, request: PublishRequest) -> None:
         self._unanswered += 1
-        if self._held or not self._server.core.admits:
+        if self._held or not self._server.admits:
             self._hold(request)
         else:
             self._submit(request)
 
     def _hold(self, request: PublishRequest) -> None:
         window = self._server.config.overlay.limits.publish_window
-        if self._unanswered > window:
-            self._server.violated("publish_window", self.name)
-            self.end(Reason.LIMIT, f"more than {window} publications wait for an answer")
-            return
         self._held.append(request)
         self._server.holding[self] = None
+        if len(self._held) < window:
+            return
+        if not self.is_reliable:
+            # It gets no answers, and so cannot know how many of its publications wait.
+            self.connection.pause_reading()
+        elif self._unanswered > window:
+            self._server.violated("publish_window", self.name)
+            self.end(Reason.LIMIT, f"more than {window} publications wait for an answer")
 
     def submit_held(self) -> bool:
         """Is nothing held any more?"""
-        while self._held and self._server.core.admits:
+        while self._held and self._server.admits:
             self._submit(self._held.popleft())
+        if not self._held:
+            self.connection.resume_reading()
         return not self._held
 
     def _submit(self, request: PublishRequest) -> None:

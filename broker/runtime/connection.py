@@ -61,13 +61,13 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(self, writers: Writers, limits: Limits, buffered: int) -> None:
         """`buffered`: bytes that may wait for the other end before the receiver is told to pause."""
         self.receiver: Receiver | None = None
-        self.heard = 0.0
+        self._loop = asyncio.get_running_loop()
+        self.heard = self._loop.time()
         """When something last arrived, by the loop's clock."""
         self.bytes_in = 0
         self.bytes_out = 0
         self.is_closing = False
         self._writers = writers
-        self._loop = asyncio.get_running_loop()
         self._splitter = FrameSplitter(limits)
         self._buffered = buffered
         self._transport: asyncio.Transport | None = None
@@ -133,6 +133,14 @@ class Connection(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         if self.receiver is not None and not self.is_closing:
             self.receiver.resumed()
+
+    def pause_reading(self) -> None:
+        if self._transport is not None and self._transport.is_reading():
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        if self._transport is not None and not self._transport.is_closing() and not self._transport.is_reading():
+            self._transport.resume_reading()
 
     def close(self, last: bytes = b"") -> None:
         """Says a last word and closes. Nothing that arrives from now on is looked at."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker import hello
-from broker.hello import LinkGoodbye, LinkHello
+from broker.hello import LinkGoodbye, LinkHello, LinkTimes
 from broker.inputs import FrameReceived, PeerLost, PeerUp
 from broker.runtime.connection import Connection
+from broker.simulation.costs import is_free
 from broker.wire import decode
 from broker.wire_limits import WireError
 from routing.messages import Publish
@@ -31,6 +32,8 @@ class Link:
         self.up_since = server.now()
         self.goodbye: LinkGoodbye | None = None
         """What the other end said at last."""
+        self.wants_times = server.recorder is not None and hello.TIMES_WANTED in other.capabilities
+        self._times: LinkTimes | None = None
         self._server = server
         self._limits = server.limits
 
@@ -38,29 +41,38 @@ class Link:
         server = self._server
         remembers = 0 < self.hello.remembered < server.core.incarnation
         server.handle(PeerUp(self.peer, self.hello.greeting, cost, remembers))
+        server.admit()
 
     def received(self, frames: list[bytes]) -> None:
         server = self._server
         for frame in frames:
             if len(frame) > 6 and frame[6] in hello.KINDS:
-                self._taken_leave_of(frame)
-                return
+                self._of_the_link(frame)
+                if self.connection.is_closing:
+                    return
+                continue
             message, sequence = decode(frame, self._limits)
             if type(message) is Publish:
-                server.received_publication(self.peer, message, frame)
+                server.received_publication(self.peer, message)
+            if server.recorder is not None and not is_free(message):
+                server.recorder.received(self.peer, message, frame, self._times)
+                self._times = None
             server.handle(FrameReceived(self.peer, message, sequence))
             if self.connection.is_closing:
                 return
         if server.holding:
             server.admit()
 
-    def _taken_leave_of(self, frame: bytes) -> None:
+    def _of_the_link(self, frame: bytes) -> None:
         content = hello.decode(frame, self._limits)
-        if not isinstance(content, LinkGoodbye):
+        if isinstance(content, LinkTimes):
+            self._times = content
+        elif isinstance(content, LinkGoodbye):
+            self.goodbye = content
+            self.connection.close()
+            self.lost()
+        else:
             raise WireError(f"a {type(content).__name__} on a link that stands")
-        self.goodbye = content
-        self.connection.close()
-        self.lost()
 
     def before_writing(self) -> None:
         if self.connection.waiting_bytes > MOST_WAITING_BYTES:

@@ -151,7 +151,9 @@ class Neighbours:
             str(server.address),
             server.core.router.greeting(),
             server.security.token,
+            to,
             self._remembered.get(to, 0),
+            (*hello.CAPABILITIES, hello.TIMES_WANTED) if server.recorder is not None else hello.CAPABILITIES,
         )
 
     def greeted(self, newcomer: Newcomer, other: LinkHello) -> None:
@@ -191,6 +193,8 @@ class Neighbours:
         mine = server.config
         if self.is_closed:
             return hello.STOPPING, f"{mine.id} is stopping"
+        if other.to not in ("", mine.id):
+            return hello.REFUSED, f"{server.listen} belongs to {mine.id}, not to {other.to[:80]}"
         if other.broker == mine.id:
             return hello.REFUSED, f"the id {mine.id} is in use"
         if other.overlay != mine.overlay.name:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from broker.addresses import parse_address
 from broker.config import BrokerConfig, ConfigError, read_config
+from broker.gateway.beside import gateway_beside
 from broker.runtime.log import LEVELS, log_to_stderr
 from broker.runtime.server import BrokerServer
 from topologies.errors import nearest
@@ -44,7 +45,8 @@ async def _serve(config: BrokerConfig, join: str | None, is_insecure: bool, trac
     print(json.dumps(_addresses(server)), flush=True)
     stopping = asyncio.create_task(stop.wait())
     leaving = asyncio.create_task(server.asked_to_leave.wait())
-    await asyncio.wait((stopping, leaving, server.failed), return_when=asyncio.FIRST_COMPLETED)
+    async with gateway_beside(server):
+        await asyncio.wait((stopping, leaving, server.failed), return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
     leaving.cancel()
     await server.stop(leaves=server.asked_to_leave.is_set())

@@ -43,7 +43,7 @@ def pack_record(key: Key, record: Any) -> bytes:
 def unpack_record(key: Key, packed: bytes) -> object:
     _, read = _KINDS.get(key[0], _PLAIN)
     try:
-        return read(msgpack.unpackb(packed, use_list=False, max_buffer_size=0))
+        return read(msgpack.unpackb(packed, use_list=False))
     except (ValueError, TypeError, WireError, msgpack.exceptions.UnpackException) as error:
         raise RecordError(f"the record {'/'.join(key)} is damaged: {error}") from error
 

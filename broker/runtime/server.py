@@ -19,7 +19,7 @@ from broker.addresses import Address
 from broker.client_frames import Hello, Reason
 from broker.client_wire import DeliveryWriter, packed_subscriptions
 from broker.config import BrokerConfig
-from broker.core import Broker
+from broker.core import ACKNOWLEDGE, Broker
 from broker.effects import (
     Accept,
     CloseLink,
@@ -29,6 +29,7 @@ from broker.effects import (
     Effect,
     Forget,
     Greet,
+    MatchedRow,
     OpenLink,
     Persist,
     Record,
@@ -48,12 +49,14 @@ from broker.runtime.security import Security, check_exposure
 from broker.runtime.steps import Steps
 from broker.runtime.store import Store
 from broker.settings import SECOND
+from broker.simulation.costs import is_free
 from broker.wire import encode
 from routing.messages import PublicationId, Publish
 from routing.registry import create
 
 if TYPE_CHECKING:
     from broker.runtime.admin import AdminPages
+    from broker.runtime.recorder import Recorder
 
 CLIENT_BUFFER_BYTES = 256 << 10
 MOST_PACKED_NAMES = 50_000
@@ -88,12 +91,16 @@ class BrokerServer:
         """Sessions with publications that wait until there is room."""
         self.counts: Counter[str] = Counter()
         self.rates: dict[str, float] = {}
+        self.parts: dict[str, Callable[[], dict[str, object]]] = {}
+        """What runs beside the broker, such as a gateway: by name, how to ask for its status."""
         self.is_stopping = False
         self.violations: Counter[str] = Counter()
         self.address = config.address or config.listen
         self.started = time.time()
         self.admin_address: Address | None = None
         self.asked_to_leave = asyncio.Event()
+        self.recorder: Recorder | None = None
+        self._trace = trace
         self._admin_pages: AdminPages | None = None
         self._clock_offset = time.time_ns() - time.monotonic_ns()
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -144,11 +151,19 @@ class BrokerServer:
         self.steps = Steps(self.neighbours.address_of)
         if records:
             self.handle(Restored(records))
+        if self._trace is not None:
+            # pyarrow is loaded for this alone.
+            from broker.runtime.recorder import Recorder
+
+            self.recorder = Recorder(self._trace, config.id, incarnation, config.overlay.name, self.now)
         self._perform(self.core.start(self.now()))
         for neighbour in config.neighbours:
             self.neighbours.want(neighbour.id, neighbour.address, neighbour.cost)
         if join is not None:
             self.neighbours.join(join)
+        self._serving_since = self._loop.time()
+        self._knows_the_overlay = False
+        self._meet_neighbours()
         self._housekeeping = asyncio.create_task(self._keep_house(), name="housekeeping")
         await self._listener.start_serving()
         await self._open_admin_pages()
@@ -201,9 +216,32 @@ class BrokerServer:
         return time.monotonic_ns() + self._clock_offset
 
     def handle(self, happened: Input) -> None:
+        if self.recorder is not None:
+            self._handle_recorded(happened, self.recorder)
+            return
         effects = self.core.handle(happened, self.now())
         if effects:
             self._perform(effects)
+
+    def _handle_recorded(self, happened: Input, recorder: Recorder) -> None:
+        if isinstance(happened, Published):
+            recorder.requested(happened)
+        started = self.now()
+        effects = self.core.handle(happened, started)
+        recorder.handling_ns = self.now() - started
+        for effect in effects:
+            match effect:
+                case Accept():
+                    recorder.accepted(effect)
+                case Refuse(client, int(reference)):
+                    recorder.refused(client, reference)
+                case Deliver():
+                    recorder.delivered(effect)
+                case Record(MatchedRow() as row):
+                    recorder.matched(row)
+                case Record(DroppedRow() as row):
+                    recorder.dropped(row)
+        self._perform(effects)
 
     def published(self, request: Published) -> None:
         self.counts["published"] += 1
@@ -211,7 +249,7 @@ class BrokerServer:
             self._traced.add((request.client, request.reference))
         self.handle(request)
 
-    def received_publication(self, peer: str, message: Publish, frame: bytes) -> None:
+    def received_publication(self, peer: str, message: Publish) -> None:
         self.counts["received"] += 1
         if message.is_traced:
             self.steps.received(message, peer)
@@ -259,6 +297,8 @@ class BrokerServer:
         if link is not None:
             if effect.sequence is not None:
                 self.counts["sent"] += 1
+            if link.wants_times and self.recorder is not None and not is_free(effect.message):
+                link.connection.send(hello.encode(self.recorder.times_of(effect.message)))
             link.connection.send(encode(effect.message, effect.sequence))
 
     def _accept(self, effect: Accept) -> None:
@@ -351,8 +391,15 @@ class BrokerServer:
         self.violations[limit] += 1
         self.log.warning("violation", limit=limit, who=who, detail=detail)
 
+    def part_ended(self, part: asyncio.Task[None]) -> None:
+        """What runs beside the broker runs until it is cancelled: its error is the broker's."""
+        error = None if part.cancelled() else part.exception()
+        if error is not None and not self.failed.done():
+            self.failed.set_exception(error)
+
     def link_went(self, link: Link) -> None:
-        """A link is down."""
+        if self.recorder is not None:
+            self.recorder.link(link.peer, link.up_since, None if self.is_stopping else self.now())
 
     async def _keep_house(self) -> None:
         """Once in a while: rates, silent clients, newcomers who say nothing."""
@@ -371,11 +418,26 @@ class BrokerServer:
                 if now - session.connection.heard > limits.idle / SECOND:
                     self.violated("idle", session.name)
                     session.end(Reason.IDLE, f"nothing was heard for {limits.idle / SECOND:g} s")
+            if self.recorder is not None:
+                waiting = len(self.holding) + (self.store.waiting if self.store is not None else 0)
+                self.recorder.state(self.core.router.counts(), waiting)
             self.steps.forget_old()
             self.admit()
 
+    @property
+    def admits(self) -> bool:
+        """Is there room for a publication, and is it known who wants it?"""
+        return self._knows_the_overlay and self.core.admits and not self.core.is_relearning
+
+    def _meet_neighbours(self) -> None:
+        """After its start a broker takes publications in when its neighbours are there, or had their time to come."""
+        if not self._knows_the_overlay:
+            late = self._loop.time() - self._serving_since > self.config.overlay.heartbeat.dead_after / SECOND
+            self._knows_the_overlay = late or self.neighbours.links.keys() >= set(self.neighbours.wanted())
+
     def admit(self) -> None:
         """There may be room for publications that wait."""
+        self._meet_neighbours()
         for session in list(self.holding):
             if session.submit_held():
                 self.holding.pop(session, None)
@@ -395,9 +457,11 @@ class BrokerServer:
         end = self._loop.time() + DRAIN_WITHIN_S
         while not self.is_settled and self._loop.time() < end:
             await asyncio.sleep(0.02)
+        # Others need not wait for the acknowledgements that are collected.
+        self.handle(TimerFired(ACKNOWLEDGE))
         if leaves:
             self.handle(LeaveRequested())
-            self.writers.flush()
+        self.writers.flush()
         self.neighbours.stop(hello.LEFT if leaves else hello.STOPPING, f"{self.config.id} is going")
         self._housekeeping.cancel()
         for timer in self._timers.values():
@@ -406,6 +470,8 @@ class BrokerServer:
             await self.store.close()
         if self._admin_pages is not None:
             await self._admin_pages.stop()
+        if self.recorder is not None:
+            self.recorder.close()
         await self._listener.wait_closed()
         # The last frames leave with the loop's next turn.
         await asyncio.sleep(0.05)

@@ -87,6 +87,8 @@ class Status:
     totals: dict[str, int]
     drops: dict[str, int]
     violations: dict[str, int]
+    parts: dict[str, dict[str, object]]
+    """What runs beside the broker, such as a gateway, by name."""
 
     def as_json(self) -> dict[str, object]:
         return asdict(self)
@@ -136,6 +138,7 @@ def status_of(server: BrokerServer) -> Status:
         totals=dict(server.counts),
         drops=dict(core.drops),
         violations=dict(server.violations),
+        parts={name: status() for name, status in server.parts.items()},
     )
 
 
@@ -193,6 +196,12 @@ def as_prometheus(status: Status) -> str:
     family("link_up", "gauge", "Is the link to the neighbour up?", labelled("neighbour", up))
     waiting = {each.id: each.waiting for each in status.neighbours}
     family("link_waiting", "gauge", "Publications that wait for the link.", labelled("neighbour", waiting))
+    for part, fields in status.parts.items():
+        for what, number in fields.items():
+            if isinstance(number, int):
+                family(f"{part}_{what}", "gauge", f"Of the part {part}.", {own: number})
+            elif isinstance(number, dict):
+                family(f"{part}_{what}", "gauge", f"Of the part {part}, by reason.", labelled("reason", number))
     return "\n".join(lines) + "\n"
 
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from broker.config_tables import StoreTable
-from broker.runtime.records import Key, pack_key, pack_record, unpack_key, unpack_record
+from broker.runtime.records import Key, RecordError, pack_key, pack_record, unpack_key, unpack_record
 
 SCHEMA = 1
 FILE = "broker.sqlite"
@@ -36,13 +36,16 @@ class Store:
         table: StoreTable,
         persisted: Callable[[list[Key]], None],
         failed: Callable[[StoreError], None],
+        patience_s: float = 5.0,
     ) -> None:
+        """`patience_s`: how long to wait for a broker that has the store open and may be about to stop."""
         self.commits = 0
         self.records_written = 0
         self._path = folder / FILE
         self._synchronous = _SYNCHRONOUS[table.fsync]
         self._persisted = persisted
         self._failed = failed
+        self._patience_s = patience_s
         self._pending: dict[Key, object] = {}
         self._removed: dict[Key, None] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="store")
@@ -54,7 +57,12 @@ class Store:
         self._loop = asyncio.get_running_loop()
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._database = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
+            self._database = sqlite3.connect(
+                self._path, timeout=self._patience_s, isolation_level=None, check_same_thread=False
+            )
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(f"cannot make {self._path}: {error}") from error
+        try:
             self._database.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._database.execute("PRAGMA journal_mode = WAL")
             self._database.execute(f"PRAGMA synchronous = {self._synchronous}")
@@ -64,10 +72,13 @@ class Store:
             self._database.execute("UPDATE broker SET incarnation = ?", (now,))
             self._database.execute("COMMIT")
             rows = self._database.execute("SELECT key, value FROM records ORDER BY rowid").fetchall()
-        except (sqlite3.Error, OSError) as error:
+            return earlier, now, {key: unpack_record(key, value) for key, value in _with_keys(rows)}
+        except sqlite3.Error as error:
+            self._database.close()
             raise StoreError(f"cannot open {self._path}: {error}; does another broker use it?") from error
-        records = {key: unpack_record(key, value) for key, value in ((unpack_key(key), value) for key, value in rows)}
-        return earlier, now, records
+        except (StoreError, RecordError):
+            self._database.close()
+            raise
 
     def _enter(self, broker: str) -> int:
         """The broker's incarnation before, in a store that is this broker's."""
@@ -145,3 +156,7 @@ class Store:
             await asyncio.sleep(0.001)
         await self._loop.run_in_executor(self._thread, self._database.close)
         self._thread.shutdown()
+
+
+def _with_keys(rows: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[Key, bytes]]:
+    return ((unpack_key(key), value) for key, value in rows)

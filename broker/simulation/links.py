@@ -32,7 +32,9 @@ class SimulatedLink:
         if self.bytes_a_second is not None:
             sent = max(now, self._free_at.get(sender, 0)) + size * 1_000_000_000 // self.bytes_a_second
             self._free_at[sender] = sent
-        at = max(sent + self.latency + self.extra_delay, self._last_arrival.get(sender, 0))
+        at = sent + self.latency + self.extra_delay
+        if at < self._last_arrival.get(sender, 0):
+            at = self._last_arrival[sender]
         self._last_arrival[sender] = at
         return at
 

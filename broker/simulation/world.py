@@ -77,6 +77,8 @@ class SimulatedOverlay:
         self.nodes: dict[str, Node] = {}
         self.links: dict[tuple[str, str], SimulatedLink] = {}
         self.sent: Counter[str] = Counter()
+        self.handled = 0
+        """Inputs that brokers took up."""
         self.on_accepted: Callable[[PublicationId, Published, int], None] = _ignore
         self.on_delivered: Callable[[Deliver, int], None] = _ignore
         self.on_refused: Callable[[Refuse], None] = _ignore
@@ -204,6 +206,7 @@ class SimulatedOverlay:
             self._drop(node, "broker queue full", happened)
 
     def _work(self, node: Node, broker: Broker, happened: Input, now: int) -> None:
+        self.handled += 1
         effects = broker.handle(happened, now)
         cost = self._profile.cost(happened, effects)
         self._recorder.work(node.name, effects, now)
@@ -229,6 +232,7 @@ class SimulatedOverlay:
         """Without waiting: what costs nothing does not stand in the queue."""
         if node.broker is not None:
             now = self.now
+            self.handled += 1
             effects = node.broker.handle(happened, now)
             self._recorder.work(node.name, effects, now)
             self._perform(node, effects, now)

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from experiments.analysis.runs import Runs
 
 
-def session(master: str = "local[*]", *, memory: str = "2g") -> SparkSession:
-    """A Spark session on this machine or on a cluster; `memory` is for each Java process."""
+def session(master: str = "local[*]", *, memory: str = "2g", is_short: bool = False) -> SparkSession:
+    """A Spark session on this machine or on a cluster. `is_short` is for small traces: it starts quicker."""
     from experiments.analysis.spark_session import start
 
-    return start(master, memory=memory)
+    return start(master, memory=memory, is_short=is_short)
 
 
 def read_runs(session: SparkSession, folders: Iterable[Path]) -> Runs:

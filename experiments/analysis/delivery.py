@@ -48,6 +48,13 @@ def delivery(publications: DataFrame, deliveries: DataFrame, expectations: DataF
     )
 
 
+def published(publications: DataFrame) -> DataFrame:
+    """run, protocol, broker, publications, bytes: what each broker accepted from its clients."""
+    return publications.groupBy(*RUN_COLUMNS, "broker").agg(
+        f.count("*").alias("publications"), f.sum("bytes").alias("bytes")
+    )
+
+
 def misses(deliveries: DataFrame, expectations: DataFrame) -> DataFrame:
     """run, protocol, publication, client: every pair that was owed and did not come."""
     return expectations.where("owed").select(*PAIR).join(deliveries, list(PAIR), "left_anti")

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from broker.trace import TABLES, TraceError, spark_ddl
-from broker.trace_files import complete_files
+from broker.trace_files import arrow_schema, complete_files
 from experiments.analysis.columns import RUN_COLUMNS
 from experiments.analysis.errors import NoRunsError
 
@@ -35,6 +36,10 @@ class RunFolder:
     seed: int | None
     is_finished: bool
     """A finished run has every table; the trace of a deployment has those that something was recorded in."""
+
+    @property
+    def trace_bytes(self) -> int:
+        return sum(path.stat().st_size for path in (self.path / "trace").glob("*/[!._]*.parquet"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +73,7 @@ def find_runs(paths: Iterable[Path]) -> tuple[RunFolder, ...]:
     if not found:
         raise NoRunsError("no folder is given; one with runs is made by: mercast simulate line --out DIR")
     common = Path(os.path.commonpath([folder.parent for folder in found]))
-    return tuple(_described(folder, folder.relative_to(common).as_posix()) for folder in found)
+    return tuple(describe(folder, folder.relative_to(common).as_posix()) for folder in found)
 
 
 def _with_trace(path: Path) -> Iterator[Path]:
@@ -80,7 +85,8 @@ def _with_trace(path: Path) -> Iterator[Path]:
             yield from _with_trace(below)
 
 
-def _described(folder: Path, label: str) -> RunFolder:
+def describe(folder: Path, label: str) -> RunFolder:
+    """What the folder's provenance says of it; a deployment may have none."""
     path = folder / "provenance.json"
     is_finished = (folder / "summary.json").exists()
     if not path.exists():
@@ -112,15 +118,16 @@ def _read(session: SparkSession, table: str, files: Sequence[tuple[Path, RunFold
     names = [column.name for column in TABLES[table].row_columns]
     columns = [*RUN_COLUMNS, *names]
     if not files:
-        schema = f"run STRING, protocol STRING, {spark_ddl(TABLES[table]).partition(', ')[2]}"
-        return session.createDataFrame([], schema).select(columns)
+        stored = arrow_schema(TABLES[table])
+        empty = pa.schema([*(pa.field(name, pa.string()) for name in RUN_COLUMNS), *list(stored)[1:]]).empty_table()
+        return session.createDataFrame(empty)
     rows = session.read.schema(spark_ddl(TABLES[table])).parquet(*(str(path) for path, _ in files)).drop("run")
     owners = dict(files)
     if len({run.label for run in owners.values()}) == 1:
         run = files[0][1]
         return rows.select(f.lit(run.label).alias("run"), f.lit(run.protocol).alias("protocol"), *names)
     owned = [(uri, owners[path].label, owners[path].protocol) for uri, path in _by_uri(rows)]
-    labels = session.createDataFrame(owned, "uri STRING, run STRING, protocol STRING")
+    labels = session.createDataFrame(pa.table(dict(zip(("uri", *RUN_COLUMNS), zip(*owned, strict=True), strict=True))))
     uri = f.col("_metadata.file_path")
     labelled = rows.withColumn("uri", uri).join(f.broadcast(labels), "uri", "left")
     unknown = f.raise_error(f.concat(f.lit("no run is known for "), f.col("uri"))).cast("string")

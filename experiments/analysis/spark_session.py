@@ -35,7 +35,8 @@ SETTINGS = {
 }
 
 
-def start(master: str, *, memory: str = "2g") -> SparkSession:
+def start(master: str, *, memory: str = "2g", is_short: bool = False) -> SparkSession:
+    """`is_short`: for small traces. Java then compiles quickly rather than well, which saves seconds at the start."""
     _check_java()
     _check_cluster(master)
     try:
@@ -45,21 +46,23 @@ def start(master: str, *, memory: str = "2g") -> SparkSession:
     # Read by the program that starts Java, so it cannot be a setting of the session.
     os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "conf"))
     builder = SparkSession.Builder().appName("mercast").master(master)
-    for key, value in {**SETTINGS, **_settings_for(master, memory)}.items():
+    for key, value in {**SETTINGS, **_settings_for(master, memory, is_short)}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 
 
-def _settings_for(master: str, memory: str) -> dict[str, str]:
+def _settings_for(master: str, memory: str, is_short: bool) -> dict[str, str]:
     settings = {
         "spark.driver.memory": memory,
+        "spark.executor.memory": memory,
         # Otherwise tasks that run Python take whichever is first on the path.
         "spark.pyspark.python": sys.executable,
     }
     host = _host_of(master)
     if host is None:
         settings["spark.sql.shuffle.partitions"] = str(LOCAL_SHUFFLE_PARTITIONS)
-        settings["spark.driver.extraJavaOptions"] = "-XX:+UseSerialGC"
+        compiler = " -XX:TieredStopAtLevel=1" if is_short else ""
+        settings["spark.driver.extraJavaOptions"] = f"-XX:+UseSerialGC{compiler}"
     if host in (None, "127.0.0.1", "localhost"):
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     return settings

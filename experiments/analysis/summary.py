@@ -36,15 +36,22 @@ def summary(tables: Mapping[str, DataFrame]) -> DataFrame:
     )
 
 
-def comparison(summary: DataFrame, first: str, second: str) -> DataFrame:
-    """figure, first, second, difference (second - first), ratio (second / first): a row for each figure of two runs."""
+def comparison(summary: DataFrame, first: str) -> DataFrame:
+    """run, figure, first, second, difference (second - first), ratio (second / first).
+
+    Every other run's figures beside those of the run `first`.
+    """
     figures: list[Column | str] = [field.name for field in summary.schema if isinstance(field.dataType, NumericType)]
     rows = summary.select("run", *(f.col(str(name)).cast("double").alias(str(name)) for name in figures))
-    one, other = (f.max(f.when(f.col("run") == run, f.col("value"))) for run in (first, second))
-    return (
-        rows.unpivot(["run"], figures, "figure", "value")
-        .groupBy("figure")
-        .agg(one.alias("first"), other.alias("second"))
-        .withColumn("difference", f.col("second") - f.col("first"))
-        .withColumn("ratio", ratio(f.col("second"), f.col("first")))
+    values = rows.unpivot(["run"], figures, "figure", "value")
+    is_first = f.col("run") == first
+    ones = values.where(is_first).select("figure", f.col("value").alias("first"))
+    others = values.where(~is_first).select("run", "figure", f.col("value").alias("second"))
+    return others.join(f.broadcast(ones), "figure").select(
+        "run",
+        "figure",
+        "first",
+        "second",
+        (f.col("second") - f.col("first")).alias("difference"),
+        ratio(f.col("second"), f.col("first")).alias("ratio"),
     )

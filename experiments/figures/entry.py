@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal, TypeAlias
 
 from experiments.sweep import RunOutcome, RunSpec
@@ -60,9 +61,7 @@ class Rows:
     def line(self, measure: str, series: str) -> list[tuple[X, float]]:
         """The points of a series that have a value, in their order."""
         return [
-            (row.x, row.y)
-            for row in self.all
-            if (row.measure, row.series) == (measure, series) and row.y is not None
+            (row.x, row.y) for row in self.all if (row.measure, row.series) == (measure, series) and row.y is not None
         ]
 
     def values(self, measure: str, series: str) -> list[float]:
@@ -227,5 +226,5 @@ def number_text(value: float) -> str:
 
 def is_rising(values: Sequence[float], slack: float = 0.02) -> bool:
     """From each value to the next, but for so small a share; and from the first to the last."""
-    steps = zip(values, values[1:], strict=False)
-    return len(values) > 1 and values[-1] > values[0] and all(b >= a * (1 - slack) for a, b in steps)
+    is_steady = all(later >= earlier * (1 - slack) for earlier, later in pairwise(values))
+    return len(values) > 1 and values[-1] > values[0] and is_steady

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.figures.entry import Claim, Entry, PaperPoint, Panel, Point, Rows, Scale, Shape, is_rising
+from experiments.figures.entry import Claim, Entry, Panel, PaperPoint, Point, Rows, Scale, Shape, is_rising
 from experiments.figures.lists import MEAN, MODEL, SETTING, ListParameters, counted, mean_row, percent
 
 DEGREE = 6
@@ -44,7 +44,9 @@ ENTRY = Entry(
     points=points,
     rows=mean_row,
     panels=(
-        Panel(MEAN, "Mean destination list", "brokers", "destinations in a message", paper=(PaperPoint(ALL, 700, 3.8),)),
+        Panel(
+            MEAN, "Mean destination list", "brokers", "destinations in a message", paper=(PaperPoint(ALL, 700, 3.8),)
+        ),
     ),
     claims=(
         Claim(
@@ -55,7 +57,9 @@ ENTRY = Entry(
         ),
     ),
     shapes=(
-        Shape("the list grows with brokers", lambda rows: all(is_rising(rows.values(MEAN, s)) for s in rows.series(MEAN))),
+        Shape(
+            "the list grows with brokers", lambda rows: all(is_rising(rows.values(MEAN, s)) for s in rows.series(MEAN))
+        ),
         Shape("the list grows with the share of interested brokers", _more_interest_makes_longer_lists),
     ),
     minutes={"quick": 0.1, "paper": 3},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.figures.entry import Claim, Entry, PaperPoint, Panel, Point, Rows, Scale, Shape, is_rising
+from experiments.figures.entry import Claim, Entry, Panel, PaperPoint, Point, Rows, Scale, Shape, is_rising
 from experiments.figures.lists import MEAN, MODEL, SETTING, counted, mean_row
 
 DEGREE, SHARE = 9, 0.5

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
-from experiments.figures.entry import Claim, Entry, PaperPoint, Panel, Point, Row, Scale, Shape
+from experiments.figures.entry import Claim, Entry, Panel, PaperPoint, Point, Row, Scale, Shape
 from experiments.figures.lists import MODEL, SETTING, ListParameters, counted
 from experiments.sweep import RunOutcome
 
@@ -29,7 +29,7 @@ def points(scale: Scale) -> list[Point]:
 
 
 def rows(point: Point, outcome: RunOutcome) -> Iterable[Row]:
-    histogram = outcome.lists["histogram"]
+    histogram = [float(count) for count in outcome.lists["histogram"]]
     total = outcome.numbers["messages"]
     for size, (count, below) in enumerate(zip(histogram, accumulate(histogram), strict=True), start=1):
         if size <= SHOWN:
@@ -89,4 +89,4 @@ ENTRY = Entry(
 
 
 def _falls(values: list[float]) -> bool:
-    return len(values) > 1 and values[0] > 50 and all(a > b for a, b in zip(values, values[1:], strict=False))
+    return len(values) > 1 and values[0] > 50 and all(a > b for a, b in pairwise(values))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from experiments.figures.entry import Claim, Entry, PaperPoint, Panel, Point, Rows, Scale, Shape
+from experiments.figures.entry import Claim, Entry, Panel, PaperPoint, Point, Rows, Scale, Shape
 from experiments.figures.lists import AT_SOURCE, MODEL, SETTING, ListParameters, at_source_row, counted, percent
 
 DEGREE, MERC_SHARE = 6, 0.5
 PARAMETERS: dict[Scale, ListParameters] = {
-    "quick": ListParameters((60, 120, 240), (0.1, 1.0), 500),
+    "quick": ListParameters((60, 120, 240), (0.5, 1.0), 500),
     "paper": ListParameters(tuple(range(100, 1001, 100)), (0.1, 0.25, 0.5, 0.75, 1.0), 10_000),
 }
 CLUSTER_SIZE: dict[Scale, int] = {"quick": 30, "paper": 100}
@@ -64,8 +64,8 @@ ENTRY = Entry(
     reference="[THESIS 10.1.2, Fig. 10.1.16]",
     claim="D-DBR's list at the source grows linearly with brokers and with interest; MERC's is 8.6 at 1,000 brokers.",
     setting=(
-        "Degree 6, 100 to 1,000 brokers, 10,000 publications each; the mean over the messages that a source sends. MERC "
-        f"with clusters of 100, half of the brokers interested. {SETTING} {MODEL}"
+        "Degree 6, 100 to 1,000 brokers, 10,000 publications each; the mean over the messages that a source sends. "
+        f"MERC with clusters of 100, half of the brokers interested. {SETTING} {MODEL}"
     ),
     points=points,
     rows=at_source_row,

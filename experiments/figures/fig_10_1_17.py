@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from experiments.figures.entry import Claim, Entry, PaperPoint, Panel, Point, Row, Rows, Scale, Shape
+from experiments.figures.entry import Claim, Entry, Panel, PaperPoint, Point, Row, Rows, Scale, Shape
 from experiments.sweep import RunOutcome, RunSpec
 
 
@@ -52,7 +52,7 @@ def points(scale: Scale) -> list[Point]:
 
 
 def rows(point: Point, outcome: RunOutcome) -> Iterable[Row]:
-    for cycle, hops in enumerate(outcome.lists["hops"]):
+    for cycle, hops in enumerate(map(float, outcome.lists["hops"])):
         yield Row(HOPS, point.series, cycle, hops)
         yield Row(ACCURACY, point.series, cycle, 1 / hops)
 

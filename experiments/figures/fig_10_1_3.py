@@ -8,5 +8,5 @@ ENTRY = latency_by_brokers(
     "fig-10.1.3",
     subscriptions=2000,
     minutes={"quick": 0.6, "paper": 12},
-    claim="D-DBR's and MERC's advantage grows further; MERC's latency is about 1.5 times D-DBR's (three matches against two).",
+    claim="D-DBR's and MERC's advantage grows further; MERC's latency is about 1.5 times D-DBR's.",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from experiments.figures.entry import PROTOCOLS, Claim, Entry, PaperPoint, Panel, Point, Row, Rows, Scale, Shape
+from experiments.figures.entry import PROTOCOLS, Claim, Entry, Panel, PaperPoint, Point, Row, Rows, Scale, Shape
 from experiments.figures.line import LONGEST, PARAMETERS, line_point
 from experiments.sweep import RunOutcome
 
@@ -52,7 +52,10 @@ ENTRY = Entry(
     name="fig-10.1.4",
     title="CPU utilisation of ten brokers in a line",
     reference="[THESIS 10.1.1, Fig. 10.1.4]",
-    claim="FBR: every broker about 63%; D-DBR: first and last over 60%, about 2% between; MERC: first, middle and last.",
+    claim=(
+        "FBR: every broker about 63%. D-DBR: first and last over 60%, about 2% between. MERC: first, middle and last "
+        "over 60%."
+    ),
     setting=(
         "Ten brokers in a line, 2,000 subscriptions, 3,000 publications a minute. Utilisation is the share of "
         "publishing time that a broker works, by the cost profile padres-2015."
@@ -84,18 +87,16 @@ ENTRY = Entry(
             lambda found: _least(found, "D-DBR", 1, LONGEST),
             unit="%",
             relation="more than",
-            why=ORIGIN,
         ),
-        Claim("D-DBR: brokers between", 2, _between, unit="%", why=ORIGIN),
+        Claim("D-DBR: brokers between", 2, _between, unit="%"),
         Claim(
             "MERC: first and last broker",
             60,
             lambda found: _least(found, "MERC", 1, LONGEST),
             unit="%",
             relation="more than",
-            why=ORIGIN,
         ),
-        Claim("MERC: middle broker", 60, _merc_middle, unit="%", relation="more than", why=ORIGIN),
+        Claim("MERC: middle broker", 60, _merc_middle, unit="%", relation="more than"),
     ),
     shapes=(Shape("under MERC three brokers are busy, the others hardly", _only_three_are_busy),),
     minutes={"quick": 0.3, "paper": 1},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from experiments.figures.entry import PROTOCOLS, Claim, Entry, PaperPoint, Panel, Point, Rows, Scale, Shape, is_rising
+from experiments.figures.entry import PROTOCOLS, Claim, Entry, Panel, PaperPoint, Point, Rows, Scale, Shape, is_rising
 from experiments.figures.simulating import from_summary, point
 
 LATENCY, MATCHES = "latency", "matches"
@@ -54,8 +54,8 @@ def latency_by_brokers(name: str, subscriptions: int, minutes: dict[Scale, float
         setting=(
             f"One publisher at the head, {SUBSCRIBERS} subscribers with {subscriptions:,} subscriptions in all at the "
             "tail, 3,000 publications a minute. MERC: two clusters, the middle broker is in both. Ours where the paper "
-            "is silent: 1 ms for each link, 600 publications for each point (50 at quick scale), quotes of ten symbols, so "
-            "that every publication interests someone."
+            "is silent: 1 ms for each link, 600 publications for each point (50 at quick scale), quotes of ten "
+            "symbols, so that every publication interests someone."
         ),
         points=points,
         rows=from_summary(latency="latency_ms_mean", matches="matches_mean"),
@@ -74,9 +74,11 @@ def latency_by_brokers(name: str, subscriptions: int, minutes: dict[Scale, float
             ),
         ),
         claims=(
-            Claim("FBR: brokers that match, ten in the line", 10, lambda rows: rows.y(MATCHES, "FBR", LONGEST), why=WHO),
-            Claim("D-DBR: brokers that match", 2, lambda rows: rows.y(MATCHES, "D-DBR", LONGEST), why=WHO),
-            Claim("MERC: brokers that match", 3, lambda rows: rows.y(MATCHES, "MERC", LONGEST), why=WHO),
+            Claim(
+                "FBR: brokers that match, ten in the line", 10, lambda rows: rows.y(MATCHES, "FBR", LONGEST), why=WHO
+            ),
+            Claim("D-DBR: brokers that match", 2, lambda rows: rows.y(MATCHES, "D-DBR", LONGEST)),
+            Claim("MERC: brokers that match", 3, lambda rows: rows.y(MATCHES, "MERC", LONGEST)),
             *((_merc_to_ddbr(),) if subscriptions == 2000 else ()),
         ),
         shapes=(

@@ -1,4 +1,4 @@
-"""Entries as pictures: a panel for each measure, the paper's numbers drawn in as open diamonds."""
+"""Entries as pictures: a panel for each measure, with the paper's numbers as open diamonds."""
 
 from __future__ import annotations
 
@@ -19,24 +19,32 @@ PANEL_INCHES = (5.6, 4.2)
 
 
 def draw(entry: Entry, rows: Rows, scale: Scale, folder: Path) -> list[Path]:
-    """Writes the entry's figure as PNG and SVG."""
+    """Writes the entry's figure: a PNG of all panels side by side, and an SVG of each, for pages of any width."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    settings = {"svg.hashsalt": "mercast", "font.size": 10, "axes.titlesize": 11, "font.family": "DejaVu Sans"}
-    with matplotlib.rc_context(settings):
-        width, height = PANEL_INCHES
+    width, height = PANEL_INCHES
+    paths = [folder / f"{entry.name}.png", *panel_paths(entry, folder)]
+    with matplotlib.rc_context({"svg.hashsalt": "mercast", "font.size": 10, "axes.titlesize": 11}):
         figure, axes = pyplot.subplots(1, len(entry.panels), figsize=(width * len(entry.panels), height), squeeze=False)
         for panel, place in zip(entry.panels, axes[0], strict=True):
             _draw_panel(panel, rows, scale, place)
         figure.tight_layout()
-        paths = [folder / f"{entry.name}.{kind}" for kind in ("png", "svg")]
         figure.savefig(paths[0], dpi=110)
-        figure.savefig(paths[1], metadata={"Date": None})
         pyplot.close(figure)
+        for panel, path in zip(entry.panels, paths[1:], strict=True):
+            single, place = pyplot.subplots(figsize=PANEL_INCHES)
+            _draw_panel(panel, rows, scale, place)
+            single.tight_layout()
+            single.savefig(path, metadata={"Date": None})
+            pyplot.close(single)
     return paths
+
+
+def panel_paths(entry: Entry, folder: Path) -> list[Path]:
+    return [folder / f"{entry.name}-{number}.svg" for number in range(1, len(entry.panels) + 1)]
 
 
 def _draw_panel(panel: Panel, rows: Rows, scale: Scale, axes: Axes) -> None:
@@ -90,7 +98,13 @@ def _draw_paper(panel: Panel, names: tuple[str, ...], axes: Axes) -> None:
         known = names.index(point.series) if point.series in names else 0
         colour = COLOURS.get(point.series, OTHER_COLOURS[known % len(OTHER_COLOURS)])
         axes.plot(
-            [point.x], [point.y], "D", markersize=9, markerfacecolor="none", markeredgecolor=colour, markeredgewidth=1.8,
+            [point.x],
+            [point.y],
+            "D",
+            markersize=9,
+            markerfacecolor="none",
+            markeredgecolor=colour,
+            markeredgewidth=1.8,
             label=None if is_labelled else "the paper",
-        )  # fmt: skip
+        )
         is_labelled = True

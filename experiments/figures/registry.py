@@ -8,9 +8,10 @@ from experiments.errors import FigureError
 from experiments.figures.entry import Entry
 from topologies.errors import nearest
 
+FIGURES = 20
 MODULES = {
-    **{f"fig-10.1.{number}": f"experiments.figures.fig_10_1_{number}" for number in (1, 2, 3, 4, 13, 14, 15, 16, 17)},
     "text-1.3": "experiments.figures.text_1_3",
+    **{f"fig-10.1.{number}": f"experiments.figures.fig_10_1_{number}" for number in range(1, FIGURES + 1)},
 }
 
 

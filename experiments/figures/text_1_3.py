@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from experiments.figures.entry import Claim, Entry, PaperPoint, Panel, Point, Row, Rows, Scale, Shape
+from experiments.figures.entry import Claim, Entry, Panel, PaperPoint, Point, Row, Rows, Scale, Shape
 from experiments.figures.lists import MEAN, MODEL, SETTING, counted
 from experiments.sweep import RunOutcome
 
@@ -33,7 +33,7 @@ def rows(point: Point, outcome: RunOutcome) -> Iterable[Row]:
     yield Row(MEAN, point.series, point.x, outcome.numbers["mean"])
     if point.x == 1:
         for size, count in enumerate(outcome.lists["histogram"], start=1):
-            yield Row(SIZES, point.series, size, 100 * count / outcome.numbers["messages"])
+            yield Row(SIZES, point.series, size, 100 * float(count) / outcome.numbers["messages"])
 
 
 def _mean(found: Rows) -> float | None:

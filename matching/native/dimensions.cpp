@@ -3,10 +3,10 @@
 namespace mercast {
 namespace {
 
-constexpr std::size_t kSampled = 512;
-// A new grid comes after 16 bounds for each condition that is there. What moves to it is little beside what came since
+constexpr std::size_t kSampled = 1024;
+// A new grid comes after 24 bounds for each condition that is there. What moves to it is little beside what came since
 // the last one, while the dimension grows and when its values drift.
-constexpr std::uint32_t kBoundsForEachUse = 16;
+constexpr std::uint32_t kBoundsForEachUse = 24;
 constexpr std::uint32_t kBoundsAtLeast = 480;
 
 }  // namespace
@@ -59,7 +59,8 @@ void Dimensions::note_bound(Dimension& dimension, std::uint64_t bound) {
         dimension.sample.push_back(bound);
         return;
     }
-    const std::uint64_t place = mixed(dimension.bounds_seen) % dimension.bounds_seen;
+    // A random number below the bounds seen: the upper half of the product with one below 2^32.
+    const std::uint64_t place = (mixed(dimension.bounds_seen) >> 32) * dimension.bounds_seen >> 32;
     if (place < kSampled) dimension.sample[place] = bound;
 }
 

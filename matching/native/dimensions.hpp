@@ -36,7 +36,7 @@ struct Dimension {
     std::array<std::uint32_t, 6> grids{};  // the newest last
     std::uint32_t uses = 0;                // conditions on it
     std::uint32_t bounds_seen = 0;         // since the newest grid was made
-    std::uint32_t bounds_wanted = 32;      // for the next grid
+    std::uint32_t bounds_wanted = 512;     // for the next grid
     std::uint32_t point_lists = 0;
     std::uint32_t point_entries = 0;
     std::uint64_t publications = 0;  // that had a value here
@@ -65,12 +65,11 @@ class Dimensions {
     bool note(std::uint32_t dimension, std::uint64_t first, std::uint64_t last);
     // Makes that grid the dimension's newest. Returns the one before, from whose lists entries should move.
     std::uint32_t refine(std::uint32_t dimension);
-    // Gives back a grid that nothing speaks of any more, unless it is its dimension's newest.
-    void drop_if_unused(std::uint32_t grid);
 
     void retain_grid(std::uint32_t grid) {
         if (grid != 0) ++grids_[grid]->references;
     }
+    // Gives back a grid that nothing speaks of any more, unless it is its dimension's newest.
     void release_grid(std::uint32_t grid) {
         if (grid != 0 && --grids_[grid]->references == 0) drop_if_unused(grid);
     }
@@ -84,6 +83,7 @@ class Dimensions {
     std::size_t bytes() const;
 
   private:
+    void drop_if_unused(std::uint32_t grid);
     void note_bound(Dimension& dimension, std::uint64_t bound);
     std::uint32_t add_grid(std::unique_ptr<Grid> grid);
     void drop_grid(std::uint32_t grid);

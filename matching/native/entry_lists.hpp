@@ -1,10 +1,13 @@
-// Lists of entries: a filter word and a reference to a record each. The words of a list lie together, the references
-// after them, so that a scan reads words alone and touches a reference only where the word lets it pass.
+// Lists of entries: a filter word and a tail each. The words of a list lie together, the tails after them, so that a
+// scan reads words alone and touches a tail only where the word lets it pass.
 //
-// A filter word holds two of the subscription's conditions, quantised to the cells of two grids. A list of one entry
-// lies in its head; there are as many of these as there are rare values.
+// A filter word holds two of the subscription's conditions as ranges of cells of two grids, the tail three more, the
+// record's handle and the id. An entry whose conditions are all among these, and exactly ranges of cells, is decided
+// without its record. A list of one entry lies in its head, without the tail's conditions: there are as many of these
+// lists as there are rare values.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -22,23 +25,51 @@ struct CellRange {
     std::uint8_t span = 0;
 };
 
-using FilterWord = std::uint64_t;
-
-inline FilterWord filter_word(CellRange a, CellRange b) {
-    const auto half = [](CellRange range) {
-        return std::uint64_t{range.grid} | std::uint64_t{range.first} << 16 | std::uint64_t{range.span} << 24;
-    };
-    return half(a) | half(b) << 32;
+// Cells by grid; a missing attribute's is 0, which lies in no range because ranges start at 1 and end by 255.
+inline bool passes(CellRange range, const std::uint8_t* cells) {
+    return static_cast<std::uint8_t>(cells[range.grid] - range.first) <= range.span;
 }
 
-inline std::uint16_t first_grid(FilterWord word) { return static_cast<std::uint16_t>(word); }
-inline std::uint16_t second_grid(FilterWord word) { return static_cast<std::uint16_t>(word >> 32); }
+struct FilterWord {
+    CellRange a, b;
+};
+static_assert(sizeof(FilterWord) == 8);
 
-// Cells by grid; a missing attribute's is 0, which lies in no range because ranges start at 1 and end by 255.
 inline bool passes(FilterWord word, const std::uint8_t* cells) {
-    const auto off_a = static_cast<std::uint8_t>(cells[first_grid(word)] - static_cast<std::uint8_t>(word >> 16));
-    const auto off_b = static_cast<std::uint8_t>(cells[second_grid(word)] - static_cast<std::uint8_t>(word >> 48));
-    return (off_a <= static_cast<std::uint8_t>(word >> 24)) & (off_b <= static_cast<std::uint8_t>(word >> 56));
+    return passes(word.a, cells) & passes(word.b, cells);
+}
+
+struct Entry {
+    static constexpr std::size_t kRanges = 5;
+
+    FilterWord word;
+    std::array<CellRange, kRanges - 2> rest;
+    std::uint32_t record = kNone;
+    std::uint32_t id = kUndecided;  // when passing all ranges decides it
+
+    static constexpr std::uint32_t kUndecided = 0xffffffffU;
+
+    void set(std::size_t number, CellRange range) {
+        if (number == 0) {
+            word.a = range;
+        } else if (number == 1) {
+            word.b = range;
+        } else {
+            rest[number - 2] = range;
+        }
+    }
+};
+
+// What a list keeps of an entry beside its word.
+struct EntryTail {
+    std::uint32_t record;
+    std::uint32_t id;
+    std::array<CellRange, Entry::kRanges - 2> ranges;
+};
+static_assert(sizeof(EntryTail) == 20);
+
+inline bool passes(const EntryTail& tail, const std::uint8_t* cells) {
+    return passes(tail.ranges[0], cells) & passes(tail.ranges[1], cells) & passes(tail.ranges[2], cells);
 }
 
 class EntryLists {
@@ -52,13 +83,13 @@ class EntryLists {
 
     struct Head {
         union {
-            FilterWord* words;  // followed by the references
+            FilterWord* words;  // followed by the tails
             FilterWord word;    // of the only entry
         };
         std::uint32_t size;
         union {
             std::uint32_t capacity;
-            std::uint32_t reference;  // of the only entry
+            std::uint32_t record;  // of the only entry
         };
     };
 
@@ -73,7 +104,7 @@ class EntryLists {
 
     std::uint32_t create(Owner owner) {
         if (free_.empty()) {
-            heads_.push_back(Head{{.word = 0}, 0, {.reference = 0}});
+            heads_.push_back(Head{{.words = nullptr}, 0, {.capacity = 0}});
             owners_.push_back(owner);
             return static_cast<std::uint32_t>(heads_.size() - 1);
         }
@@ -96,29 +127,30 @@ class EntryLists {
     const Head& head(std::uint32_t list) const { return heads_[list]; }
     std::uint32_t size(std::uint32_t list) const { return heads_[list].size; }
 
-    static const std::uint32_t* references(const Head& head) {
-        return reinterpret_cast<const std::uint32_t*>(head.words + head.capacity);
-    }
+    static const EntryTail* tails(const Head& head) { return reinterpret_cast<const EntryTail*>(head.words + head.capacity); }
+
+    // The next append would move the list.
+    bool is_full(std::uint32_t list) const { return heads_[list].size > 1 && heads_[list].size == heads_[list].capacity; }
 
     // The entry's position.
-    std::uint32_t append(std::uint32_t list, FilterWord word, std::uint32_t reference) {
+    std::uint32_t append(std::uint32_t list, const Entry& entry) {
         Head& head = heads_[list];
         if (head.size == 0) {
-            head.word = word;
-            head.reference = reference;
+            head.word = entry.word;
+            head.record = entry.record;
         } else {
             if (head.size == 1) {
                 resize_from_one(head);
             } else if (head.size == head.capacity) {
                 resize(head, head.capacity + head.capacity / 2 + 1);
             }
-            head.words[head.size] = word;
-            mutable_references(head)[head.size] = reference;
+            head.words[head.size] = entry.word;
+            mutable_tails(head)[head.size] = {entry.record, entry.id, entry.rest};
         }
         return head.size++;
     }
 
-    // Puts the last entry into the place of the one that goes. Returns the reference that moved there, or kNone.
+    // Puts the last entry into the place of the one that goes. Returns the record of the one that moved, or kNone.
     std::uint32_t remove(std::uint32_t list, std::uint32_t position) {
         Head& head = heads_[list];
         if (head.size == 1) {
@@ -126,15 +158,15 @@ class EntryLists {
             return kNone;
         }
         const std::uint32_t last = --head.size;
-        std::uint32_t* references = mutable_references(head);
-        const std::uint32_t moved = position == last ? kNone : references[last];
+        EntryTail* stored = mutable_tails(head);
+        const std::uint32_t moved = position == last ? kNone : stored[last].record;
         head.words[position] = head.words[last];
-        references[position] = references[last];
+        stored[position] = stored[last];
         if (head.size == 1) {
             FilterWord* words = head.words;
-            const std::uint32_t only = references[0];
+            const std::uint32_t only = stored[0].record;
             head.word = words[0];
-            head.reference = only;
+            head.record = only;
             std::free(words);
         } else if (head.capacity > 8 && head.size < head.capacity / 3) {
             resize(head, head.size + head.size / 2);
@@ -142,23 +174,41 @@ class EntryLists {
         return moved;
     }
 
-    FilterWord word(std::uint32_t list, std::uint32_t position) const {
+    Entry entry(std::uint32_t list, std::uint32_t position) const {
         const Head& head = heads_[list];
-        return head.size == 1 ? head.word : head.words[position];
+        Entry entry;
+        if (head.size == 1) {
+            entry.word = head.word;
+            entry.record = head.record;
+        } else {
+            const EntryTail& tail = tails(head)[position];
+            entry.word = head.words[position];
+            entry.rest = tail.ranges;
+            entry.record = tail.record;
+            entry.id = tail.id;
+        }
+        return entry;
     }
 
-    void set_reference(std::uint32_t list, std::uint32_t position, std::uint32_t reference) {
+    void replace(std::uint32_t list, std::uint32_t position, const Entry& entry) {
         Head& head = heads_[list];
         if (head.size == 1) {
-            head.reference = reference;
+            head.word = entry.word;
+            head.record = entry.record;
         } else {
-            mutable_references(head)[position] = reference;
+            head.words[position] = entry.word;
+            mutable_tails(head)[position] = {entry.record, entry.id, entry.rest};
         }
     }
 
-    std::uint32_t reference(std::uint32_t list, std::uint32_t position) const {
+    std::uint32_t record(std::uint32_t list, std::uint32_t position) const {
         const Head& head = heads_[list];
-        return head.size == 1 ? head.reference : references(head)[position];
+        return head.size == 1 ? head.record : tails(head)[position].record;
+    }
+
+    void set_record(std::uint32_t list, std::uint32_t position, std::uint32_t record) {
+        Head& head = heads_[list];
+        (head.size == 1 ? head.record : mutable_tails(head)[position].record) = record;
     }
 
     std::uint32_t count() const { return static_cast<std::uint32_t>(heads_.size() - free_.size()); }
@@ -173,11 +223,9 @@ class EntryLists {
     }
 
   private:
-    static constexpr std::size_t kEntryBytes = sizeof(FilterWord) + sizeof(std::uint32_t);
+    static constexpr std::size_t kEntryBytes = sizeof(FilterWord) + sizeof(EntryTail);
 
-    static std::uint32_t* mutable_references(Head& head) {
-        return reinterpret_cast<std::uint32_t*>(head.words + head.capacity);
-    }
+    static EntryTail* mutable_tails(Head& head) { return reinterpret_cast<EntryTail*>(head.words + head.capacity); }
 
     static FilterWord* allocate(std::uint32_t capacity) {
         auto* words = static_cast<FilterWord*>(std::malloc(capacity * kEntryBytes));
@@ -190,7 +238,8 @@ class EntryLists {
         head.words = allocate(2);
         head.capacity = 2;
         head.words[0] = before.word;
-        mutable_references(head)[0] = before.reference;
+        // The head kept no tail: an open range lets everything pass, and the record decides.
+        mutable_tails(head)[0] = {before.record, Entry::kUndecided, {}};
     }
 
     static void resize(Head& head, std::uint32_t capacity) {
@@ -198,7 +247,7 @@ class EntryLists {
         larger.words = allocate(capacity);
         larger.capacity = capacity;
         std::memcpy(larger.words, head.words, head.size * sizeof(FilterWord));
-        std::memcpy(mutable_references(larger), references(head), head.size * sizeof(std::uint32_t));
+        std::memcpy(mutable_tails(larger), tails(head), head.size * sizeof(EntryTail));
         std::free(head.words);
         head = larger;
     }

@@ -8,9 +8,12 @@ namespace {
 
 // An IN of more values, and a range over more buckets, is filed more coarsely.
 constexpr std::uint32_t kMostPoints = 16;
-constexpr std::uint32_t kMostBuckets = 12;
+constexpr std::uint32_t kMostBuckets = 16;
 // After this many publications, what was seen weighs as much as the guess from the subscriptions.
 constexpr double kPriorPublications = 16;
+// In a list up to this length, an entry that moved is searched for when it goes, which costs less than to keep its place
+// up to date: that would touch its subscription.
+constexpr std::uint32_t kSearchedList = 1024;
 
 }  // namespace
 
@@ -24,7 +27,7 @@ struct FlatIndex::Target {
     std::uint32_t count = 0;
     std::uint32_t grid = 0;
     Grid::Buckets buckets{};
-    double cost = 2;  // the share of publications that will look at the entry
+    double cost = 0;  // proportional to the publications that will look at the entry
 };
 
 FlatIndex::FlatIndex() = default;
@@ -47,19 +50,17 @@ void FlatIndex::add(std::int64_t id, const Conjunction& conjunction, std::option
     form_.clear();
     write_form(conjunction, vocabulary_, form_);
     read_terms(form_, vocabulary_, dimensions_, true, terms_);
-    std::vector<std::uint32_t> outgrown;
+    outgrown_.clear();
     for (const Interval& interval : terms_.intervals) {
         if (!interval.is_absence() && dimensions_.note(interval.dimension, interval.first, interval.last)) {
-            outgrown.push_back(interval.dimension);
+            outgrown_.push_back(interval.dimension);
         }
     }
     const std::uint32_t number = destination ? destinations_.acquire(*destination) : Interner::kUnknown;
+    grown_lists_.clear();
     file({id, next_sequence_++, number}, form_);
-    for (const std::uint32_t dimension : outgrown) {
-        const std::uint32_t grid = dimensions_.refine(dimension);
-        refile_lists_of(grid);
-        dimensions_.drop_if_unused(grid);
-    }
+    for (const std::uint32_t list : grown_lists_) refresh(list);
+    for (const std::uint32_t dimension : outgrown_) refile_lists_of(dimensions_.refine(dimension));
 }
 
 void FlatIndex::remove(std::int64_t id) {
@@ -76,11 +77,12 @@ void FlatIndex::remove(std::int64_t id) {
 
 void FlatIndex::file(const Subscription& subscription, Form form) {
     target_lists_.clear();
-    FilterWord word = 0;
+    Entry entry;
     if (terms_.can_match()) {
-        const Target target = choose_target(terms_);
+        rate_intervals();
+        const Target target = choose_target();
         collect_lists(target);
-        word = choose_filter(terms_, target.interval);
+        entry = make_entry(target.interval, target.kind == Target::Kind::Points, subscription.id);
     }
     RecordHeader header;
     header.id = static_cast<std::uint32_t>(subscription.id);
@@ -107,10 +109,12 @@ void FlatIndex::file(const Subscription& subscription, Form form) {
     } else if (!form.empty()) {
         std::memcpy(places(kept) + copies, form.data(), form.size());
     }
+    entry.record = record;
     for (std::uint32_t i = 0; i < copies; ++i) {
-        places(kept)[i] = {target_lists_[i], lists_.append(target_lists_[i], word, record)};
-        dimensions_.retain_grid(first_grid(word));
-        dimensions_.retain_grid(second_grid(word));
+        const std::uint32_t list = target_lists_[i];
+        if (lists_.is_full(list)) grown_lists_.push_back(list);
+        places(kept)[i] = {list, lists_.append(list, entry)};
+        retain_grids(entry);
     }
     entries_ += copies;
     ids_.insert({subscription.id}, handle);
@@ -133,11 +137,13 @@ void FlatIndex::unfile(std::uint32_t handle) {
 
 void FlatIndex::take_out_entries(Details& going) {
     entries_ -= going.copies;
+    for (std::uint32_t i = 0; i < going.copies; ++i) __builtin_prefetch(&lists_.head(places(going)[i].list));
     for (std::uint32_t i = 0; i < going.copies; ++i) {
-        const auto [list, position] = places(going)[i];
-        const FilterWord word = lists_.word(list, position);
+        const std::uint32_t list = places(going)[i].list;
+        const std::uint32_t position = position_of(going, i);
+        const Entry entry = lists_.entry(list, position);
         const std::uint32_t moved = lists_.remove(list, position);
-        if (moved != kNone) {
+        if (moved != kNone && lists_.size(list) >= kSearchedList) {
             Details& other = details(details_of(records_.at(moved)));
             Place* place = places(other);
             while (place->list != list) ++place;
@@ -146,8 +152,59 @@ void FlatIndex::take_out_entries(Details& going) {
         const EntryLists::Owner owner = lists_.owner(list);
         if (!owner.is_bucket && owner.number != kNone) --dimensions_[owner.number].point_entries;
         if (lists_.size(list) == 0) drop_list(list);
-        dimensions_.release_grid(first_grid(word));
-        dimensions_.release_grid(second_grid(word));
+        release_grids(entry);
+    }
+}
+
+// Where the entry is, which is where it was filed unless others took its place: then it moved towards the start.
+std::uint32_t FlatIndex::position_of(const Details& owner, std::uint32_t copy) const {
+    const auto [list, filed_at] = places(const_cast<Details&>(owner))[copy];
+    const std::uint32_t size = lists_.size(list);
+    if (filed_at < size && lists_.record(list, filed_at) == owner.record) return filed_at;
+    std::uint32_t position = 0;
+    while (lists_.record(list, position) != owner.record) ++position;
+    return position;
+}
+
+void FlatIndex::retain_grids(const Entry& entry) {
+    dimensions_.retain_grid(entry.word.a.grid);
+    dimensions_.retain_grid(entry.word.b.grid);
+    for (const CellRange& range : entry.rest) dimensions_.retain_grid(range.grid);
+}
+
+void FlatIndex::release_grids(const Entry& entry) {
+    dimensions_.release_grid(entry.word.a.grid);
+    dimensions_.release_grid(entry.word.b.grid);
+    for (const CellRange& range : entry.rest) dimensions_.release_grid(range.grid);
+}
+
+bool FlatIndex::is_stale(const Entry& entry) const {
+    const auto is_old = [this](CellRange range) {
+        return range.grid != 0 && dimensions_[dimensions_.grid(range.grid).dimension()].newest_grid() != range.grid;
+    };
+    bool is_any_old = is_old(entry.word.a) || is_old(entry.word.b);
+    for (const CellRange& range : entry.rest) is_any_old |= is_old(range);
+    return is_any_old;
+}
+
+// A list that grows sixteen times between two grids of a dimension is copied on the way: that is when its entries learn
+// of the newer grid, so that old grids die out.
+void FlatIndex::refresh(std::uint32_t list) {
+    const EntryLists::Owner owner = lists_.owner(list);
+    const std::uint32_t dimension = owner.is_bucket ? dimensions_.grid(owner.number).dimension() : owner.number;
+    for (std::uint32_t position = 0; position < lists_.size(list); ++position) {
+        const Entry before = lists_.entry(list, position);
+        if (!is_stale(before)) continue;
+        const Details& kept = details(details_of(records_.at(before.record)));
+        read_terms(form_of(kept), vocabulary_, dimensions_, false, terms_);
+        rate_intervals();
+        std::size_t filed_under = 0;
+        while (filed_under < terms_.intervals.size() && terms_.intervals[filed_under].dimension != dimension) ++filed_under;
+        Entry entry = make_entry(filed_under, !owner.is_bucket && owner.number != kNone, kept.id);
+        entry.record = before.record;
+        retain_grids(entry);
+        lists_.replace(list, position, entry);
+        release_grids(before);
     }
 }
 
@@ -172,7 +229,7 @@ void FlatIndex::refile_lists_of(std::uint32_t grid) {
         const std::uint32_t list = dimensions_.grid(grid).list(bucket);
         if (list == kNone) continue;
         for (std::uint32_t i = 0; i < lists_.size(list); ++i) {
-            moving.push_back(details(details_of(records_.at(lists_.reference(list, i)))).id);
+            moving.push_back(details(details_of(records_.at(lists_.record(list, i)))).id);
         }
     }
     std::sort(moving.begin(), moving.end());
@@ -198,10 +255,10 @@ void FlatIndex::compact_records(std::uint32_t freed) {
     const std::uint32_t moved = records_.allocate(records_.slot_bytes(moving));
     std::memcpy(records_.at(moved), records_.at(moving), records_.slot_bytes(moving));
     Details& owner = details(details_of(records_.at(moved)));
-    owner.record = moved;
     for (std::uint32_t i = 0; i < owner.copies; ++i) {
-        lists_.set_reference(places(owner)[i].list, places(owner)[i].position, moved);
+        lists_.set_record(places(owner)[i].list, position_of(owner, i), moved);
     }
+    owner.record = moved;
     records_.free(moving);
 }
 
@@ -232,54 +289,66 @@ FlatIndex::Figures FlatIndex::figures() const {
     return {lists_.count(), entries_, dimensions_.count(), dimensions_.grid_count(), bytes};
 }
 
-double FlatIndex::presence(std::uint32_t dimension) const {
-    const Dimension& found = dimensions_[dimension];
-    const double guess = std::min(1.0, found.uses / (ids_.size() + 1.0));
-    return (static_cast<double>(found.publications) + kPriorPublications * guess) /
-           (static_cast<double>(publications_) + kPriorPublications);
+void FlatIndex::rate_intervals() {
+    ratings_.clear();
+    const double guess_weight = kPriorPublications / (ids_.size() + 1.0);
+    for (const Interval& interval : terms_.intervals) {
+        Rating rating;
+        if (!interval.is_absence()) {
+            const Dimension& dimension = dimensions_[interval.dimension];
+            rating.grid = dimension.newest_grid();
+            const Grid& grid = dimensions_.grid(rating.grid);
+            const bool has_lower = interval.first > kFirstBound, has_upper = interval.last < kLastBound;
+            rating.cells = grid.cells_of(interval.first, interval.last, has_lower, has_upper);
+            rating.presence = static_cast<double>(dimension.publications) +
+                              guess_weight * std::min(dimension.uses, ids_.size() + 1);
+            rating.share = grid.is_plain() ? (has_lower || has_upper ? 0.9 : 1.0)
+                                           : (rating.cells.last - rating.cells.first + 1.0) / grid.cells();
+        }
+        ratings_.push_back(rating);
+    }
 }
 
 // Half from how many values there are, half from how long the value's list is already: values that many subscriptions
 // ask for are mostly those that many publications have, and a list must not grow because it is long.
 double FlatIndex::point_share(std::uint32_t dimension, std::uint64_t key) const {
     const Dimension& found = dimensions_[dimension];
-    const double values = std::max(found.point_lists + 1, dimensions_.grid(found.newest_grid()).cells());
+    const double values = std::max(found.point_lists + 1, dimensions_.grid(found.newest_grid()).cells() / 2);
     const std::uint32_t list = points_.find({key, dimension});
     const double length = list == kNone ? 0 : lists_.size(list);
     return 0.5 / values + 0.5 * length / (found.point_entries + 1.0);
 }
 
-FlatIndex::Target FlatIndex::choose_target(const Terms& terms) const {
+FlatIndex::Target FlatIndex::choose_target() const {
     Target best;
-    for (std::size_t i = 0; i < terms.intervals.size(); ++i) {
-        const Interval& interval = terms.intervals[i];
+    for (std::size_t i = 0; i < terms_.intervals.size(); ++i) {
+        const Interval& interval = terms_.intervals[i];
         if (interval.is_absence()) continue;
         Target target;
         target.interval = i;
         target.dimension = interval.dimension;
         target.keys = &interval.first;
         target.count = interval.is_point() ? 1 : 0;
-        for (const ValueSet& set : terms.sets) {
+        for (const ValueSet& set : terms_.sets) {
             if (target.count == 0 && set.dimension == interval.dimension && set.count <= kMostPoints) {
-                target.keys = &terms.values[set.start];
+                target.keys = &terms_.values[set.start];
                 target.count = set.count;
             }
         }
+        const Rating& rating = ratings_[i];
+        double share = 0;
         if (target.count != 0) {
             target.kind = Target::Kind::Points;
-            target.cost = 0;
-            for (std::uint32_t k = 0; k < target.count; ++k) {
-                target.cost += point_share(interval.dimension, target.keys[k]);
-            }
+            for (std::uint32_t k = 0; k < target.count; ++k) share += point_share(interval.dimension, target.keys[k]);
         } else {
             target.kind = Target::Kind::Buckets;
-            target.grid = dimensions_[interval.dimension].newest_grid();
+            target.grid = rating.grid;
             const Grid& grid = dimensions_.grid(target.grid);
-            target.buckets = grid.buckets(grid.cell(interval.first), grid.cell(interval.last), kMostBuckets);
-            target.cost = grid.share(target.buckets);
+            target.buckets = grid.buckets(rating.cells.first, rating.cells.last, kMostBuckets);
+            share = grid.share(target.buckets);
         }
-        target.cost = std::min(target.cost, 1.0) * presence(interval.dimension);
-        if (target.cost < best.cost) best = target;
+        target.cost = std::min(share, 1.0) * rating.presence;
+        if (best.kind == Target::Kind::Always || target.cost < best.cost) best = target;
     }
     return best;
 }
@@ -323,41 +392,38 @@ std::uint32_t FlatIndex::bucket_list(std::uint32_t grid, std::uint32_t bucket) {
     return list;
 }
 
-CellRange FlatIndex::cell_range(const Interval& interval) const {
-    const std::uint32_t number = dimensions_[interval.dimension].newest_grid();
-    if (number > 0xffff) return {};
-    const Grid& grid = dimensions_.grid(number);
-    const std::uint8_t first = grid.cell(interval.first), last = grid.cell(interval.last);
-    return {static_cast<std::uint16_t>(number), first, static_cast<std::uint8_t>(last - first)};
-}
-
-double FlatIndex::pass_share(const Interval& interval) const {
-    const Grid& grid = dimensions_.grid(dimensions_[interval.dimension].newest_grid());
-    double share = 1;
-    if (!grid.is_plain()) {
-        share = (grid.cell(interval.last) - grid.cell(interval.first) + 1.0) / grid.cells();
-    } else if (interval.first > kFirstBound || interval.last < kLastBound) {
-        share = 0.9;
-    }
-    return share * presence(interval.dimension);
-}
-
-FilterWord FlatIndex::choose_filter(const Terms& terms, std::size_t filed_under) const {
-    // The list says much about the access predicate already, so it comes last.
-    constexpr double kSaidAlready = 2;
-    std::array<std::pair<double, std::size_t>, 2> best{{{4, kNone}, {4, kNone}}};
-    for (std::size_t i = 0; i < terms.intervals.size(); ++i) {
-        if (terms.intervals[i].is_absence()) continue;
-        const double share = pass_share(terms.intervals[i]) + (i == filed_under ? kSaidAlready : 0);
-        if (share < best[0].first) {
-            best[1] = best[0];
-            best[0] = {share, i};
-        } else if (share < best[1].first) {
-            best[1] = {share, i};
+// The ranges of cells that rule out most come first. The list itself says all about an access predicate that is a value,
+// and much about a range, whose cells come last.
+Entry FlatIndex::make_entry(std::size_t filed_under, bool is_filed_by_value, std::int64_t id) const {
+    constexpr double kComesLast = 1e18;
+    std::array<std::pair<double, std::size_t>, Entry::kRanges> best;
+    std::size_t count = 0;
+    bool is_decided = terms_.exclusions.empty() && terms_.sets.empty() && !terms_.needs_check && !terms_.has_pattern &&
+                      id >= 0 && id < Entry::kUndecided;
+    for (std::size_t i = 0; i < terms_.intervals.size(); ++i) {
+        is_decided &= !terms_.intervals[i].is_absence();
+        if (terms_.intervals[i].is_absence() || (i == filed_under && is_filed_by_value)) continue;
+        const Rating& rating = ratings_[i];
+        const double share = i == filed_under ? kComesLast : rating.share * rating.presence;
+        is_decided &= rating.cells.is_exact && rating.grid <= 0xffff;
+        if (count == best.size()) {
+            is_decided = false;
+            if (share >= best[count - 1].first) continue;
+            --count;
         }
+        std::size_t place = count++;
+        for (; place != 0 && best[place - 1].first > share; --place) best[place] = best[place - 1];
+        best[place] = {share, i};
     }
-    const auto range = [&](std::size_t i) { return i == kNone ? CellRange{} : cell_range(terms.intervals[i]); };
-    return filter_word(range(best[0].second), range(best[1].second));
+    Entry entry;
+    for (std::size_t place = 0; place < count; ++place) {
+        const Rating& rating = ratings_[best[place].second];
+        if (rating.grid > 0xffff) continue;
+        entry.set(place, {static_cast<std::uint16_t>(rating.grid), rating.cells.first,
+                          static_cast<std::uint8_t>(rating.cells.last - rating.cells.first)});
+    }
+    if (is_decided) entry.id = static_cast<std::uint32_t>(id);
+    return entry;
 }
 
 }  // namespace mercast

@@ -47,8 +47,8 @@ struct Scratch {
     std::vector<std::uint8_t> cells;          // by grid
     std::vector<std::uint32_t> dimensions;    // that have a value now
     std::vector<std::uint32_t> lists;
-    std::vector<std::uint32_t> references;
-    std::size_t reference_count = 0;
+    std::vector<const EntryTail*> passing;    // the tails of the entries whose word passed
+    std::vector<std::uint32_t> records;       // still to be looked at
     std::vector<bool> is_hit;                 // by destination
     std::vector<std::int64_t> sorting;
 };
@@ -114,16 +114,28 @@ class FlatIndex {
     void file(const Subscription& subscription, Form form);
     void unfile(std::uint32_t handle);
     void take_out_entries(Details& details);
+    std::uint32_t position_of(const Details& owner, std::uint32_t copy) const;
+    void retain_grids(const Entry& entry);
+    void release_grids(const Entry& entry);
+    bool is_stale(const Entry& entry) const;
+    void refresh(std::uint32_t list);
     void refile_lists_of(std::uint32_t grid);
     void compact_records(std::uint32_t freed);
     void compact_details(std::uint32_t freed);
 
-    Target choose_target(const Terms& terms) const;
-    double presence(std::uint32_t dimension) const;
+    // An interval's cells in its dimension's newest grid, and what share of publications they let pass.
+    struct Rating {
+        Grid::Cells cells{1, 1, false};
+        std::uint32_t grid = 0;
+        double presence = 0;
+        double share = 1;
+    };
+
+    // These speak of `terms_`.
+    void rate_intervals();
+    Target choose_target() const;
     double point_share(std::uint32_t dimension, std::uint64_t key) const;
-    CellRange cell_range(const Interval& interval) const;
-    double pass_share(const Interval& interval) const;
-    FilterWord choose_filter(const Terms& terms, std::size_t filed_under) const;
+    Entry make_entry(std::size_t filed_under, bool is_filed_by_value, std::int64_t id) const;
     void collect_lists(const Target& target);
     std::uint32_t point_list(std::uint32_t dimension, std::uint64_t key);
     std::uint32_t bucket_list(std::uint32_t grid, std::uint32_t bucket);
@@ -133,8 +145,9 @@ class FlatIndex {
     void unload(Scratch& scratch) const;
     void touch(Scratch& scratch, std::uint32_t attribute, Aspect aspect, KeyPair keys) const;
     void find_lists(Scratch& scratch) const;
-    // The number of entries that were looked at.
-    std::uint64_t filter(Scratch& scratch) const;
+    // Finds the entries that pass their ranges. Those that are decided go to the ids, if there are any to go to; the
+    // records of the others are to be looked at. Returns how many entries the lists have.
+    std::uint64_t filter(Scratch& scratch, std::vector<std::int64_t>* decided) const;
     std::int64_t id_of(const std::byte* record, std::uint16_t shape) const;
     template <typename Wants, typename Hit>
     void verify(const Scratch& scratch, Wants wants, Hit hit) const;
@@ -155,7 +168,10 @@ class FlatIndex {
 
     std::vector<std::uint8_t> form_;          // while a subscription is added
     Terms terms_;
+    std::vector<Rating> ratings_;
     std::vector<std::uint32_t> target_lists_;
+    std::vector<std::uint32_t> grown_lists_;
+    std::vector<std::uint32_t> outgrown_;
 };
 
 }  // namespace mercast

@@ -8,9 +8,9 @@
 namespace mercast {
 namespace {
 
-constexpr std::size_t kRecordsAhead = 12;
-constexpr std::size_t kHeadsAhead = 12;
-constexpr std::size_t kListsAhead = 5;
+constexpr std::size_t kRecordsAhead = 16;
+constexpr std::size_t kListsAhead = 12;
+constexpr std::size_t kTailsAhead = 32;
 constexpr std::uint32_t kWordsOfLine = 8;
 
 }  // namespace
@@ -58,32 +58,38 @@ void FlatIndex::unload(Scratch& scratch) const {
 
 void FlatIndex::find_lists(Scratch& scratch) const {
     scratch.lists.clear();
-    if (always_ != kNone) scratch.lists.push_back(always_);
+    const auto add_list = [&](std::uint32_t list) {
+        scratch.lists.push_back(list);
+        __builtin_prefetch(&lists_.head(list));
+    };
+    if (always_ != kNone) add_list(always_);
     for (const std::uint32_t dimension : scratch.dimensions) {
         const Dimension& found = dimensions_[dimension];
         const std::uint64_t key = scratch.keys[dimension].floor;
+        const bool is_on_key = key == scratch.keys[dimension].ceiling;
         for (std::size_t i = 0; i < found.grid_count; ++i) {
             const Grid& grid = dimensions_.grid(found.grids[i]);
-            const std::uint8_t cell = grid.cell(key);
+            const std::uint8_t cell = grid.cell(key, is_on_key);
             scratch.cells[found.grids[i]] = cell;
             for (const std::uint32_t list : grid.lists_with(cell)) {
-                if (list != kNone) scratch.lists.push_back(list);
+                if (list != kNone) add_list(list);
             }
         }
-        if (found.point_lists != 0) {
+        // A value on no key equals nothing that is filed by value.
+        if (found.point_lists != 0 && is_on_key) {
             const std::uint32_t list = points_.find({key, dimension});
-            if (list != kNone) scratch.lists.push_back(list);
+            if (list != kNone) add_list(list);
         }
     }
 }
 
-std::uint64_t FlatIndex::filter(Scratch& scratch) const {
-    std::uint64_t entries = 0;
-    std::size_t found = 0;
+std::uint64_t FlatIndex::filter(Scratch& scratch, std::vector<std::int64_t>* decided) const {
     const std::uint8_t* cells = scratch.cells.data();
     const std::vector<std::uint32_t>& lists = scratch.lists;
+    std::uint64_t entries = 0;
+    std::size_t found = 0;
+    scratch.records.clear();
     for (std::size_t i = 0; i < lists.size(); ++i) {
-        if (i + kHeadsAhead < lists.size()) __builtin_prefetch(&lists_.head(lists[i + kHeadsAhead]));
         if (i + kListsAhead < lists.size()) {
             const EntryLists::Head& next = lists_.head(lists[i + kListsAhead]);
             if (next.size > 1) {
@@ -94,25 +100,31 @@ std::uint64_t FlatIndex::filter(Scratch& scratch) const {
         }
         const EntryLists::Head& head = lists_.head(lists[i]);
         entries += head.size;
-        if (scratch.references.size() < found + head.size) scratch.references.resize((found + head.size) * 2);
-        std::uint32_t* references = scratch.references.data();
         if (head.size == 1) {
-            references[found] = head.reference;
-            found += passes(head.word, cells) ? 1 : 0;
+            if (passes(head.word, cells)) scratch.records.push_back(head.record);
             continue;
         }
-        // Positions first, without a branch; the references of those that passed lie further on.
-        std::uint32_t* passing = references + found;
-        std::size_t count = 0;
+        if (scratch.passing.size() < found + head.size) scratch.passing.resize((found + head.size) * 2);
+        const EntryTail** passing = scratch.passing.data();
+        const EntryTail* tails = EntryLists::tails(head);
+        const FilterWord* words = head.words;
+        // Without a branch on what passes, which no processor could foresee.
         for (std::uint32_t position = 0; position < head.size; ++position) {
-            passing[count] = position;
-            count += passes(head.words[position], cells) ? 1 : 0;
+            passing[found] = tails + position;
+            found += passes(words[position], cells) ? 1 : 0;
         }
-        const std::uint32_t* stored = EntryLists::references(head);
-        for (std::size_t k = 0; k < count; ++k) passing[k] = stored[passing[k]];
-        found += count;
     }
-    scratch.reference_count = found;
+    for (std::size_t i = 0; i < found && i < kTailsAhead; ++i) __builtin_prefetch(scratch.passing[i]);
+    for (std::size_t i = 0; i < found; ++i) {
+        if (i + kTailsAhead < found) __builtin_prefetch(scratch.passing[i + kTailsAhead]);
+        const EntryTail& tail = *scratch.passing[i];
+        if (!passes(tail, cells)) continue;
+        if (decided != nullptr && tail.id != Entry::kUndecided) {
+            decided->push_back(tail.id);
+        } else {
+            scratch.records.push_back(tail.record);
+        }
+    }
     return entries;
 }
 
@@ -123,12 +135,11 @@ std::int64_t FlatIndex::id_of(const std::byte* record, std::uint16_t shape) cons
 // Calls `hit(record, shape, is_pending)` for each record whose conditions hold; `wants(record)` may rule it out before.
 template <typename Wants, typename Hit>
 void FlatIndex::verify(const Scratch& scratch, Wants wants, Hit hit) const {
-    const std::uint32_t* references = scratch.references.data();
-    const std::size_t count = scratch.reference_count;
-    for (std::size_t i = 0; i < count && i < kRecordsAhead; ++i) __builtin_prefetch(records_.at(references[i]));
-    for (std::size_t i = 0; i < count; ++i) {
-        if (i + kRecordsAhead < count) __builtin_prefetch(records_.at(references[i + kRecordsAhead]));
-        const std::byte* record = records_.at(references[i]);
+    const std::vector<std::uint32_t>& records = scratch.records;
+    for (std::size_t i = 0; i < records.size() && i < kRecordsAhead; ++i) __builtin_prefetch(records_.at(records[i]));
+    for (std::size_t i = 0; i < records.size(); ++i) {
+        if (i + kRecordsAhead < records.size()) __builtin_prefetch(records_.at(records[i + kRecordsAhead]));
+        const std::byte* record = records_.at(records[i]);
         if (!wants(record)) continue;
         const std::uint16_t shape = shape_of(record);
         if (!conditions_hold(record, shape, scratch.keys.data())) continue;
@@ -145,8 +156,8 @@ void FlatIndex::match(Scratch& scratch, Answer& answer) const {
     answer.pending.clear();
     load(scratch);
     find_lists(scratch);
-    answer.candidates = filter(scratch);
-    answer.evaluated = scratch.reference_count;
+    answer.candidates = filter(scratch, &answer.ids);
+    answer.evaluated = scratch.records.size();
     const auto wants = [](const std::byte*) { return true; };
     verify(scratch, wants, [&](const std::byte* record, std::uint16_t shape, bool is_pending) {
         (is_pending ? answer.pending : answer.ids).push_back(id_of(record, shape));
@@ -163,7 +174,7 @@ void FlatIndex::match_destinations(Scratch& scratch, DestinationAnswer& answer) 
     if (scratch.is_hit.size() < destinations_.bound()) scratch.is_hit.resize(destinations_.bound());
     load(scratch);
     find_lists(scratch);
-    answer.candidates = filter(scratch);
+    answer.candidates = filter(scratch, nullptr);
     answer.evaluated = 0;
     const auto wants = [&](const std::byte* record) {
         const bool is_wanted = !scratch.is_hit[destination_of(record)];

@@ -1,8 +1,8 @@
 // A grid cuts a dimension's keys into at most 255 cells. It never changes once entries speak of its cells: a dimension
-// that has outgrown its grid gets a finer one, and the old one lives on until its last entry is gone.
+// that has outgrown its grid gets another one, and the old one lives on until its last entry is gone.
 //
-// Cuts are bounds that subscriptions used. So cells are small where predicates tell values apart, and where there are
-// few values a cell is one value.
+// Cuts are bounds that subscriptions used. A key that is a cut has a cell of its own, and so have the keys between two
+// cuts: an interval whose bounds are cuts, open or closed, is exactly a range of cells.
 #pragma once
 
 #include <algorithm>
@@ -16,9 +16,9 @@ namespace mercast {
 
 class Grid {
   public:
-    static constexpr std::uint32_t kMostCuts = 254;
+    static constexpr std::uint32_t kMostCuts = 127;
     // Buckets at three resolutions: a range is filed at the finest where it needs few copies.
-    static constexpr std::uint32_t kFineBuckets = 64;
+    static constexpr std::uint32_t kFineBuckets = 32;
     static constexpr std::uint32_t kCoarseBuckets = 8;
     static constexpr std::uint32_t kBuckets = kFineBuckets + kCoarseBuckets + 1;
 
@@ -39,20 +39,38 @@ class Grid {
         lists_.assign(kBuckets, kNone);
     }
 
-    // From 1. Not decreasing in the key.
-    std::uint8_t cell(std::uint64_t key) const {
-        const std::uint64_t* base = cuts_.data();
-        std::size_t left = cuts_.size();
-        if (left == 0) return 1;
-        while (left > 1) {
-            const std::size_t half = left / 2;
-            base += base[half - 1] <= key ? half : 0;
-            left -= half;
-        }
-        return static_cast<std::uint8_t>(1 + (base - cuts_.data()) + (*base <= key ? 1 : 0));
+    // From 1. Not decreasing in the key; the key of a value that lies above it, on no key, is not on a cut.
+    std::uint8_t cell(std::uint64_t key, bool is_on_key = true) const {
+        const std::size_t below = cuts_up_to(key);
+        const bool is_on_cut = below != 0 && is_on_key && cuts_[below - 1] == key;
+        return static_cast<std::uint8_t>(2 * below + (is_on_cut ? 0 : 1));
     }
 
-    std::uint32_t cells() const { return static_cast<std::uint32_t>(cuts_.size() + 1); }
+    // The smallest range of cells around an interval of keys, and whether it holds no other values.
+    struct Cells {
+        std::uint8_t first;
+        std::uint8_t last;
+        bool is_exact;
+    };
+
+    Cells cells_of(std::uint64_t first, std::uint64_t last, bool has_lower, bool has_upper) const {
+        Cells cells{1, static_cast<std::uint8_t>(this->cells()), true};
+        if (has_lower) {
+            const std::size_t below = cuts_up_to(first);
+            const bool is_on_cut = below != 0 && cuts_[below - 1] == first;
+            cells.first = static_cast<std::uint8_t>(2 * below + (is_on_cut ? 0 : 1));
+            cells.is_exact = is_on_cut || (below != 0 && cuts_[below - 1] == first - 1);
+        }
+        if (has_upper) {
+            const std::size_t below = first == last && has_lower ? cells.first / 2U : cuts_up_to(last);
+            const bool is_on_cut = below != 0 && cuts_[below - 1] == last;
+            cells.last = static_cast<std::uint8_t>(2 * below + (is_on_cut ? 0 : 1));
+            cells.is_exact &= is_on_cut || (below < cuts_.size() && cuts_[below] == last + 1);
+        }
+        return cells;
+    }
+
+    std::uint32_t cells() const { return static_cast<std::uint32_t>(2 * cuts_.size() + 1); }
     std::uint32_t dimension() const { return dimension_; }
     bool is_plain() const { return cuts_.empty(); }
 
@@ -95,6 +113,18 @@ class Grid {
     }
 
   private:
+    std::size_t cuts_up_to(std::uint64_t key) const {
+        const std::uint64_t* base = cuts_.data();
+        std::size_t left = cuts_.size();
+        if (left == 0) return 0;
+        while (left > 1) {
+            const std::size_t half = left / 2;
+            base += base[half - 1] <= key ? half : 0;
+            left -= half;
+        }
+        return static_cast<std::size_t>(base - cuts_.data()) + (*base <= key ? 1 : 0);
+    }
+
     // Cells 1 to n, spread over the buckets.
     std::uint32_t fine(std::uint8_t cell) const { return (cell - 1U) * kFineBuckets / std::max(cells(), kFineBuckets); }
     std::uint32_t coarse(std::uint8_t cell) const { return (cell - 1U) * kCoarseBuckets / std::max(cells(), kCoarseBuckets); }

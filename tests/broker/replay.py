@@ -15,6 +15,7 @@ def main() -> None:
     parser.add_argument("--loss", type=float, default=0.0)
     for option in ("durable", "strict", "faults", "reorganise"):
         parser.add_argument(f"--{option}", action="store_true")
+    parser.add_argument("--option", action="append", default=[], help="one of the router's own")
     chosen = parser.parse_args()
     scenario = Scenario(
         chosen.seed,
@@ -25,6 +26,7 @@ def main() -> None:
         loss=chosen.loss,
         has_faults=chosen.faults,
         reorganises=chosen.reorganise,
+        options=dict.fromkeys(chosen.option, True),
     )
     scenario.run()
     owed = sum(len(scenario.required(sent)) for sent in scenario.sent)

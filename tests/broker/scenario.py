@@ -76,7 +76,7 @@ class Scenario:
     has_faults: bool = False
     reorganises: bool = False
     options: dict[str, object] = field(default_factory=dict)
-    """The router's own."""
+    """The router's own; each is switched on."""
     random: random.Random = field(init=False)
     world: World = field(init=False)
     overlay: topologies.Overlay = field(init=False)
@@ -135,7 +135,7 @@ class Scenario:
         chosen = " ".join(option for option, is_on in options.items() if is_on)
         return (
             f"python -m tests.broker.replay {self.seed} --protocol {self.protocol} --matcher {self.matcher} "
-            f"--loss {self.loss} {chosen}"
+            f"--loss {self.loss} {chosen} {' '.join(f'--option {option}' for option in self.options)}"
         )
 
     def run(self) -> None:
@@ -394,6 +394,8 @@ class Scenario:
         under FBR all between the two.
         """
         concerned = {sent.broker, entry.broker}.union(*sent.ways.get(entry.broker, ()))
+        if "readvertise" in self.options:
+            concerned = set(self.world.seats)
         moments = [end for name, _, end in self.outages if name in concerned and end <= sent.at]
         if self.protocol == "merc":
             edges = {broker.id for broker in self.overlay.brokers if len(broker.clusters) > 1}
@@ -414,15 +416,19 @@ class Scenario:
             for each in self.advertisements
             if each.client == sent.client
             and each.broker == sent.broker
-            and each.removed > sent.at + REACH
-            and each.added <= sent.at
+            and each.added <= sent.at < each.removed
             and each.expression.matches(sent.attributes)
         ]
-        # Filter-based routing binds a publication to the first advertisement that permits it.
-        return own[:1] if self.protocol == "fbr" else own
+        # Filter-based routing binds a publication to one advertisement: one of everything, else the first that fits.
+        own.sort(key=lambda each: each.expression != TRUE)
+        chosen = own[:1] if self.protocol == "fbr" else own
+        return [each for each in chosen if each.removed > sent.at + REACH]
 
     def _was_quiet(self, since: int, sent: Sent, entry: Entry) -> bool:
         moments = [since, *(each for each in self.changes if since < each < sent.at), sent.at]
+        if "readvertise" in self.options:
+            # After any change the trees may be others: only the time since then counts.
+            moments = moments[-2:]
         return any(
             later - earlier >= SETTLED and self._is_connected_at(earlier, sent, entry)
             for earlier, later in itertools.pairwise(moments)

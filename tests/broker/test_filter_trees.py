@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from broker.inputs import FrameReceived
 from broker.settings import SECOND, Settings
 from routing.messages import EntryId, PublicationId, Publish
 from tests.broker.fake_wire import World
+from tests.broker.scenario import Scenario
 
 STRICT = Settings(is_open=False)
 LINE = [("b1", "b2"), ("b2", "b3"), ("b3", "b4")]
@@ -59,3 +62,55 @@ def test_a_publication_whose_tree_is_gone_at_a_broker_is_dropped_by_name() -> No
     world.input("b2", FrameReceived("b1", Publish(id, "b1", "", (), ("b2",), b"\x80", b"", tree=tree), 1))
     world.settle()
     assert world.broker("b2").drops == {"tree is gone": 1}
+
+
+def test_with_readvertise_a_tree_takes_the_other_way_round_when_a_link_is_cut() -> None:
+    world = World("fbr", RING, settings=STRICT, options={"readvertise": True})
+    world.settle()
+    world.advertise("b1", "publisher", "mine", "TRUE")
+    world.subscribe("b2", "near", "all", "TRUE")
+    world.subscribe("b3", "far", "all", "TRUE")
+    world.settle()
+    world.cut("b1", "b2")
+    world.run(5 * SECOND)
+    id = world.publish("b1", "publisher", {"a": 1})
+    world.run(5 * SECOND)
+    assert world.delivered == {(id, "near"): 1, (id, "far"): 1}
+
+
+def test_without_readvertise_it_does_not() -> None:
+    world = World("fbr", RING, settings=STRICT)
+    world.settle()
+    world.advertise("b1", "publisher", "mine", "TRUE")
+    world.subscribe("b2", "near", "all", "TRUE")
+    world.settle()
+    world.cut("b1", "b2")
+    world.run(5 * SECOND)
+    world.publish("b1", "publisher", {"a": 1})
+    world.run(5 * SECOND)
+    assert not world.delivered
+
+
+def test_with_readvertise_no_copy_goes_round_when_every_way_is_lost() -> None:
+    world = World("fbr", [*RING, ("b4", "b5")], settings=STRICT, options={"readvertise": True})
+    world.settle()
+    world.advertise("b5", "publisher", "mine", "TRUE")
+    for name in ("b1", "b2", "b3"):
+        world.subscribe(name, f"client-{name}", "all", "TRUE")
+    world.settle()
+    world.cut("b4", "b5")
+    world.run(5 * SECOND)
+    world.sent.clear()
+    world.run(20 * SECOND)
+    assert world.sent["Update"] == 0, "nobody passes anything on for ever"
+    world.connect("b4", "b5")
+    world.run(5 * SECOND)
+    id = world.publish("b5", "publisher", {"a": 1})
+    world.run(5 * SECOND)
+    assert world.delivered == {(id, f"client-{name}"): 1 for name in ("b1", "b2", "b3")}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_with_readvertise_what_is_owed_over_the_trees_as_they_stand_arrives(seed: int) -> None:
+    scenario = Scenario(seed, "fbr", is_open=seed % 2 == 0, has_faults=True, options={"readvertise": True})
+    scenario.run()

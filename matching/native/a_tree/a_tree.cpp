@@ -19,7 +19,7 @@ std::uint32_t ATree::find(std::int64_t id) const {
     return table_.find(hash_of_id(id), [&](std::uint32_t number) { return subscriptions_[number].id == id; });
 }
 
-void ATree::add(std::int64_t id, const ExpressionForm& expression, std::uint32_t destination) {
+void ATree::add(std::int64_t id, const ExpressionForm& expression) {
     const NodeId root = assembler_.assemble(expression);
     std::uint32_t number;
     if (free_.empty()) {
@@ -29,7 +29,7 @@ void ATree::add(std::int64_t id, const ExpressionForm& expression, std::uint32_t
         number = free_.back();
         free_.pop_back();
     }
-    subscriptions_[number] = {id, destination, offset_of(id)};
+    subscriptions_[number] = {id, 0, offset_of(id)};
     table_.insert(hash_of_id(id), number);
     graph_.subscribe(root, number, subscriptions_[number].offset);
 }

@@ -31,8 +31,10 @@ class ATree {
     void set_verifier(Verifier verifier) { verifier_ = std::move(verifier); }
 
     // The caller has made sure that `add` gets ids that are not there, and `remove` ids that are.
-    void add(std::int64_t id, const ExpressionForm& expression, std::uint32_t destination);
-    // Tells the destination that was given with the id.
+    void add(std::int64_t id, const ExpressionForm& expression);
+    // 0 until it is set.
+    void set_destination(std::int64_t id, std::uint32_t destination) { subscriptions_[find(id)].destination = destination; }
+    // Returns the destination.
     std::uint32_t remove(std::int64_t id);
     bool contains(std::int64_t id) const { return find(id) != kNone; }
 

@@ -3,13 +3,11 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string_view.h>
 
 #include <atomic>
 #include <exception>
 #include <memory>
-#include <optional>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -19,27 +17,27 @@
 #include "a_tree.hpp"
 #include "a_tree_search.hpp"
 #include "expression_reading.hpp"
+#include "python_calls.hpp"
 
 namespace mercast::a_tree {
 
 namespace nb = nanobind;
 
-inline nb::object as_ids(std::vector<std::int64_t>&& ids) {
-    nb::bytes raw(reinterpret_cast<const char*>(ids.data()), ids.size() * 8);
-    return nb::steal(PyMemoryView_FromObject(raw.ptr())).attr("cast")("q");
-}
-
 class BoundATree {
   public:
-    explicit BoundATree(unsigned identity_bits) : tree_(identity_bits) { tree_.set_verifier(occurs); }
+    explicit BoundATree(unsigned identity_bits) : tree_(identity_bits) { tree_.set_verifier(python::pattern_occurs); }
 
     // False if this is no expression of `matching.model`.
-    bool add(std::int64_t id, nb::handle expression, std::optional<std::string_view> destination) {
+    bool add(std::int64_t id, nb::handle expression) {
         require_nobody_searches();
         if (!reader_.read(expression.ptr())) return false;
-        const std::uint32_t number = destination ? destinations_.acquire(*destination) : Interner::kUnknown;
-        tree_.add(id, reader_.form(), number);
+        tree_.add(id, reader_.form());
         return true;
+    }
+
+    void set_destination(std::int64_t id, std::string_view name) {
+        require_nobody_searches();
+        tree_.set_destination(id, destinations_.acquire(name));
     }
 
     void remove(std::int64_t id) {
@@ -110,23 +108,12 @@ class BoundATree {
         SearchCounts counts;
     };
 
-    static bool occurs(std::string_view pattern, std::string_view text) {
-        nb::gil_scoped_acquire held;
-        nb::object compiled = nb::module_::import_("matching.model")
-                                  .attr("compile_pattern")(nb::str(pattern.data(), pattern.size()));
-        return !compiled.attr("search")(nb::str(text.data(), text.size())).is_none();
-    }
-
     void require_nobody_searches() const {
         if (searching_ > 0) throw std::runtime_error("the index is being searched: change it when match_many has ended");
     }
 
     bool read(Turn& turn, nb::handle publication) {
-        turn.publication = nb::borrow(publication);
-        // A verifier runs Python, and then another thread may change the dict.
-        if (tree_.predicates().has_patterns() && PyDict_CheckExact(publication.ptr())) {
-            turn.publication = nb::steal(PyDict_Copy(publication.ptr()));
-        }
+        turn.publication = python::kept_publication(publication, tree_.predicates().has_patterns());
         return python::read_publication(turn.publication.ptr(), tree_.vocabulary(), turn.worker->event);
     }
 
@@ -138,7 +125,7 @@ class BoundATree {
     nb::object matched(Turn& turn) {
         std::vector<std::int64_t> ids;
         const SearchCounts counts = turn.worker->search.match(turn.worker->event, ids);
-        return nb::make_tuple(as_ids(std::move(ids)), counts.candidates, counts.evaluated);
+        return nb::make_tuple(python::as_ids(std::move(ids)), counts.candidates, counts.evaluated);
     }
 
     // The names come last: None stands for them if a subscription without destination matches.
@@ -178,8 +165,7 @@ inline nb::list BoundATree::match_many(nb::list publications, unsigned threads) 
         nb::list kept;
         std::vector<bool> is_plain(count, false);
         for (std::size_t number = 0; number < count; ++number) {
-            nb::object publication = publications[first + number];
-            if (PyDict_CheckExact(publication.ptr())) publication = nb::steal(PyDict_Copy(publication.ptr()));
+            const nb::object publication = python::kept_publication(publications[first + number], true);
             is_plain[number] = python::read_publication(publication.ptr(), tree_.vocabulary(), events[number]);
             if (!is_plain[number]) events[number].begin(tree_.vocabulary());
             kept.append(publication);
@@ -188,7 +174,7 @@ inline nb::list BoundATree::match_many(nb::list publications, unsigned threads) 
         for (std::size_t number = 0; number < count; ++number) {
             Answer& answer = answers[number];
             if (is_plain[number]) {
-                results.append(nb::make_tuple(as_ids(std::move(answer.ids)), answer.counts.candidates,
+                results.append(nb::make_tuple(python::as_ids(std::move(answer.ids)), answer.counts.candidates,
                                               answer.counts.evaluated));
                 answer.ids = {};
             } else {
@@ -243,7 +229,8 @@ inline nb::dict BoundATree::shape() const {
 inline void bind_a_tree(nb::module_& module) {
     nb::class_<BoundATree>(module, "ATree")
         .def(nb::init<unsigned>(), nb::arg("identity_bits") = 32)
-        .def("add", &BoundATree::add, nb::arg("id"), nb::arg("expression"), nb::arg("destination").none())
+        .def("add", &BoundATree::add, nb::arg("id"), nb::arg("expression"))
+        .def("set_destination", &BoundATree::set_destination, nb::arg("id"), nb::arg("name"))
         .def("remove", &BoundATree::remove, nb::arg("id"))
         .def("match", &BoundATree::match, nb::arg("publication"))
         .def("match_packed", &BoundATree::match_packed, nb::arg("attributes"))

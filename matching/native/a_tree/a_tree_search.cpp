@@ -6,20 +6,19 @@
 namespace mercast::a_tree {
 namespace {
 
-constexpr std::size_t kLinksAhead = 12;
+constexpr std::size_t kNodesAhead = 12;
 constexpr std::size_t kSpansAhead = 6;
-constexpr std::size_t kOperandsAhead = 8;
+constexpr std::size_t kChildrenAhead = 8;
 
-// Marks ids in a bitmap that spans from the smallest to the largest id, which sorts them on the way.
+// Marks ids in a bitmap that spans from the smallest to the largest id, which sorts them on the way. A subscription may
+// come more than once, by several children of a disjunction that is passed over.
 struct MarkIds {
     std::uint64_t* bits;
     std::uint32_t first;
-    std::uint64_t count = 0;
 
     void take(std::uint32_t, std::uint32_t offset) {
         const std::uint32_t place = offset - first;
         bits[place >> 6] |= std::uint64_t{1} << (place & 63);
-        ++count;
     }
     bool wants(const Links&) const { return true; }
 };
@@ -47,7 +46,7 @@ struct CollectDestinations {
     // A node that only leads to a destination that is hit need not be evaluated.
     bool wants(const Links& links) const {
         if (links.size != 1) return true;
-        const Link link = std::bit_cast<Link>(links.word);
+        const Link link = Link::read(links.word);
         return link.kind() != LinkKind::Subscription || !is_hit[index.subscription(link.target()).destination];
     }
 };
@@ -58,26 +57,32 @@ SearchCounts ATreeSearch::match(const Event& event, std::vector<std::int64_t>& i
     ids.clear();
     event_ = &event;
     if (index_.size() == 0) return {};
-    if (!index_.is_dense()) {
+    if (index_.is_dense()) {
+        mark_ids(ids);
+    } else {
         CollectIds sink{index_, ids};
-        const SearchCounts counts = run(sink);
+        run(sink);
         std::sort(ids.begin(), ids.end());
-        return counts;
+        ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
     }
+    return {ids.size() + failed_, state_.evaluated};
+}
+
+void ATreeSearch::mark_ids(std::vector<std::int64_t>& ids) {
     const std::size_t words = ((index_.last_offset() - index_.first_offset()) >> 6) + 1;
     if (bits_.size() != words) bits_.resize(words);
     MarkIds sink{bits_.data(), index_.first_offset()};
-    const SearchCounts counts = run(sink);
-    ids.resize(sink.count);
+    run(sink);
+    std::size_t count = 0;
+    for (const std::uint64_t bits : bits_) count += static_cast<std::size_t>(std::popcount(bits));
+    ids.resize(count);
     std::int64_t* id = ids.data();
-    const std::int64_t first = index_.base() + index_.first_offset();
-    for (std::size_t word = 0; word < words; ++word) {
-        std::uint64_t bits = bits_[word];
-        if (bits == 0) continue;
-        bits_[word] = 0;
-        for (; bits != 0; bits &= bits - 1) *id++ = first + static_cast<std::int64_t>(word * 64) + std::countr_zero(bits);
+    std::int64_t first = index_.base() + index_.first_offset();
+    for (std::uint64_t& word : bits_) {
+        for (std::uint64_t bits = word; bits != 0; bits &= bits - 1) *id++ = first + std::countr_zero(bits);
+        word = 0;
+        first += 64;
     }
-    return counts;
 }
 
 SearchCounts ATreeSearch::match_destinations(const Event& event, std::vector<std::uint32_t>& destinations,
@@ -87,29 +92,30 @@ SearchCounts ATreeSearch::match_destinations(const Event& event, std::vector<std
     if (index_.size() == 0) return {};
     if (is_hit_.size() < bound) is_hit_.resize(bound);
     CollectDestinations sink{index_, is_hit_, destinations};
-    const SearchCounts counts = run(sink);
+    run(sink);
     for (const std::uint32_t destination : destinations) is_hit_[destination] = false;
-    return counts;
+    return {destinations.size() + failed_, state_.evaluated};
 }
 
-template <class Sink> SearchCounts ATreeSearch::run(Sink& sink) {
+template <class Sink> void ATreeSearch::run(Sink& sink) {
     const ExpressionGraph& graph = index_.graph();
-    state_.begin(graph.node_limit());
+    state_.begin(graph);
+    true_nodes_.clear();
     told_ = 0;
-    candidates_ = 0;
+    failed_ = 0;
     waiting_.resize(graph.top_level() + 1);
     note_presence();
-    for (const NodeId constant : graph.watched_constants()) state_.find(constant);
+    for (const NodeId constant : graph.watched_constants()) true_nodes_.push_back(constant);
     index_.predicates().satisfied(*event_, state_);
-    tell_listeners(sink);
+    tell_of_predicates(sink);
+    tell_of_nodes(sink);
     for (std::vector<Waiting>& level : waiting_) {
         if (level.empty()) continue;
         decide(level, sink);
         level.clear();
-        tell_listeners(sink);
+        tell_of_nodes(sink);
     }
     forget_presence();
-    return {candidates_, state_.evaluated};
 }
 
 void ATreeSearch::note_presence() {
@@ -126,40 +132,49 @@ void ATreeSearch::forget_presence() {
     }
 }
 
-template <class Sink> void ATreeSearch::tell_listeners(Sink& sink) {
-    const ExpressionGraph& graph = index_.graph();
-    const Links* all = graph.links();
-    const std::uint64_t* words = graph.words();
-    std::vector<NodeId>& found = state_.found;
-    for (; told_ < found.size(); ++told_) {
-        if (told_ + kLinksAhead < found.size()) __builtin_prefetch(all + found[told_ + kLinksAhead]);
-        if (told_ + kSpansAhead < found.size()) {
-            const Links& soon = all[found[told_ + kSpansAhead]];
+template <class Sink> void ATreeSearch::tell_of_predicates(Sink& sink) {
+    const std::uint64_t* words = index_.graph().words();
+    for (const std::uint64_t word : state_.links) follow(Link::read(word), sink);
+    for (const Told& told : state_.spans) {
+        const std::uint64_t* word = words + told.offset();
+        for (std::uint32_t number = 0; number < told.size; ++number) follow(Link::read(word[number]), sink);
+    }
+}
+
+template <class Sink> void ATreeSearch::tell_of_nodes(Sink& sink) {
+    const Links* all = index_.graph().links();
+    const std::uint64_t* words = index_.graph().words();
+    for (; told_ < true_nodes_.size(); ++told_) {
+        const std::size_t left = true_nodes_.size() - told_;
+        if (left > kNodesAhead) __builtin_prefetch(all + true_nodes_[told_ + kNodesAhead]);
+        if (left > kSpansAhead) {
+            const Links& soon = all[true_nodes_[told_ + kSpansAhead]];
             if (soon.capacity > 0) __builtin_prefetch(words + soon.word);
         }
-        const Links& links = all[found[told_]];
+        const Links& links = all[true_nodes_[told_]];
         const std::uint64_t* word = links.capacity > 0 ? words + links.word : &links.word;
-        for (std::uint32_t number = 0; number < links.size; ++number) {
-            const Link link = std::bit_cast<Link>(word[number]);
-            switch (link.kind()) {
-                case LinkKind::Subscription:
-                    ++candidates_;
-                    sink.take(link.target(), link.detail);
-                    break;
-                case LinkKind::Disjunction:
-                    if (!state_.is_true(link.target())) {
-                        state_.find(link.target());
-                        ++state_.evaluated;
-                    }
-                    break;
-                case LinkKind::LeafConjunction:
-                    waiting_[2].push_back({link.target(), link.detail});
-                    break;
-                case LinkKind::Conjunction:
-                    waiting_[graph.level(link.target())].push_back({link.target(), link.detail});
-                    break;
+        for (std::uint32_t number = 0; number < links.size; ++number) follow(Link::read(word[number]), sink);
+    }
+}
+
+template <class Sink> inline void ATreeSearch::follow(Link link, Sink& sink) {
+    switch (link.kind()) {
+        case LinkKind::Subscription:
+            sink.take(link.target(), link.detail);
+            break;
+        case LinkKind::Disjunction:
+            if (!state_.is_true(link.target())) {
+                state_.set_true(link.target());
+                ++state_.evaluated;
+                true_nodes_.push_back(link.target());
             }
-        }
+            break;
+        case LinkKind::LeafConjunction:
+            waiting_[2].push_back({link.target(), link.detail});
+            break;
+        case LinkKind::Conjunction:
+            waiting_[index_.graph().level(link.target())].push_back({link.target(), link.detail});
+            break;
     }
 }
 
@@ -167,40 +182,40 @@ template <class Sink> void ATreeSearch::decide(const std::vector<Waiting>& conju
     const std::uint64_t* words = index_.graph().words();
     const Links* links = index_.graph().links();
     for (std::size_t number = 0; number < conjunctions.size(); ++number) {
-        if (number + kOperandsAhead < conjunctions.size()) {
-            __builtin_prefetch(words + conjunctions[number + kOperandsAhead].operands);
+        if (number + kChildrenAhead < conjunctions.size()) {
+            __builtin_prefetch(words + conjunctions[number + kChildrenAhead].children);
         }
         const Waiting waiting = conjunctions[number];
         if (!sink.wants(links[waiting.node])) continue;
         ++state_.evaluated;
-        if (is_true(waiting.operands)) {
-            state_.find(waiting.node);
+        if (are_others_true(Children(words + waiting.children))) {
+            state_.set_true(waiting.node);
+            true_nodes_.push_back(waiting.node);
         } else {
-            candidates_ += std::bit_cast<ChildrenHead>(words[waiting.operands]).subscriptions;
+            failed_ += std::bit_cast<ChildrenHead>(words[waiting.children]).subscriptions;
         }
     }
 }
 
-// Are the operands true besides the first, which has spoken?
-bool ATreeSearch::is_true(std::uint32_t operands) {
-    const std::uint64_t* word = index_.graph().words() + operands;
-    const std::uint32_t count = std::bit_cast<ChildrenHead>(*word).count;
+// Are the children true besides the first, which has spoken? Those that need an attribute that is missing are not, which
+// costs nothing to see.
+bool ATreeSearch::are_others_true(Children children) {
+    const std::uint32_t count = children.size();
     for (std::uint32_t number = 1; number < count; ++number) {
-        const Child child = std::bit_cast<Child>(word[number + 1]);
-        if (!is_true(child.node, child.detail)) return false;
+        const std::uint32_t dimension = children[number].dimension;
+        if (dimension > 0 && is_present_[dimension] == 0) return false;
+    }
+    for (std::uint32_t number = 1; number < count; ++number) {
+        if (!is_true(children[number])) return false;
     }
     return true;
 }
 
-bool ATreeSearch::is_true(NodeId node, std::uint32_t dimension) {
-    if (dimension > 0 && is_present_[dimension] == 0) return false;
-    if (state_.is_true(node)) return true;
-    // Levels below are done: a watched node that is true is known to be.
-    if (state_.is_false(node) || index_.graph().links()[node].size > 0) return false;
-    return pull(node);
+bool ATreeSearch::is_true(Child child) {
+    return is_known(child.node) ? state_.is_true(child.node) : pull(child.node);
 }
 
-// Evaluates a node that nobody watches, and what it needs of those below, none of them twice.
+// Evaluates a node that nobody watches, or a predicate, and what it needs of those below, none of them twice.
 bool ATreeSearch::pull(NodeId asked) {
     const ExpressionGraph& graph = index_.graph();
     walk_.assign(1, {asked, 0});
@@ -212,18 +227,17 @@ bool ATreeSearch::pull(NodeId asked) {
             continue;
         }
         const bool deciding = shape.kind == NodeKind::Disjunction;
-        const std::span<const Child> children = graph.children(node);
+        const Children children = graph.children(node);
         bool is_decided = false;
         NodeId below = kNone;
-        while (!is_decided && below == kNone && walk_.back().next < children.size()) {
-            const NodeId child = children[walk_.back().next].node;
-            const bool is_known = state_.is_true(child) || state_.is_false(child) || graph.links()[child].size > 0;
-            if (!is_known) {
-                below = child;
+        for (; !is_decided && walk_.back().next < children.size(); ++walk_.back().next) {
+            const Child child = children[walk_.back().next];
+            const bool is_missing = child.dimension > 0 && is_present_[child.dimension] == 0;
+            if (!is_missing && !is_known(child.node)) {
+                below = child.node;
                 break;
             }
-            is_decided = state_.is_true(child) == deciding;
-            ++walk_.back().next;
+            is_decided = (!is_missing && state_.is_true(child.node)) == deciding;
         }
         if (below != kNone) {
             walk_.push_back({below, 0});
@@ -232,6 +246,12 @@ bool ATreeSearch::pull(NodeId asked) {
         }
     }
     return state_.is_true(asked);
+}
+
+// Levels below are done: what is watched and not known to be true is not true. Of predicates only some are noted.
+bool ATreeSearch::is_known(NodeId node) const {
+    if (state_.is_true(node) || state_.is_false(node)) return true;
+    return index_.graph().node(node).kind != NodeKind::Predicate && index_.graph().is_watched(node);
 }
 
 void ATreeSearch::settle(NodeId node, bool truth) {

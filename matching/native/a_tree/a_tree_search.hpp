@@ -1,10 +1,9 @@
 // One publication's way through an A-Tree, from the predicates it satisfies up to the subscriptions [ATREE 5].
 //
-// Only what is true is propagated (zero suppression), and a conjunction is looked at only when its access operand is
-// true (propagation on demand). A disjunction that hears of a true operand is true and tells so at once; conjunctions
-// wait for their level, because by then all that is watched below them is decided, and what nobody watches is
-// evaluated when they ask. Most conjunctions fail at an operand whose attribute the publication lacks, which is seen
-// without looking at that operand.
+// Only what is true is propagated (zero suppression), and a conjunction is looked at only when its access child is true
+// (propagation on demand). A disjunction that hears of a true child is true and tells so at once; conjunctions wait for
+// their level, because by then all that is watched below them is decided, and what nobody watches is evaluated when they
+// ask. Most conjunctions fail at a child whose attribute the publication lacks, which is seen without looking at it.
 //
 // A search keeps its room between publications, and belongs to one thread at a time.
 #pragma once
@@ -37,7 +36,7 @@ class ATreeSearch {
   private:
     struct Waiting {
         NodeId node;
-        std::uint32_t operands;
+        std::uint32_t children;
     };
 
     struct Walk {
@@ -45,21 +44,26 @@ class ATreeSearch {
         std::uint32_t next;
     };
 
-    template <class Sink> SearchCounts run(Sink& sink);
-    template <class Sink> void tell_listeners(Sink& sink);
+    template <class Sink> void run(Sink& sink);
+    void mark_ids(std::vector<std::int64_t>& ids);
+    template <class Sink> void tell_of_predicates(Sink& sink);
+    template <class Sink> void tell_of_nodes(Sink& sink);
+    template <class Sink> void follow(Link link, Sink& sink);
     template <class Sink> void decide(const std::vector<Waiting>& conjunctions, Sink& sink);
     void note_presence();
     void forget_presence();
-    bool is_true(std::uint32_t operands);
-    bool is_true(NodeId node, std::uint32_t dimension);
+    bool are_others_true(Children children);
+    bool is_true(Child child);
+    bool is_known(NodeId node) const;
     bool pull(NodeId node);
     void settle(NodeId node, bool truth);
 
     const ATree& index_;
     const Event* event_ = nullptr;
     SearchState state_;
-    std::size_t told_ = 0;
-    std::uint64_t candidates_ = 0;
+    std::vector<NodeId> true_nodes_;
+    std::size_t told_ = 0;  // How many of them have told their listeners.
+    std::uint64_t failed_ = 0;  // Subscriptions that were looked at in vain.
     std::vector<std::uint8_t> is_present_;       // By dimension.
     std::vector<std::vector<Waiting>> waiting_;  // By level.
     std::vector<Walk> walk_;

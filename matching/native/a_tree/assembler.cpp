@@ -126,7 +126,8 @@ void Assembler::collect_operands(std::uint32_t outermost) {
                 }
             } else if (graph_.node(part.number).kind == kind) {
                 // A group that came down to one operand may have become what is joined here.
-                for (const Child& child : graph_.children(part.number)) operands_.push_back(child.node);
+                const Children children = graph_.children(part.number);
+                for (std::uint32_t child = 0; child < children.size(); ++child) operands_.push_back(children[child].node);
             } else {
                 operands_.push_back(part.number);
             }

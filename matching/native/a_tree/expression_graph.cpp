@@ -31,19 +31,12 @@ NodeId ExpressionGraph::connective(NodeKind kind, std::span<const NodeId> childr
 
 bool ExpressionGraph::has_children(NodeId id, NodeKind kind, std::span<const NodeId> wanted) {
     if (nodes_[id].kind != kind) return false;
-    const std::span<const Child> own = children(id);
+    const Children own = children(id);
     if (own.size() != wanted.size()) return false;
     sorted_.clear();
-    for (const Child& child : own) sorted_.push_back(child.node);
+    for (std::uint32_t number = 0; number < own.size(); ++number) sorted_.push_back(own[number].node);
     std::sort(sorted_.begin(), sorted_.end());
     return std::equal(sorted_.begin(), sorted_.end(), wanted.begin());
-}
-
-std::span<const Child> ExpressionGraph::children(NodeId id) const {
-    if (nodes_[id].kind == NodeKind::Predicate) return {};
-    const std::uint64_t* words = pool_.at(nodes_[id].children);
-    static_assert(sizeof(Child) == sizeof(std::uint64_t) && alignof(Child) <= alignof(std::uint64_t));
-    return {reinterpret_cast<const Child*>(words + 1), std::bit_cast<ChildrenHead>(*words).count};
 }
 
 NodeId ExpressionGraph::new_node(NodeKind kind, std::uint32_t hash) {
@@ -69,7 +62,7 @@ NodeId ExpressionGraph::new_node(NodeKind kind, std::uint32_t hash) {
 
 void ExpressionGraph::store_children(NodeId id, std::span<const NodeId> children) {
     const auto count = static_cast<std::uint32_t>(children.size());
-    const std::uint32_t offset = pool_.allocate(count + 1);
+    const std::uint32_t offset = pool_.allocate(words_for(nodes_[id].kind, count));
     nodes_[id].children = offset;
     *pool_.at(offset) = std::bit_cast<std::uint64_t>(ChildrenHead{count, 0});
     std::uint32_t level = 1;
@@ -88,23 +81,23 @@ void ExpressionGraph::store_children(NodeId id, std::span<const NodeId> children
     ++nodes_on_level_[level - 1];
 }
 
-// Writes the children: rarest first in a conjunction, most frequent first in a disjunction, because that is the order
-// in which a result is found soonest when somebody asks for it.
+// Writes the children: those of a conjunction rarest first, which makes the first one its access child and decides soon
+// when the others are asked; those of a disjunction as they come, ascending, so that each is found again.
 void ExpressionGraph::arrange(NodeId id, std::span<const NodeId> children) {
-    const bool is_conjunction = nodes_[id].kind == NodeKind::Conjunction;
     ranked_.clear();
-    for (const NodeId child : children) ranked_.push_back({share(child), nodes_[child].uses, child});
-    std::sort(ranked_.begin(), ranked_.end(), [&](const Ranked& one, const Ranked& other) {
-        if (one.share != other.share) return (one.share < other.share) == is_conjunction;
-        if (one.uses != other.uses) return (one.uses < other.uses) == is_conjunction;
-        return one.node < other.node;
-    });
+    for (const NodeId child : children) ranked_.push_back({0, nodes_[child].uses, child});
+    if (nodes_[id].kind == NodeKind::Conjunction) {
+        for (Ranked& ranked : ranked_) ranked.share = share(ranked.node);
+        std::sort(ranked_.begin(), ranked_.end(), [](const Ranked& one, const Ranked& other) {
+            if (one.share != other.share) return one.share < other.share;
+            return one.uses != other.uses ? one.uses < other.uses : one.node < other.node;
+        });
+    }
     std::uint64_t* place = pool_.at(nodes_[id].children);
     for (const Ranked& ranked : ranked_) {
         const Node& child = nodes_[ranked.node];
-        const bool has_dimension = is_conjunction && child.kind == NodeKind::Predicate;
-        const std::uint32_t dimension = has_dimension ? leaves_.dimension(child.children) : 0;
-        *++place = std::bit_cast<std::uint64_t>(Child{ranked.node, dimension});
+        const bool is_leaf = child.kind == NodeKind::Predicate;
+        *++place = std::bit_cast<std::uint64_t>(Child{ranked.node, is_leaf ? leaves_.dimension(child.children) : 0});
     }
 }
 
@@ -115,8 +108,9 @@ double ExpressionGraph::share(NodeId id) {
     if (predicate_uses_ <= 2 * node.share_known_at) return node.share;
     const bool is_conjunction = node.kind == NodeKind::Conjunction;
     double combined = is_conjunction ? 1.0 : 0.0;
-    for (const Child& child : children(id)) {
-        const Node& below = nodes_[child.node];
+    const Children parts = children(id);
+    for (std::uint32_t number = 0; number < parts.size(); ++number) {
+        const Node& below = nodes_[parts[number].node];
         const bool is_leaf = below.kind == NodeKind::Predicate;
         const double part = is_leaf ? leaves_.share(below.children, below.uses) : double{below.share};
         combined = is_conjunction ? combined * part : combined + part;
@@ -155,7 +149,10 @@ void ExpressionGraph::drop_unclaimed() {
     for (std::size_t number = made_.size(); number-- > 0;) {
         const NodeId id = made_[number];
         if (nodes_[id].uses > 0) continue;
-        for (const Child& child : children(id)) release(child.node);
+        if (nodes_[id].kind != NodeKind::Predicate) {
+            const Children parts = children(id);
+            for (std::uint32_t child = 0; child < parts.size(); ++child) release(parts[child].node);
+        }
         remove_node(id);
     }
     made_.clear();
@@ -164,17 +161,21 @@ void ExpressionGraph::drop_unclaimed() {
 
 void ExpressionGraph::unsubscribe(std::uint32_t subscription) {
     const Claim claim = subscriptions_[subscription];
-    subscriptions_[subscription] = {};
     count_subscription(claim.node, -1);
+    // Whoever hears of the subscription itself must be found before the claim is gone.
+    if (links_[claim.node].size == 1) stop_listening(claim.node);
+    subscriptions_[subscription] = {};
     remove_link(claim.node, claim.place);
-    if (links_[claim.node].size == 0) stop_listening(claim.node);
     pending_.assign(1, claim.node);
     while (!pending_.empty()) {
         const NodeId id = pending_.back();
         pending_.pop_back();
         release(id);
         if (nodes_[id].uses > 0) continue;
-        for (const Child& child : children(id)) pending_.push_back(child.node);
+        if (nodes_[id].kind != NodeKind::Predicate) {
+            const Children parts = children(id);
+            for (std::uint32_t child = 0; child < parts.size(); ++child) pending_.push_back(parts[child].node);
+        }
         remove_node(id);
     }
     if (node_count_ == 0) forget_everything();
@@ -203,7 +204,7 @@ void ExpressionGraph::remove_node(NodeId id) {
         leaves_.forget(node.children);
     } else {
         table_.erase(node.hash, id);
-        pool_.release(node.children, head(id).count + 1);
+        pool_.release(node.children, words_for(node.kind, head(id).count));
     }
     --nodes_on_level_[node.level - 1];
     while (!nodes_on_level_.empty() && nodes_on_level_.back() == 0) nodes_on_level_.pop_back();
@@ -222,7 +223,7 @@ GraphShape ExpressionGraph::shape() const {
         const bool is_leaf = node.kind == NodeKind::Predicate;
         shape.leaves += is_leaf;
         shape.roots += !is_leaf && node.uses == node.subscriptions;
-        shape.edges += children(id).size();
+        shape.edges += is_leaf ? 0 : children(id).size();
         shape.distinct_expressions += node.subscriptions > 0;
         shape.watched += links_[id].size > 0;
     }

@@ -7,7 +7,8 @@
 //
 // Links lead upwards, from a node to whom it tells that it is true: disjunctions, conjunctions and subscriptions. A
 // node is watched when it has such links. A watched disjunction hears all of its children, a watched conjunction only
-// the one that is expected to be true least often, its access child (propagation on demand, [ATREE 5.2.2]).
+// the one that is expected to be true least often, its access child (propagation on demand, [ATREE 5.2.2]). A
+// disjunction with one subscription and no other listener is passed over: its children tell the subscription.
 //
 // Every change costs time for the expression that comes or goes, never for the index: links know their place in the
 // list they are in, removal puts the last link into the gap, and freed nodes and spans are used again.
@@ -35,8 +36,8 @@ struct Link {
     static constexpr std::uint32_t kTargetBits = 30;
 
     std::uint32_t where;
-    // Of a subscription: the owner's business. Of a disjunction: which of its children this is. Of a conjunction: the
-    // offset of its children, so that matching need not look at the node.
+    // Of a subscription: the owner's business. Of a conjunction: the offset of its children, so that matching need not
+    // look at the node.
     std::uint32_t detail;
 
     LinkKind kind() const { return static_cast<LinkKind>(where >> kTargetBits); }
@@ -44,34 +45,55 @@ struct Link {
     static Link to(LinkKind kind, std::uint32_t target, std::uint32_t detail) {
         return {static_cast<std::uint32_t>(kind) << kTargetBits | target, detail};
     }
+    static Link read(std::uint64_t word) { return std::bit_cast<Link>(word); }
+};
+
+// The links of one node, for whoever is to follow them.
+struct Told {
+    std::uint64_t word = 0;  // The link, if there is one; the offset of the links, if there are more.
+    std::uint32_t size = 0;
+
+    std::uint32_t offset() const { return static_cast<std::uint32_t>(word); }
 };
 
 // One child of a node, as it stands in the pool.
 struct Child {
     NodeId node;
-    // In a conjunction: the child's dimension, 0 if it has none. In a disjunction: the link's place at the child.
-    std::uint32_t detail;
+    std::uint32_t dimension;  // Without a value in it the child cannot be true; 0 if there is none.
 };
 
-// What stands before a node's children in the pool.
+// What stands before a node's children in the pool. After those of a disjunction come the places of its links at them.
 struct ChildrenHead {
     std::uint32_t count;
     std::uint32_t subscriptions;
 };
 
-// The links of one node: a single one is stored in place.
+class Children {
+  public:
+    explicit Children(const std::uint64_t* words) : words_(words) {}
+
+    std::uint32_t size() const { return std::bit_cast<ChildrenHead>(words_[0]).count; }
+    Child operator[](std::uint32_t number) const { return std::bit_cast<Child>(words_[1 + number]); }
+
+  private:
+    const std::uint64_t* words_;
+};
+
+// The links of one node: a single one is stored in place, more are in the pool.
 struct Links {
+    std::uint64_t word = 0;
     std::uint32_t size = 0;
     std::uint32_t capacity = 0;
-    std::uint64_t word = 0;
 };
 
 // What the graph asks of predicates. A leaf is a predicate's number.
 class Leaves {
   public:
     virtual ~Leaves() = default;
-    virtual void watch(std::uint32_t leaf, NodeId node) = 0;
-    virtual void unwatch(std::uint32_t leaf, NodeId node) = 0;
+    virtual void watch(std::uint32_t leaf, NodeId node, Told told) = 0;
+    virtual void unwatch(std::uint32_t leaf) = 0;
+    // The links of a watched predicate have changed.
+    virtual void update(std::uint32_t leaf, Told told) = 0;
     virtual void count_use(std::uint32_t leaf, int times) = 0;
     // The share of publications that are expected to make the predicate true, when so many nodes use it.
     virtual double share(std::uint32_t leaf, std::uint32_t uses) const = 0;
@@ -120,7 +142,7 @@ class ExpressionGraph {
     // After an expression that was refused half way: what was made for it goes again.
     void drop_unclaimed();
 
-    std::span<const Child> children(NodeId node) const;
+    Children children(NodeId id) const { return Children(pool_.at(nodes_[id].children)); }
     const Node& node(NodeId id) const { return nodes_[id]; }
     std::span<const NodeId> watched_constants() const { return constants_; }
     NodeId node_of(std::uint32_t subscription) const { return subscriptions_[subscription].node; }
@@ -129,6 +151,8 @@ class ExpressionGraph {
     std::uint32_t node_limit() const { return static_cast<std::uint32_t>(nodes_.size()); }
     std::uint32_t top_level() const { return static_cast<std::uint32_t>(nodes_on_level_.size()); }
     std::uint32_t level(NodeId id) const { return nodes_[id].level; }
+    bool is_watched(NodeId id) const { return links_[id].size > 0; }
+    Told told(NodeId id) const { return {links_[id].word, links_[id].size}; }
     const Links* links() const { return links_.data(); }
     const std::uint64_t* words() const { return pool_.at(0); }
 
@@ -156,12 +180,21 @@ class ExpressionGraph {
     void fit_links(Links& links, std::uint32_t capacity);
     std::uint64_t* link_words(Links& links) { return links.capacity == 0 ? &links.word : pool_.at(offset(links)); }
     static std::uint32_t offset(const Links& links) { return static_cast<std::uint32_t>(links.word); }
-    void moved(Link link, std::uint32_t place);
+    void links_changed(NodeId id, bool is_between_one_and_two);
+    void moved(NodeId id, Link link, std::uint32_t place);
+    Link link_to(NodeId listener) const;
+    void link_children_anew(NodeId disjunction);
     void listen(NodeId first);
     void stop_listening(NodeId first);
     void listen_to_children(NodeId id, std::vector<NodeId>& newly_watched);
     void leave_children(NodeId id, std::vector<NodeId>& no_longer_watched);
 
+    std::uint32_t number_of_child(NodeId disjunction, NodeId child) const;
+    std::uint32_t place_at_child(NodeId disjunction, std::uint32_t number) const;
+    void set_place_at_child(NodeId disjunction, std::uint32_t number, std::uint32_t place);
+    std::uint32_t words_for(NodeKind kind, std::uint32_t count) const {
+        return 1 + count + (kind == NodeKind::Disjunction ? (count + 1) / 2 : 0);
+    }
     ChildrenHead head(NodeId id) const { return std::bit_cast<ChildrenHead>(*pool_.at(nodes_[id].children)); }
     void count_subscription(NodeId id, int times);
 

@@ -9,9 +9,11 @@ namespace mercast::a_tree {
 std::uint32_t ExpressionGraph::push_link(NodeId id, Link link) {
     Links& links = links_[id];
     const std::uint32_t place = links.size;
-    if (place >= 1 && place == (links.capacity == 0 ? 1 : links.capacity)) fit_links(links, place < 2 ? 2 : place + place / 2);
+    const std::uint32_t room = links.capacity == 0 ? 1 : links.capacity;
+    if (place == room) fit_links(links, place < 2 ? 2 : place + place / 2);
     ++links.size;
     link_words(links)[place] = std::bit_cast<std::uint64_t>(link);
+    if (place > 0) links_changed(id, links.size == 2);
     return place;
 }
 
@@ -21,9 +23,44 @@ void ExpressionGraph::remove_link(NodeId id, std::uint32_t place) {
     const std::uint32_t last = --links.size;
     if (place != last) {
         words[place] = words[last];
-        moved(std::bit_cast<Link>(words[place]), place);
+        moved(id, Link::read(words[place]), place);
     }
     if (links.capacity > 0 && (last <= 1 || last <= links.capacity / 4)) fit_links(links, last <= 1 ? 0 : 2 * last);
+    if (last > 0) links_changed(id, last == 1);
+}
+
+// A node that stays watched has more links than before, or fewer.
+void ExpressionGraph::links_changed(NodeId id, bool is_between_one_and_two) {
+    if (nodes_[id].kind == NodeKind::Predicate) {
+        leaves_.update(nodes_[id].children, told(id));
+    } else if (nodes_[id].kind == NodeKind::Disjunction && is_between_one_and_two) {
+        link_children_anew(id);
+    }
+}
+
+// What stands in a child's list for this listener. A disjunction's parents are conjunctions, so its only link to a
+// subscription is its own.
+Link ExpressionGraph::link_to(NodeId id) const {
+    const Node& node = nodes_[id];
+    if (node.kind == NodeKind::Conjunction) {
+        const LinkKind kind = node.has_leaves_only ? LinkKind::LeafConjunction : LinkKind::Conjunction;
+        return Link::to(kind, id, node.children);
+    }
+    if (links_[id].size == 1) {
+        const Link only = Link::read(links_[id].word);
+        if (only.kind() == LinkKind::Subscription) return only;
+    }
+    return Link::to(LinkKind::Disjunction, id, 0);
+}
+
+void ExpressionGraph::link_children_anew(NodeId disjunction) {
+    const auto word = std::bit_cast<std::uint64_t>(link_to(disjunction));
+    const std::uint32_t count = children(disjunction).size();
+    for (std::uint32_t number = 0; number < count; ++number) {
+        const NodeId child = children(disjunction)[number].node;
+        link_words(links_[child])[place_at_child(disjunction, number)] = word;
+        if (links_[child].size == 1) links_changed(child, false);
+    }
 }
 
 // Moves the links to a span of this capacity, or into place for 0.
@@ -41,24 +78,47 @@ void ExpressionGraph::fit_links(Links& links, std::uint32_t capacity) {
     links.word = word;
 }
 
-// Tells the owner of a link that it stands in another place of its list.
-void ExpressionGraph::moved(Link link, std::uint32_t place) {
-    switch (link.kind()) {
-        case LinkKind::Subscription:
-            subscriptions_[link.target()].place = place;
-            break;
-        case LinkKind::Disjunction: {
-            std::uint64_t& word = *pool_.at(nodes_[link.target()].children + 1 + link.detail);
-            Child child = std::bit_cast<Child>(word);
-            child.detail = place;
-            word = std::bit_cast<std::uint64_t>(child);
-            break;
-        }
-        case LinkKind::LeafConjunction:
-        case LinkKind::Conjunction:
-            nodes_[link.target()].heard_at = place;
-            break;
+// Tells the owner of a link that it stands in another place of this node's list.
+void ExpressionGraph::moved(NodeId id, Link link, std::uint32_t place) {
+    const LinkKind kind = link.kind();
+    if (kind == LinkKind::LeafConjunction || kind == LinkKind::Conjunction) {
+        nodes_[link.target()].heard_at = place;
+        return;
     }
+    if (kind == LinkKind::Subscription && subscriptions_[link.target()].node == id) {
+        subscriptions_[link.target()].place = place;
+        return;
+    }
+    // The link of a disjunction, or of the subscription that stands for one.
+    const bool is_passed_over = kind == LinkKind::Subscription;
+    const NodeId disjunction = is_passed_over ? subscriptions_[link.target()].node : link.target();
+    set_place_at_child(disjunction, number_of_child(disjunction, id), place);
+}
+
+std::uint32_t ExpressionGraph::number_of_child(NodeId disjunction, NodeId child) const {
+    const Children sorted = children(disjunction);
+    std::uint32_t low = 0;
+    std::uint32_t high = sorted.size();
+    while (low < high) {
+        const std::uint32_t middle = low + (high - low) / 2;
+        if (sorted[middle].node < child) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+std::uint32_t ExpressionGraph::place_at_child(NodeId disjunction, std::uint32_t number) const {
+    const std::uint64_t word = *pool_.at(nodes_[disjunction].children + 1 + head(disjunction).count + number / 2);
+    return static_cast<std::uint32_t>(number % 2 == 0 ? word : word >> 32);
+}
+
+void ExpressionGraph::set_place_at_child(NodeId disjunction, std::uint32_t number, std::uint32_t place) {
+    std::uint64_t& word = *pool_.at(nodes_[disjunction].children + 1 + head(disjunction).count + number / 2);
+    const unsigned shift = number % 2 == 0 ? 0 : 32;
+    word = (word & ~(std::uint64_t{0xFFFF'FFFF} << shift)) | std::uint64_t{place} << shift;
 }
 
 void ExpressionGraph::listen(NodeId first) {
@@ -68,7 +128,7 @@ void ExpressionGraph::listen(NodeId first) {
         watched.pop_back();
         const Node& node = nodes_[id];
         if (node.kind == NodeKind::Predicate) {
-            leaves_.watch(node.children, id);
+            leaves_.watch(node.children, id, told(id));
         } else if (node.level == 1) {
             // A constant: TRUE is a conjunction of nothing, and FALSE is never heard of.
             if (node.kind == NodeKind::Conjunction) constants_.push_back(id);
@@ -80,18 +140,16 @@ void ExpressionGraph::listen(NodeId first) {
 
 void ExpressionGraph::listen_to_children(NodeId id, std::vector<NodeId>& newly_watched) {
     const bool is_conjunction = nodes_[id].kind == NodeKind::Conjunction;
-    const std::uint32_t offset = nodes_[id].children;
     const std::uint32_t heard = is_conjunction ? 1 : head(id).count;
     for (std::uint32_t number = 0; number < heard; ++number) {
-        Child child = std::bit_cast<Child>(*pool_.at(offset + 1 + number));
+        const NodeId child = children(id)[number].node;
+        const std::uint32_t place = push_link(child, link_to(id));
         if (is_conjunction) {
-            const LinkKind kind = nodes_[id].has_leaves_only ? LinkKind::LeafConjunction : LinkKind::Conjunction;
-            nodes_[id].heard_at = push_link(child.node, Link::to(kind, id, offset));
+            nodes_[id].heard_at = place;
         } else {
-            child.detail = push_link(child.node, Link::to(LinkKind::Disjunction, id, number));
-            *pool_.at(offset + 1 + number) = std::bit_cast<std::uint64_t>(child);
+            set_place_at_child(id, number, place);
         }
-        if (links_[child.node].size == 1) newly_watched.push_back(child.node);
+        if (place == 0) newly_watched.push_back(child);
     }
 }
 
@@ -102,7 +160,7 @@ void ExpressionGraph::stop_listening(NodeId first) {
         unwatched.pop_back();
         const Node& node = nodes_[id];
         if (node.kind == NodeKind::Predicate) {
-            leaves_.unwatch(node.children, id);
+            leaves_.unwatch(node.children);
         } else if (node.level == 1) {
             std::erase(constants_, id);
         } else {
@@ -113,12 +171,11 @@ void ExpressionGraph::stop_listening(NodeId first) {
 
 void ExpressionGraph::leave_children(NodeId id, std::vector<NodeId>& no_longer_watched) {
     const bool is_conjunction = nodes_[id].kind == NodeKind::Conjunction;
-    const std::uint32_t offset = nodes_[id].children;
     const std::uint32_t heard = is_conjunction ? 1 : head(id).count;
     for (std::uint32_t number = 0; number < heard; ++number) {
-        const Child child = std::bit_cast<Child>(*pool_.at(offset + 1 + number));
-        remove_link(child.node, is_conjunction ? nodes_[id].heard_at : child.detail);
-        if (links_[child.node].size == 0) no_longer_watched.push_back(child.node);
+        const NodeId child = children(id)[number].node;
+        remove_link(child, is_conjunction ? nodes_[id].heard_at : place_at_child(id, number));
+        if (links_[child].size == 0) no_longer_watched.push_back(child);
     }
 }
 

@@ -11,7 +11,7 @@ bool OrderedEnds::ByFirst::is_before(const End& one, const End& other) const {
         return texts->text(static_cast<std::uint32_t>(one.detail >> 1)) <
                texts->text(static_cast<std::uint32_t>(other.detail >> 1));
     }
-    return one.detail != other.detail ? one.detail < other.detail : one.node < other.node;
+    return one.detail != other.detail ? one.detail < other.detail : one.owner < other.owner;
 }
 
 // The last run that does not begin after the end; the first one when all do.
@@ -31,7 +31,7 @@ void OrderedEnds::insert(const End& end) {
     run.insert(std::upper_bound(run.begin(), run.end(), end, before), end);
     if (run.size() > kLongestRun) {
         auto second = std::make_unique<Run>(run.begin() + kLongestRun / 2, run.end());
-        run.resize(kLongestRun / 2);
+        run.erase(run.begin() + kLongestRun / 2, run.end());
         runs_.insert(std::move(second));
     }
 }
@@ -47,6 +47,12 @@ void OrderedEnds::remove(const End& end) {
     }
     run.erase(place);
     join(found);
+}
+
+void OrderedEnds::update(const End& end) {
+    Run& run = **run_for(end);
+    const auto before = [order = runs_.key_comp()](const End& one, const End& other) { return order.is_before(one, other); };
+    *std::lower_bound(run.begin(), run.end(), end, before) = end;
 }
 
 void OrderedEnds::join(Runs::iterator run) {

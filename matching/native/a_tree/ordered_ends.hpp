@@ -1,10 +1,11 @@
-// Ends of ranges in order, each with the node whose predicate it bounds.
+// Ends of ranges in order, each with whom to tell of the predicate that it bounds.
 //
 // An ordered set of short sorted runs: insertion and removal find their run in O(log n) and move at most one run's
 // entries; reading goes through runs one after the other. Two neighbouring runs that are mostly empty become one, so
 // that memory follows what is stored.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -33,7 +34,11 @@ struct End {
     std::uint64_t key;
     // The residual of a number or the number of a text, times two; plus one if the end lies just above the value.
     std::int32_t detail;
-    NodeId node;
+    std::uint32_t owner;  // Tells apart ends that are equal otherwise.
+    Told told;            // Whom to tell if the end says that its predicate is true.
+
+    End(std::uint64_t key, std::int32_t detail, std::uint32_t owner, Told told)
+        : key(key), detail(detail), owner(owner), told(told) {}
 };
 
 class OrderedEnds {
@@ -44,13 +49,15 @@ class OrderedEnds {
     bool is_empty() const { return runs_.empty(); }
     void insert(const End& end);
     void remove(const End& end);
+    // Puts this end in the place of the equal one.
+    void update(const End& end);
 
-    // The nodes of ends that are not above the place, and of those above it.
+    // The ends that are not above the place, and those above it.
     template <class Take> void take_up_to(const Place& place, Take&& take) const {
         for (const auto& run : runs_) {
             for (const End& end : *run) {
                 if (is_above(end, place)) return;
-                take(end.node);
+                take(end);
             }
         }
     }
@@ -58,19 +65,13 @@ class OrderedEnds {
     template <class Take> void take_above(const Place& place, Take&& take) const {
         auto run = runs_.upper_bound(place);
         if (run != runs_.begin()) --run;
-        bool is_reached = false;
-        for (; run != runs_.end(); ++run) {
-            for (const End& end : **run) {
-                is_reached = is_reached || is_above(end, place);
-                if (is_reached) take(end.node);
-            }
+        if (run == runs_.end()) return;
+        const auto is_below = [&](const End& end) { return !is_above(end, place); };
+        for (auto end = std::partition_point((*run)->begin(), (*run)->end(), is_below); end != (*run)->end(); ++end) {
+            take(*end);
         }
-    }
-
-    // For ends without order between them: those of ranges whose two ends have one key.
-    template <class Take> void take_all(Take&& take) const {
-        for (const auto& run : runs_) {
-            for (const End& end : *run) take(end);
+        for (++run; run != runs_.end(); ++run) {
+            for (const End& end : **run) take(end);
         }
     }
 

@@ -6,15 +6,25 @@
 
 namespace mercast::a_tree {
 
-void PredicateIndex::place(std::uint32_t leaf, NodeId node, bool is_adding) {
+void PredicateIndex::watch(std::uint32_t leaf, NodeId node, Told told) {
     leaves_[leaf].node = node;
+    leaves_[leaf].told = told;
+    place(leaf, Change::Add);
+}
+
+void PredicateIndex::update(std::uint32_t leaf, Told told) {
+    leaves_[leaf].told = told;
+    place(leaf, Change::Update);
+}
+
+void PredicateIndex::place(std::uint32_t leaf, Change change) {
     const Leaf& placed = leaves_[leaf];
     if (placed.op == Operator::Exists || placed.op == Operator::NotExists) {
-        place_presence(leaf, is_adding);
+        place_presence(leaf, change);
         return;
     }
     const std::uint32_t number = dimension_of(placed.attribute, placed.type);
-    if (is_adding) {
+    if (change == Change::Add) {
         if (dimensions_.size() <= number) dimensions_.resize(std::size_t{number} + 1);
         if (dimensions_[number] == nullptr) {
             dimensions_[number] = std::make_unique<Dimension>(number, texts_for(placed.type));
@@ -23,32 +33,32 @@ void PredicateIndex::place(std::uint32_t leaf, NodeId node, bool is_adding) {
         ++dimensions_[number]->watched;
     }
     Dimension& dimension = *dimensions_[number];
-    place_in(dimension, leaf, is_adding);
-    if (!is_adding && --dimension.watched == 0) {
+    place_in(dimension, leaf, change);
+    if (change == Change::Remove && --dimension.watched == 0) {
         dimensions_[number].reset();
         --dimension_count_;
     }
 }
 
-void PredicateIndex::place_presence(std::uint32_t leaf, bool is_adding) {
+void PredicateIndex::place_presence(std::uint32_t leaf, Change change) {
     const Leaf& placed = leaves_[leaf];
     if (placed.op == Operator::NotExists) {
-        place_listed(absent_, leaf, is_adding);
+        place_listed(absent_, leaf, change);
         return;
     }
     if (present_.size() <= placed.attribute) present_.resize(std::size_t{placed.attribute} + 1, kNone);
-    present_[placed.attribute] = is_adding ? leaf : kNone;
+    present_[placed.attribute] = change == Change::Remove ? kNone : leaf;
 }
 
-void PredicateIndex::place_in(Dimension& dimension, std::uint32_t leaf, bool is_adding) {
+void PredicateIndex::place_in(Dimension& dimension, std::uint32_t leaf, Change change) {
     switch (leaves_[leaf].op) {
         case Operator::NotIn:
         case Operator::Ne:
-            place_listed(dimension.listed, leaf, is_adding);
+            place_listed(dimension.listed, leaf, change);
             [[fallthrough]];
         case Operator::In:
         case Operator::Eq:
-            place_points(dimension, leaf, Form::Value, is_adding);
+            place_points(dimension, leaf, Form::Value, change);
             break;
         case Operator::Lt:
         case Operator::Le:
@@ -56,18 +66,17 @@ void PredicateIndex::place_in(Dimension& dimension, std::uint32_t leaf, bool is_
         case Operator::Ge:
         case Operator::Between:
         case Operator::NotBetween:
-            place_range(dimension, leaf, is_adding);
+            place_range(dimension, leaf, change);
             break;
         default:
-            place_text(dimension, leaf, is_adding);
+            place_text(dimension, leaf, change);
     }
 }
 
-void PredicateIndex::place_range(Dimension& dimension, std::uint32_t leaf, bool is_adding) {
+void PredicateIndex::place_range(Dimension& dimension, std::uint32_t leaf, Change change) {
     const Leaf& placed = leaves_[leaf];
     const auto put = [&](OrderedEnds& ends, Number value, bool is_just_above) {
-        const End end = end_of(placed, value, is_just_above, placed.node);
-        is_adding ? ends.insert(end) : ends.remove(end);
+        put_end(ends, end_of(leaf, value, is_just_above), change);
     };
     const bool has_two_ends = placed.op == Operator::Between || placed.op == Operator::NotBetween;
     const int direction = has_two_ends ? order(placed) : 0;
@@ -82,12 +91,12 @@ void PredicateIndex::place_range(Dimension& dimension, std::uint32_t leaf, bool 
             break;
         case Operator::Between:
             // A range whose ends are the wrong way round holds nothing and has no place.
-            if (direction == 0) place_points(dimension, leaf, Form::Value, is_adding);
-            if (direction < 0) place_between(dimension, leaf, is_adding);
+            if (direction == 0) place_points(dimension, leaf, Form::Value, change);
+            if (direction < 0) place_between(dimension, leaf, change);
             break;
         default:
             if (direction > 0) {
-                place_listed(dimension.listed, leaf, is_adding);
+                place_listed(dimension.listed, leaf, change);
                 break;
             }
             put(dimension.below, placed.first, false);
@@ -95,62 +104,76 @@ void PredicateIndex::place_range(Dimension& dimension, std::uint32_t leaf, bool 
     }
 }
 
-void PredicateIndex::place_text(Dimension& dimension, std::uint32_t leaf, bool is_adding) {
+void PredicateIndex::place_text(Dimension& dimension, std::uint32_t leaf, Change change) {
     const Operator op = leaves_[leaf].op;
     if (is_pattern(op)) {
-        place_listed(dimension.patterns, leaf, is_adding);
+        place_listed(dimension.patterns, leaf, change);
         return;
     }
-    if (is_negated(op)) place_listed(dimension.listed, leaf, is_adding);
+    if (is_negated(op)) place_listed(dimension.listed, leaf, change);
     const bool is_prefix = op == Operator::StartsWith || op == Operator::NotStartsWith;
     const bool is_suffix = op == Operator::EndsWith || op == Operator::NotEndsWith;
-    place_points(dimension, leaf, is_prefix ? Form::Prefix : is_suffix ? Form::Suffix : Form::Part, is_adding);
+    place_points(dimension, leaf, is_prefix ? Form::Prefix : is_suffix ? Form::Suffix : Form::Part, change);
     Lengths& lengths = is_prefix ? dimension.prefixes : is_suffix ? dimension.suffixes : dimension.parts;
     const auto length = static_cast<std::uint32_t>(text(leaves_[leaf].first).size());
-    if (is_adding) {
+    if (change == Change::Add) {
         ++lengths[length];
-    } else if (--lengths[length] == 0) {
+    } else if (change == Change::Remove && --lengths[length] == 0) {
         lengths.erase(length);
     }
 }
 
-void PredicateIndex::place_listed(std::vector<Entry>& entries, std::uint32_t leaf, bool is_adding) {
-    Leaf& placed = leaves_[leaf];
-    if (is_adding) {
-        placed.place_listed = static_cast<std::uint32_t>(entries.size());
-        entries.push_back({placed.node, leaf});
-        return;
+void PredicateIndex::put_end(OrderedEnds& ends, const End& end, Change change) {
+    switch (change) {
+        case Change::Add: ends.insert(end); break;
+        case Change::Remove: ends.remove(end); break;
+        case Change::Update: ends.update(end); break;
     }
-    entries[placed.place_listed] = entries.back();
-    leaves_[entries.back().leaf].place_listed = placed.place_listed;
-    entries.pop_back();
-    if (entries.capacity() > 64 && entries.size() * 4 < entries.capacity()) entries.shrink_to_fit();
 }
 
-void PredicateIndex::place_points(Dimension& dimension, std::uint32_t leaf, Form form, bool is_adding) {
+void PredicateIndex::place_listed(std::vector<Entry>& entries, std::uint32_t leaf, Change change) {
+    Leaf& placed = leaves_[leaf];
+    if (change == Change::Add) {
+        placed.place_listed = static_cast<std::uint32_t>(entries.size());
+        entries.push_back({leaf, placed.told});
+    } else if (change == Change::Update) {
+        entries[placed.place_listed].told = placed.told;
+    } else {
+        entries[placed.place_listed] = entries.back();
+        leaves_[entries.back().leaf].place_listed = placed.place_listed;
+        entries.pop_back();
+        if (entries.capacity() > 64 && entries.size() * 4 < entries.capacity()) entries.shrink_to_fit();
+    }
+}
+
+void PredicateIndex::place_points(Dimension& dimension, std::uint32_t leaf, Form form, Change change) {
     const Leaf& placed = leaves_[leaf];
     if (placed.op != Operator::In && placed.op != Operator::NotIn) {
-        place_at_point(dimension, leaf, placed.first, form, is_adding);
+        place_at_point(dimension, leaf, placed.first, form, change);
         return;
     }
     for (std::uint32_t number = 0; number < placed.count; ++number) {
-        place_at_point(dimension, leaf, listed_value(placed, number), form, is_adding);
+        place_at_point(dimension, leaf, listed_value(placed, number), form, change);
     }
 }
 
 void PredicateIndex::place_at_point(Dimension& dimension, std::uint32_t leaf, Number value, Form form,
-                                    bool is_adding) {
+                                    Change change) {
     Leaf& placed = leaves_[leaf];
     std::uint32_t number = find_point(dimension.number, form, value);
     if (number == kNone) number = make_point(dimension, form, value);
     Point& point = points_[number];
     std::vector<Entry>& entries = is_negated(placed.op) ? point.making_false : point.making_true;
-    if (is_adding) {
+    if (change == Change::Add) {
         set_place_at(placed, value, static_cast<std::uint32_t>(entries.size()));
-        entries.push_back({placed.node, leaf});
+        entries.push_back({leaf, placed.told});
         return;
     }
     const std::uint32_t place = place_at(placed, value);
+    if (change == Change::Update) {
+        entries[place].told = placed.told;
+        return;
+    }
     entries[place] = entries.back();
     set_place_at(leaves_[entries.back().leaf], value, place);
     entries.pop_back();
@@ -212,11 +235,12 @@ void PredicateIndex::drop_point(Dimension& dimension, std::uint32_t number) {
     std::vector<std::uint32_t>().swap(free_points_);
 }
 
-End PredicateIndex::end_of(const Leaf& leaf, Number value, bool is_just_above, std::uint32_t carried) const {
+End PredicateIndex::end_of(std::uint32_t number, Number value, bool is_just_above) const {
+    const Leaf& leaf = leaves_[number];
     const bool is_text = leaf.type == TypeClass::Text;
     const std::uint64_t key = is_text ? text_order_key(text(value)) : value.key;
     const std::int32_t detail = is_text ? static_cast<std::int32_t>(value.key) : value.residual;
-    return {key, 2 * detail + (is_just_above ? 1 : 0), carried};
+    return End(key, 2 * detail + (is_just_above ? 1 : 0), number, leaf.told);
 }
 
 std::uint32_t PredicateIndex::ForkKey::hash() const {
@@ -264,22 +288,15 @@ std::uint32_t PredicateIndex::find_fork(const ForkKey& wanted) const {
     return fork_table_.find(wanted.hash(), [&](std::uint32_t number) { return forks_[number]->key == wanted; });
 }
 
-void PredicateIndex::place_between(Dimension& dimension, std::uint32_t leaf, bool is_adding) {
+void PredicateIndex::place_between(Dimension& dimension, std::uint32_t leaf, Change change) {
     const Leaf& placed = leaves_[leaf];
     ForkKey key = fork_of(dimension.number, placed);
     const bool is_cut = key.cut.depth < 64;
-    const End lower = end_of(placed, placed.first, false, is_cut ? placed.node : leaf);
-    const End upper = end_of(placed, placed.second, true, placed.node);
     std::uint32_t number = find_fork(key);
-    if (is_adding) {
-        if (number == kNone) number = make_fork(dimension, std::move(key), placed.type);
-        forks_[number]->lower.insert(lower);
-        if (is_cut) forks_[number]->upper.insert(upper);
-        return;
-    }
+    if (number == kNone) number = make_fork(dimension, std::move(key), placed.type);
     Fork& fork = *forks_[number];
-    fork.lower.remove(lower);
-    if (is_cut) fork.upper.remove(upper);
+    put_end(fork.lower, end_of(leaf, placed.first, false), change);
+    if (is_cut) put_end(fork.upper, end_of(leaf, placed.second, true), change);
     if (fork.lower.is_empty()) drop_fork(dimension, number);
 }
 

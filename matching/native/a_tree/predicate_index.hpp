@@ -51,8 +51,9 @@ class PredicateIndex final : public Leaves {
     NodeId node(std::uint32_t leaf) const { return leaves_[leaf].node; }
     void set_node(std::uint32_t leaf, NodeId node) { leaves_[leaf].node = node; }
 
-    void watch(std::uint32_t leaf, NodeId node) override { place(leaf, node, true); }
-    void unwatch(std::uint32_t leaf, NodeId node) override { place(leaf, node, false); }
+    void watch(std::uint32_t leaf, NodeId node, Told told) override;
+    void unwatch(std::uint32_t leaf) override { place(leaf, Change::Remove); }
+    void update(std::uint32_t leaf, Told told) override;
     void count_use(std::uint32_t leaf, int times) override;
     double share(std::uint32_t leaf, std::uint32_t uses) const override;
     std::uint32_t dimension(std::uint32_t leaf) const override;
@@ -84,12 +85,15 @@ class PredicateIndex final : public Leaves {
         std::uint32_t place_listed = 0;  // Among those of the whole dimension.
         Operator op = Operator::Eq;
         TypeClass type = TypeClass::Number;
+        Told told;  // While it is watched.
     };
 
     struct Entry {
-        NodeId node;
         std::uint32_t leaf;
+        Told told;
     };
+
+    enum class Change : std::uint8_t { Add, Remove, Update };
 
     enum class Form : std::uint8_t { Value, Prefix, Suffix, Part };
 
@@ -154,15 +158,16 @@ class PredicateIndex final : public Leaves {
     void release_texts(const Leaf& leaf);
     static std::uint32_t uses_index(const Leaf& leaf);
 
-    void place(std::uint32_t leaf, NodeId node, bool is_adding);
-    void place_in(Dimension& dimension, std::uint32_t leaf, bool is_adding);
-    void place_presence(std::uint32_t leaf, bool is_adding);
-    void place_range(Dimension& dimension, std::uint32_t leaf, bool is_adding);
-    void place_between(Dimension& dimension, std::uint32_t leaf, bool is_adding);
-    void place_text(Dimension& dimension, std::uint32_t leaf, bool is_adding);
-    void place_listed(std::vector<Entry>& entries, std::uint32_t leaf, bool is_adding);
-    void place_points(Dimension& dimension, std::uint32_t leaf, Form form, bool is_adding);
-    void place_at_point(Dimension& dimension, std::uint32_t leaf, Number value, Form form, bool is_adding);
+    void place(std::uint32_t leaf, Change change);
+    void place_in(Dimension& dimension, std::uint32_t leaf, Change change);
+    static void put_end(OrderedEnds& ends, const End& end, Change change);
+    void place_presence(std::uint32_t leaf, Change change);
+    void place_range(Dimension& dimension, std::uint32_t leaf, Change change);
+    void place_between(Dimension& dimension, std::uint32_t leaf, Change change);
+    void place_text(Dimension& dimension, std::uint32_t leaf, Change change);
+    void place_listed(std::vector<Entry>& entries, std::uint32_t leaf, Change change);
+    void place_points(Dimension& dimension, std::uint32_t leaf, Form form, Change change);
+    void place_at_point(Dimension& dimension, std::uint32_t leaf, Number value, Form form, Change change);
     std::uint32_t place_at(const Leaf& leaf, Number value) const;
     void set_place_at(Leaf& leaf, Number value, std::uint32_t place);
     std::uint32_t find_point(std::uint32_t dimension, Form form, Number value) const;
@@ -178,7 +183,7 @@ class PredicateIndex final : public Leaves {
     std::uint32_t make_fork(Dimension& dimension, ForkKey key, TypeClass type);
     void drop_fork(Dimension& dimension, std::uint32_t number);
     int order(const Leaf& leaf) const;
-    End end_of(const Leaf& leaf, Number value, bool is_just_above, std::uint32_t carried) const;
+    End end_of(std::uint32_t leaf, Number value, bool is_just_above) const;
     std::string_view text(Number value) const { return vocabulary_.texts.text(static_cast<std::uint32_t>(value.key)); }
     const Interner* texts_for(TypeClass type) const { return type == TypeClass::Text ? &vocabulary_.texts : nullptr; }
 
@@ -191,6 +196,7 @@ class PredicateIndex final : public Leaves {
     void satisfied_by_parts(const Field& field, const Dimension& dimension, SearchState& state) const;
     void satisfied_by_forks(const Field& field, const Dimension& dimension, SearchState& state) const;
     void take_point(std::uint32_t point, SearchState& state) const;
+    void take_listed(const Dimension& dimension, SearchState& state) const;
     bool is_true_for(const Leaf& leaf, const Field& field) const;
     bool is_true_for_text(const Leaf& leaf, std::string_view value) const;
 

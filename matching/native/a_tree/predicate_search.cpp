@@ -1,5 +1,7 @@
 // Which watched predicates a publication satisfies.
 
+#include <algorithm>
+
 #include "predicate_index.hpp"
 
 namespace mercast::a_tree {
@@ -7,29 +9,27 @@ namespace mercast::a_tree {
 void PredicateIndex::satisfied(const Event& event, SearchState& state) const {
     for (const Field& field : event.fields()) {
         if (field.attribute < present_.size() && present_[field.attribute] != kNone) {
-            state.find(leaves_[present_[field.attribute]].node);
+            state.tell(leaves_[present_[field.attribute]].told);
         }
         satisfied_by(field, state);
     }
     for (const Entry& absent : absent_) {
-        if (event.find(leaves_[absent.leaf].attribute) == nullptr) state.find(absent.node);
+        if (event.find(leaves_[absent.leaf].attribute) == nullptr) state.tell(absent.told);
     }
-    state.evaluated += state.found.size();
 }
 
 void PredicateIndex::satisfied_by(const Field& field, SearchState& state) const {
     const std::uint32_t number = dimension_of(field.attribute, field.type);
     if (number >= dimensions_.size() || dimensions_[number] == nullptr) return;
     const Dimension& dimension = *dimensions_[number];
+    state.excluded.clear();
     take_point(find_point(number, Form::Value, value_of(field)), state);
     if (field.type == TypeClass::Text) satisfied_by_text(field, dimension, state);
     // Only now: the points have said which of these are false.
-    for (const Entry& entry : dimension.listed) {
-        if (!state.is_false(entry.node)) state.find(entry.node);
-    }
+    take_listed(dimension, state);
     if (field.type == TypeClass::Truth) return;
     const Place place = Place::of(field);
-    const auto take = [&](NodeId node) { state.find(node); };
+    const auto take = [&](const End& end) { state.tell(end.told); };
     dimension.below.take_above(place, take);
     dimension.above.take_up_to(place, take);
     if (!dimension.cuts.empty()) satisfied_by_forks(field, dimension, state);
@@ -37,11 +37,28 @@ void PredicateIndex::satisfied_by(const Field& field, SearchState& state) const 
 
 void PredicateIndex::take_point(std::uint32_t number, SearchState& state) const {
     if (number == kNone) return;
-    for (const Entry& entry : points_[number].making_false) state.set_false(entry.node);
-    for (const Entry& entry : points_[number].making_true) {
-        // A part may occur in a text more than once.
-        if (!state.is_true(entry.node)) state.find(entry.node);
+    const Point& point = points_[number];
+    for (const Entry& entry : point.making_false) state.excluded.push_back(leaves_[entry.leaf].place_listed);
+    for (const Entry& entry : point.making_true) {
+        if (point.form == Form::Part) {
+            // It may occur in a text more than once.
+            const NodeId node = leaves_[entry.leaf].node;
+            if (state.is_true(node)) continue;
+            state.set_true(node);
+        }
+        state.tell(entry.told);
     }
+}
+
+void PredicateIndex::take_listed(const Dimension& dimension, SearchState& state) const {
+    std::sort(state.excluded.begin(), state.excluded.end());
+    std::size_t next = 0;
+    for (const std::uint32_t place : state.excluded) {
+        for (; next < place; ++next) state.tell(dimension.listed[next].told);
+        // A part that occurs more than once excludes the same place again.
+        next = std::size_t{place} + 1;
+    }
+    for (; next < dimension.listed.size(); ++next) state.tell(dimension.listed[next].told);
 }
 
 void PredicateIndex::satisfied_by_text(const Field& field, const Dimension& dimension, SearchState& state) const {
@@ -59,10 +76,12 @@ void PredicateIndex::satisfied_by_text(const Field& field, const Dimension& dime
     }
     if (!dimension.parts.empty()) satisfied_by_parts(field, dimension, state);
     for (const Entry& entry : dimension.patterns) {
-        if (is_true_for(leaves_[entry.leaf], field)) {
-            state.find(entry.node);
+        const Leaf& leaf = leaves_[entry.leaf];
+        if (is_true_for(leaf, field)) {
+            state.set_true(leaf.node);
+            state.tell(entry.told);
         } else {
-            state.set_false(entry.node);
+            state.set_false(leaf.node);
             ++state.evaluated;
         }
     }
@@ -87,7 +106,7 @@ void PredicateIndex::satisfied_by_parts(const Field& field, const Dimension& dim
 void PredicateIndex::satisfied_by_forks(const Field& field, const Dimension& dimension, SearchState& state) const {
     const bool is_text = field.type == TypeClass::Text;
     const Place place = Place::of(field);
-    const auto take = [&](NodeId node) { state.find(node); };
+    const auto take = [&](const End& end) { state.tell(end.told); };
     ForkKey key;
     key.dimension = dimension.number;
     for (const auto& [cut, _] : dimension.cuts) {
@@ -99,9 +118,9 @@ void PredicateIndex::satisfied_by_forks(const Field& field, const Dimension& dim
         if (found == kNone) continue;
         const Fork& fork = *forks_[found];
         if (cut.depth == 64) {
-            // Between ends that differ too little for a cut, the predicates are evaluated; their entries name leaves.
-            fork.lower.take_up_to(place, [&](std::uint32_t leaf) {
-                is_true_for(leaves_[leaf], field) ? take(leaves_[leaf].node) : static_cast<void>(++state.evaluated);
+            // Between ends that differ too little for a cut, the predicates are evaluated.
+            fork.lower.take_up_to(place, [&](const End& end) {
+                is_true_for(leaves_[end.owner], field) ? take(end) : static_cast<void>(++state.evaluated);
             });
         } else if (block >> (63 - cut.depth) & 1) {
             fork.upper.take_above(place, take);

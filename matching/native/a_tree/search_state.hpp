@@ -1,7 +1,7 @@
-// What one search knows of the nodes: true, false, or nothing yet. Each thread that searches has its own.
+// What one search knows of the nodes, and whom it has yet to tell. Each thread that searches has its own.
 //
-// A byte for each node, which counts only if it was written in the present search; so nothing is cleaned up between
-// searches but once in 127.
+// Of each node, whether it is known to be true or false: a byte, which counts only if it was written in the present
+// search. So nothing is cleaned up between searches but once in 127.
 #pragma once
 
 #include <algorithm>
@@ -15,15 +15,19 @@ namespace mercast::a_tree {
 
 class SearchState {
   public:
-    std::vector<NodeId> found;  // True nodes that have not told their listeners yet.
+    std::vector<std::uint64_t> links;     // Of true predicates with one listener.
+    std::vector<Told> spans;              // Of those with more.
+    std::vector<std::uint32_t> excluded;  // Places of predicates that are false in a list of those that are true.
     std::uint64_t evaluated = 0;
 
-    void begin(std::uint32_t nodes) {
-        found.clear();
+    void begin(const ExpressionGraph& graph) {
+        links.clear();
+        spans.clear();
         evaluated = 0;
-        if (known_.size() != nodes) {
+        words_ = graph.words();
+        if (known_.size() != graph.node_limit()) {
             // New room is zero, which no search writes.
-            known_.resize(nodes);
+            known_.resize(graph.node_limit());
             if (known_.capacity() > 4 * known_.size() + 4096) known_.shrink_to_fit();
         }
         if (++number_ == 128) {
@@ -38,15 +42,22 @@ class SearchState {
     bool is_false(NodeId node) const { return known_[node] == false_; }
     void set_true(NodeId node) { known_[node] = true_; }
     void set_false(NodeId node) { known_[node] = false_; }
-    std::uint8_t* known() { return known_.data(); }
+    const std::uint8_t* known() const { return known_.data(); }
 
-    void find(NodeId node) {
-        set_true(node);
-        found.push_back(node);
+    // A predicate is true, and these are to hear of it.
+    void tell(const Told& told) {
+        ++evaluated;
+        if (told.size == 1) {
+            links.push_back(told.word);
+        } else {
+            __builtin_prefetch(words_ + told.offset());
+            spans.push_back(told);
+        }
     }
 
   private:
     std::vector<std::uint8_t> known_;
+    const std::uint64_t* words_ = nullptr;
     unsigned number_ = 0;
     std::uint8_t true_ = 0;
     std::uint8_t false_ = 0;

@@ -71,7 +71,7 @@ FRAMES: dict[type[ClientFrame], SearchStrategy[ClientFrame]] = {
     PublishRequest: st.builds(PublishRequest, NUMBERS, BODIES, BODIES, NUMBERS, st.booleans()),
     PublicationsAccepted: st.builds(PublicationsAccepted, PAIRS),
     PublicationRefused: st.builds(PublicationRefused, NUMBERS, TEXTS, TEXTS),
-    Delivery: st.builds(Delivery, NUMBERS, LISTS, NUMBERS, IDS, BODIES, BODIES),
+    Delivery: st.builds(Delivery, NUMBERS, LISTS, st.integers(0, 2**32 - 1), IDS, BODIES, BODIES),
     Acknowledge: st.builds(Acknowledge, NUMBERS),
     Ping: st.builds(Ping, NUMBERS),
     Pong: st.builds(Pong, NUMBERS),

@@ -55,6 +55,14 @@ def control(kind: str, fields: object) -> bytes:
     return size.to_bytes(4, "big") + bytes([0x94, 1, number, 0xCE]) + size.to_bytes(4, "big") + packed
 
 
+def with_names(packed: bytes) -> bytes:
+    """A delivery whose broker and subscriptions are these bytes."""
+    whole = encode(DELIVERY._replace(attributes=b"", payload=b"", subscriptions=()))
+    size = len(whole) - 4 - len(b"\xa2b1\x90") + len(packed)
+    start = size.to_bytes(4, "big") + whole[4:8] + size.to_bytes(4, "big") + whole[12:-4]
+    return start + packed
+
+
 def test_every_frame_has_a_number_that_no_frame_between_brokers_has() -> None:
     kinds = {kind.__name__ for kind in get_args(ClientFrame)}
     assert set(NAMES.values()) == kinds == {kind.__name__ for kind in FRAMES}
@@ -153,11 +161,17 @@ def test_a_truncated_frame_is_refused(frame: ClientFrame, data: st.DataObject) -
         (control("PublicationsAccepted", [["a", "b"]]), "PublicationsAccepted: answers are not pairs of numbers"),
         (control("PublicationsAccepted", [[1, -2]]), "PublicationsAccepted: an answer holds a number"),
         (control("TraceQuery", [1, ["b", 1]]), "TraceQuery: a publication's id has 2 fields, not 3"),
-        (control("Delivery", [1, [], 0, 0, ["b", 1]]), "Delivery: ('b', 1) is no publication's id"),
-        (control("Delivery", [1, [2], 0, 0, ["b", 1, 1]]), "Delivery: 2 among the subscriptions is no name"),
-        (control("Delivery", [1, [], 9, 0, ["b", 1, 1]]), "Delivery: 9 bytes of attributes are announced, 0 are left"),
-        (control("Delivery", [1, [], 0, -1, ["b", 1, 1]]), "Delivery: one of the numbers"),
-        (control("Delivery", [1, [], 0, 0]), "Delivery: the header has 4 fields, not 5"),
+        (control("Delivery", [1, 0, 0, 1, 1, "b", []]), "Delivery: a frame of 21 bytes is none"),
+        (with_names(b"\xa1b\x91\x02"), "Delivery: subscriptions holds an integer, not only texts"),
+        (with_names(b"\x07\x90"), "Delivery: broker of the end of the header is an integer, not a text"),
+        (with_names(b"\xa1b"), "Delivery: the header ends within its fields"),
+        (with_names(b"\xa1b\x90\x01"), "Delivery: 1 bytes follow the fields in the header"),
+        (
+            encode(DELIVERY)[:26] + b"\xff" + encode(DELIVERY)[27:],
+            "Delivery: 56 bytes of header and 255 of attributes are announced, 67 follow",
+        ),
+        (encode(DELIVERY)[:12] + b"\x96" + encode(DELIVERY)[13:], "Delivery: the header is not one"),
+        (encode(DELIVERY)[:14] + b"\xff" + encode(DELIVERY)[15:], "Delivery: one of (18374686479671623683, 4, 900)"),
         (control("PublishRequest", [1, 0, 0, False]), "PublishRequest: the header has 13 bytes, not 33"),
         (encode(PUBLISH)[:27] + b"\x00" + encode(PUBLISH)[28:], "PublishRequest: the header is not one"),
         (
@@ -175,7 +189,7 @@ def test_what_is_wrong_is_said(frame: bytes, expected: str) -> None:
     ("frame", "limits", "expected"),
     [
         (PUBLISH, Limits(frame_bytes=47), "PublishRequest: the frame has 48 bytes; the limit frame_bytes is 47"),
-        (DELIVERY, Limits(header_bytes=20), "Delivery: the header has 35 bytes; the limit header_bytes is 20"),
+        (DELIVERY, Limits(header_bytes=20), "Delivery: the header has 56 bytes; the limit header_bytes is 20"),
         (Subscribe(1, "s", "a > 1"), Limits(text_bytes=4), "Subscribe: a text has 5 bytes; the limit text_bytes is 4"),
         (PublicationsAccepted((1, 2)), Limits(items=1, destinations=9), "PublicationsAccepted: answers has 2 elements"),
         (
@@ -192,10 +206,7 @@ def test_a_limit_is_named_with_the_value_beyond_it(frame: ClientFrame, limits: L
 
 def test_long_arrays_nested_by_the_hundred_claim_no_memory() -> None:
     nested = b"\xdd\x00\x00\x40\x00" * 4000
-    size = 8 + len(nested)
-    kind = next(number for number, name in NAMES.items() if name == "Delivery")
-    frame = size.to_bytes(4, "big") + bytes([0x94, 1, kind, 0xCE]) + size.to_bytes(4, "big") + nested
-    assert refusal(frame) == "Delivery: arrays are nested 6 deep; the limit nesting is 5"
+    assert refusal(with_names(b"\xa1b" + nested)) == "Delivery: arrays are nested 6 deep; the limit nesting is 5"
 
 
 @pytest.mark.parametrize("frame", [Ping(2**64), Subscribe(1, "\ud800", "")], ids=["65 bits", "a lone surrogate"])

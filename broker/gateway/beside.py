@@ -1,0 +1,50 @@
+"""A gateway in its broker's process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+
+from broker.addresses import Address
+from broker.config_tables import ConfigError
+from broker.runtime.server import BrokerServer
+
+_THIS_MACHINE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
+"""Where a broker that listens everywhere can be reached from within."""
+
+
+@asynccontextmanager
+async def gateway_beside(server: BrokerServer) -> AsyncIterator[None]:
+    """Runs the gateway that the broker's configuration asks for, if it does."""
+    config = server.config.overlay.gateways.get(server.config.id)
+    if config is None:
+        yield
+        return
+    try:
+        from broker.gateway.gateway import Gateway
+    except ImportError as error:
+        raise ConfigError(
+            f"broker {server.config.id} has an MQTT gateway, and {error.name} is not installed: "
+            "pip install 'mercast[mqtt]'"
+        ) from error
+    listen = server.listen
+    reached_at = Address(_THIS_MACHINE.get(listen.host, listen.host), listen.port)
+    gateway = Gateway(
+        config,
+        f"mercast://{reached_at}",
+        is_durable=server.config.data_dir is not None,
+        longest_text=server.config.overlay.limits.text_bytes,
+        token=server.security.token,
+    )
+    server.parts["mqtt"] = lambda: asdict(gateway.status())
+    running = asyncio.create_task(gateway.run(), name="mqtt gateway")
+    running.add_done_callback(server.part_ended)
+    try:
+        yield
+    finally:
+        while not running.done():
+            # Again if need be: an error at the same moment may take the place of a cancellation.
+            running.cancel()
+            await asyncio.wait([running], timeout=2.0)

@@ -1,0 +1,142 @@
+"""The connection to an MQTT broker: aiomqtt's client, with messages handed over at once and acknowledged by hand.
+
+aiomqtt acknowledges a QoS 1 message when it arrives. A gateway answers for a message only when its broker does, so it
+acknowledges later: what was not acknowledged the MQTT broker sends again, also to a gateway that was killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import socket
+import ssl
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import TracebackType
+
+import aiomqtt
+from paho.mqtt.client import MQTT_CLEAN_START_FIRST_ONLY
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
+from paho.mqtt.subscribeoptions import SubscribeOptions
+
+from broker.config_tables import ConfigError
+from broker.gateway.config import GatewayConfig, GatewayTable
+from broker.settings import SECOND
+
+NO_RETAINED = 2
+"""The MQTT 5 way to say that retained messages are not wanted."""
+ANSWER_WITHIN_S = 5.0
+MORE_THAN_EVER_PENDING = 1 << 20
+
+quiet = logging.getLogger("mercast.mqtt")
+quiet.setLevel(logging.ERROR)
+
+
+def _queue_that_calls(take: Callable[[aiomqtt.Message], None]) -> type[asyncio.Queue[aiomqtt.Message]]:
+    """aiomqtt puts messages into a queue of this kind; there is none behind it, so nothing waits twice."""
+
+    class HandingOver(asyncio.Queue[aiomqtt.Message]):
+        def put_nowait(self, item: aiomqtt.Message) -> None:
+            take(item)
+
+    return HandingOver
+
+
+class MqttClient(aiomqtt.Client):
+    """One connection; a broken one is replaced by a new client under the same identifier."""
+
+    def __init__(self, config: GatewayConfig, take: Callable[[aiomqtt.Message], None]) -> None:
+        """`take` is called with each message and must not raise."""
+        table = config.table
+        connecting = None
+        if table.is_version_5:
+            connecting = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
+            connecting.SessionExpiryInterval = min(table.session // SECOND, 0xFFFFFFFF)
+            connecting.ReceiveMaximum = table.intake
+        super().__init__(
+            table.host,
+            table.port,
+            username=table.username or None,
+            password=_password(table),
+            identifier=config.identifier,
+            protocol=aiomqtt.ProtocolVersion.V5 if table.is_version_5 else aiomqtt.ProtocolVersion.V311,
+            clean_session=None if table.is_version_5 else False,
+            clean_start=False if table.is_version_5 else MQTT_CLEAN_START_FIRST_ONLY,
+            properties=connecting,
+            keepalive=max(1, table.keep_alive // SECOND),
+            max_inflight_messages=table.in_flight,
+            queue_type=_queue_that_calls(take),
+            tls_context=_tls(table),
+            logger=quiet,
+            # Acknowledgements are small, and must not wait for more to send.
+            socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
+            timeout=ANSWER_WITHIN_S,
+        )
+        self.pending_calls_threshold = MORE_THAN_EVER_PENDING
+        # The one thing that aiomqtt does not pass on to the paho client that it wraps.
+        self._client.manual_ack_set(True)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            await super().__aexit__(kind, error, traceback)
+        except aiomqtt.MqttError:
+            # What ended the block says more, and a cancellation must not get lost.
+            if kind is None:
+                raise
+
+    def acknowledge(self, message_id: int, qos: int) -> None:
+        self._client.ack(message_id, qos)
+
+    async def until_lost(self) -> None:
+        """Raises when the connection is lost."""
+        async for _ in self.messages:
+            raise AssertionError("messages are handed over and never queued")
+
+    async def subscribe_to_devices(self, filters: Iterable[str], qos: int, *, is_version_5: bool) -> None:
+        for each in filters:
+            if is_version_5:
+                options = SubscribeOptions(qos, noLocal=True, retainHandling=NO_RETAINED)
+                await self.subscribe(each, options=options, timeout=math.inf)
+            else:
+                await self.subscribe(each, qos, timeout=math.inf)
+
+
+def user_properties(pairs: Iterable[tuple[str, str]]) -> Properties:
+    properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
+    properties.UserProperty = list(pairs)
+    return properties
+
+
+def properties_of(message: aiomqtt.Message) -> list[tuple[str, str]]:
+    if message.properties is None:
+        return []
+    pairs: list[tuple[str, str]] = getattr(message.properties, "UserProperty", [])
+    return pairs
+
+
+def check_files(table: GatewayTable) -> None:
+    """Refuses what cannot be read, before anything starts."""
+    _password(table)
+    _tls(table)
+
+
+def _password(table: GatewayTable) -> str | None:
+    if not table.password_file:
+        return None
+    try:
+        return Path(table.password_file).read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise ConfigError(f"[mqtt] password_file {table.password_file}: {error.strerror}") from error
+
+
+def _tls(table: GatewayTable) -> ssl.SSLContext | None:
+    if not table.ca_file:
+        return None
+    try:
+        return ssl.create_default_context(cafile=table.ca_file)
+    except OSError as error:
+        raise ConfigError(f"[mqtt] ca_file {table.ca_file}: {error}") from error

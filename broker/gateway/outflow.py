@@ -1,0 +1,89 @@
+"""From deliveries and errors to MQTT messages.
+
+What was taken from the broker and not acknowledged by the MQTT broker when a connection broke is published again on
+the next one; only then is more taken. Meanwhile publications wait at the broker, within its bounds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Mapping
+
+from broker.client.subscription import Publication, Subscription
+from broker.gateway.config import GatewayConfig
+from broker.gateway.counts import Counts
+from broker.gateway.mapping import ORIGIN, as_json, as_properties
+from broker.gateway.mqtt_client import MqttClient, user_properties
+from matching.values import Value
+
+MOST_PROPERTIES = 128
+"""Attributes that go along as user properties."""
+
+
+class Outflow:
+    def __init__(self, config: GatewayConfig, counts: Counts) -> None:
+        self._table = config.table
+        self._prefixes = config.table.prefixes
+        self._origin = config.identifier
+        self._mark = user_properties([(ORIGIN, config.identifier)]) if config.table.is_version_5 else None
+        self._counts = counts
+        self._undelivered: list[tuple[str, Publication]] = []
+        self._errors: dict[str, str] = {}
+        self._has_errors = asyncio.Event()
+
+    def tell_error(self, name: str, text: str) -> None:
+        if name not in self._errors and len(self._errors) >= self._table.names:
+            self._counts.dropped("errors-full", f"{name!r}: {text}")
+            return
+        self._errors[name] = text
+        self._has_errors.set()
+
+    def forget(self) -> None:
+        """The client that the deliveries came from is gone."""
+        self._undelivered.clear()
+
+    async def deliver(self, stream: Subscription, mqtt: MqttClient) -> None:
+        """For as long as the connection lives."""
+        while True:
+            if not self._undelivered:
+                self._undelivered = [(name, each) for each in await stream.take() for name in each.subscriptions]
+                if not self._undelivered:
+                    return
+            batch, rest = self._undelivered[: self._table.in_flight], self._undelivered[self._table.in_flight :]
+            if self._table.deliver_qos:
+                await asyncio.gather(*(self._publish(mqtt, name, each) for name, each in batch))
+            else:
+                for name, each in batch:
+                    await self._publish(mqtt, name, each)
+            self._counts.delivered += len(batch)
+            self._undelivered = rest
+
+    async def _publish(self, mqtt: MqttClient, name: str, publication: Publication) -> None:
+        payload = publication.payload
+        properties = self._mark
+        if not payload or (self._table.is_version_5 and self._table.deliver_attributes):
+            attributes = publication.attributes
+            if not payload and self._table.topic_attribute not in attributes:
+                payload = as_json(attributes)
+            if self._table.is_version_5 and self._table.deliver_attributes:
+                properties = user_properties(self._properties(attributes))
+        await mqtt.publish(
+            self._prefixes.deliver_to(name), payload, self._table.deliver_qos, properties=properties, timeout=math.inf
+        )
+
+    def _properties(self, attributes: Mapping[str, Value]) -> list[tuple[str, str]]:
+        pairs = as_properties(attributes)[:MOST_PROPERTIES]
+        pairs.append((ORIGIN, self._origin))
+        return pairs
+
+    async def tell_errors(self, mqtt: MqttClient) -> None:
+        while True:
+            while self._errors:
+                name, text = next(iter(self._errors.items()))
+                await mqtt.publish(self._prefixes.tell_error_to(name), text, 1, properties=self._mark, timeout=math.inf)
+                if self._errors.get(name) == text:
+                    del self._errors[name]
+                self._counts.errors_told += 1
+            self._has_errors.clear()
+            await self._has_errors.wait()

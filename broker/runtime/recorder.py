@@ -1,0 +1,162 @@
+"""The trace of a running broker: the rows that a simulation records, with wall-clock times.
+
+Each broker writes a folder of its own, because a file is complete only when its broker stops. Two brokers that both
+record tell each other when a frame was sent and when its publication was published (`LinkTimes`), so that the rows
+are the same as a simulation's; across machines they are as good as the machines' clocks.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+from broker.effects import Accept, Deliver, DroppedRow, MatchedRow
+from broker.hello import LinkTimes
+from broker.inputs import Published
+from broker.runtime.client_session import attribute_count
+from broker.runtime.status import memory_bytes
+from broker.trace import BrokerRow, DeliveryRow, DropRow, HopRow, LinkRow, MatchRow, PublicationRow, seconds
+from broker.trace_files import TraceWriter
+from routing.messages import Message, PublicationId, Publish
+from routing.router import Counts
+
+MOST_TIMES = 100_000
+"""Publications whose time is remembered."""
+
+
+class Recorder:
+    def __init__(self, folder: Path, broker: str, incarnation: int, overlay: str, now: Callable[[], int]) -> None:
+        self._broker = broker
+        self._now = now
+        self._folder = folder / f"{broker}-{incarnation}"
+        self._trace = TraceWriter(self._folder, overlay)
+        self._published: dict[PublicationId, int] = {}
+        self._requests: dict[tuple[str, int], tuple[int, int, int]] = {}
+        self.handling_ns = 0
+        """What the core took for the input whose effects are being recorded."""
+        provenance = {"broker": broker, "incarnation": incarnation, "overlay": overlay, "version": version("mercast")}
+        (self._folder / "provenance.json").write_text(json.dumps(provenance, indent=2) + "\n")
+
+    def requested(self, request: Published) -> None:
+        size = len(request.attributes) + len(request.payload)
+        self._requests[request.client, request.reference] = (self._now(), attribute_count(request.attributes), size)
+
+    def refused(self, client: str, reference: int) -> None:
+        self._requests.pop((client, reference), None)
+
+    def accepted(self, effect: Accept) -> None:
+        if effect.publication is None or not isinstance(effect.reference, int):
+            return
+        at, attributes, size = self._requests.pop((effect.client, effect.reference), (self._now(), 0, 0))
+        self._remember(effect.publication, at)
+        self._trace.record(
+            PublicationRow(
+                publication=str(effect.publication),
+                broker=self._broker,
+                client=effect.client,
+                published_s=seconds(at),
+                attribute_count=attributes,
+                bytes=size,
+            )
+        )
+
+    def _remember(self, publication: PublicationId, at: int) -> None:
+        if len(self._published) >= MOST_TIMES:
+            del self._published[next(iter(self._published))]
+        self._published[publication] = at
+
+    def times_of(self, message: Message) -> LinkTimes:
+        """What the other end is told before the message."""
+        published = self._published.get(message.id, 0) if isinstance(message, Publish) else 0
+        return LinkTimes(self._now(), published)
+
+    def received(self, peer: str, message: Message, frame: bytes, times: LinkTimes | None) -> None:
+        """A frame arrived; without the other end's times, it was sent when it arrived."""
+        now = self._now()
+        body = 0
+        if isinstance(message, Publish):
+            body = len(message.attributes) + len(message.payload)
+            self._remember(message.id, times.published if times is not None and times.published else now)
+        self._trace.record(
+            HopRow(
+                message=str(message.id) if isinstance(message, Publish) else type(message).__name__.lower(),
+                kind=type(message).__name__.lower(),
+                source=getattr(message, "source", peer),
+                sender=peer,
+                receiver=self._broker,
+                hop=message.hops + 1 if isinstance(message, Publish) else 0,
+                destinations=len(getattr(message, "destinations", (self._broker,))),
+                header_bytes=len(frame) - body,
+                body_bytes=body,
+                sent_s=seconds(times.sent if times is not None else now),
+                received_s=seconds(now),
+            )
+        )
+
+    def matched(self, row: MatchedRow) -> None:
+        work = row.work
+        self._trace.record(
+            MatchRow(
+                broker=self._broker,
+                message=str(row.publication),
+                table=work.table,
+                stored=work.stored,
+                candidates=work.candidates,
+                evaluated=work.evaluated,
+                matched=work.matched,
+                started_s=seconds(self._now() - self.handling_ns),
+                cost_s=seconds(self.handling_ns),
+            )
+        )
+
+    def dropped(self, row: DroppedRow) -> None:
+        publication = str(row.publication) if row.publication is not None else None
+        self._trace.record(
+            DropRow(
+                at_s=seconds(self._now()),
+                broker=self._broker,
+                reason=row.reason,
+                publication=publication,
+                detail=row.detail,
+            )
+        )
+
+    def delivered(self, effect: Deliver) -> None:
+        now = self._now()
+        self._trace.record(
+            DeliveryRow(
+                publication=str(effect.publication),
+                broker=self._broker,
+                client=effect.client,
+                hops=effect.hops,
+                published_s=seconds(self._published.get(effect.publication, now)),
+                delivered_s=seconds(now),
+            )
+        )
+
+    def link(self, peer: str, up: int, down: int | None) -> None:
+        """The end with the smaller id records the link, so that it is in one trace."""
+        if self._broker < peer:
+            down_s = None if down is None else seconds(down)
+            self._trace.record(LinkRow(a=self._broker, b=peer, up_s=seconds(up), down_s=down_s))
+
+    def state(self, counts: Counts, queue: int) -> None:
+        self._trace.record(
+            BrokerRow(
+                broker=self._broker,
+                at_s=seconds(self._now()),
+                busy_s=time.process_time(),
+                queue=queue,
+                advertisements=counts.advertisements,
+                local_subscriptions=counts.local_subscriptions,
+                remote_subscriptions=counts.remote_subscriptions,
+                routing_table_bytes=counts.routing_table_bytes,
+                memory_bytes=memory_bytes(),
+            )
+        )
+
+    def close(self) -> None:
+        self._trace.close()

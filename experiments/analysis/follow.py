@@ -1,0 +1,128 @@
+"""Tables of a deployment that is still running, kept up to date from its trace folder with Structured Streaming.
+
+Each refresh reads only the files that came since the last one, and adds them to the state of every table. What was
+read is remembered in `checkpoints` below the output: an analysis that is started again goes on from there.
+
+A file counts when it has its final name, however late it comes and whatever times are in it: tables have no watermark.
+Names with a leading dot, and names that do not end in `.parquet`, are unfinished and passed over. A file that cannot
+be read to its end under its final name (someone copies it there) is tried again at the next refreshes, and named when
+it stays that way.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
+
+from broker.trace import TABLES, TraceError, spark_ddl
+from experiments.analysis import delivery, destinations, latency, link_traffic, messages, paths, subscriptions
+from experiments.analysis.errors import NoRunsError
+from experiments.analysis.results import collect, in_one_line, write
+from experiments.analysis.runs import describe
+
+PATIENCE = 5
+"""So many refreshes in a row may fail on a file before it counts as damaged."""
+STATE_PARTITIONS = 2
+STEP_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTable:
+    """A table that one grouping of one table of the trace gives, so that it can grow with every file."""
+
+    source: str
+    order: tuple[str, ...]
+    make: Callable[[DataFrame], DataFrame]
+
+
+LIVE: dict[str, LiveTable] = {
+    "latency": LiveTable("deliveries", (), latency.latency),
+    "latency_by_broker": LiveTable("deliveries", ("broker",), lambda rows: latency.latency(rows, "broker")),
+    "latency_over_time": LiveTable("deliveries", ("at_s",), lambda rows: latency.latency_over_time(rows, STEP_S)),
+    "hops": LiveTable("deliveries", (), paths.hops),
+    "published": LiveTable("publications", ("broker",), delivery.published),
+    "destinations": LiveTable("hops", (), destinations.destinations),
+    "messages_by_kind": LiveTable("hops", ("kind",), messages.messages_by_kind),
+    "link_traffic": LiveTable("hops", ("a", "b"), link_traffic.link_traffic),
+    "broker_state": LiveTable("brokers", ("broker",), subscriptions.latest_state),
+    "drops": LiveTable("drops", ("broker", "reason"), delivery.drops),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshed:
+    tables: tuple[str, ...]
+    """Those that changed."""
+    waiting: tuple[str, ...]
+    """What could not be read yet, in words."""
+
+
+class Follower:
+    """Follows one trace folder. `refresh` returns when everything that was there at its start is in the tables."""
+
+    def __init__(self, session: SparkSession, folder: Path, out: Path) -> None:
+        if not folder.is_dir():
+            raise NoRunsError(f"{folder} is not there; give the folder that the brokers write their trace to")
+        run = describe(folder.resolve(), folder.resolve().name)
+        # Either a run's folder, or the folder of traces itself.
+        self._trace = folder if any((folder / table).is_dir() for table in TABLES) else folder / "trace"
+        self._session = session
+        self._run = f.lit(run.label).alias("run"), f.lit(run.protocol).alias("protocol")
+        self._out = out
+        self._failed: Counter[str] = Counter()
+        session.conf.set("spark.sql.shuffle.partitions", STATE_PARTITIONS)
+        session.conf.set("spark.sql.streaming.minBatchesToRetain", 10)
+
+    def refresh(self) -> Refreshed:
+        changed: list[str] = []
+        started = [
+            (name, self._start(name, table, changed))
+            for name, table in LIVE.items()
+            if (self._trace / table.source).is_dir()
+        ]
+        waiting = [problem for name, query in started if (problem := self._finish(name, query)) is not None]
+        return Refreshed(tuple(name for name in LIVE if name in changed), tuple(dict.fromkeys(waiting)))
+
+    def _start(self, name: str, table: LiveTable, changed: list[str]) -> StreamingQuery:
+        stored = (
+            self._session.readStream.schema(spark_ddl(TABLES[table.source]))
+            .option("pathGlobFilter", "*.parquet")
+            # A file that is older than the newest by more than this would be passed over.
+            .option("maxFileAge", "3650d")
+            # Who runs the deployment may remove old files.
+            .option("ignoreMissingFiles", "true")
+            .parquet(str(self._trace / table.source))
+        )
+        rows = stored.select(*self._run, *(column.name for column in TABLES[table.source].row_columns))
+
+        def renew(result: DataFrame, _: int) -> None:
+            write(collect(name, result, table.order), self._out / "tables")
+            changed.append(name)
+
+        return (
+            table.make(rows)
+            .writeStream.outputMode("complete")
+            .option("checkpointLocation", str(self._out / "checkpoints" / name))
+            .trigger(availableNow=True)
+            .foreachBatch(renew)
+            .start()
+        )
+
+    def _finish(self, name: str, query: StreamingQuery) -> str | None:
+        try:
+            query.awaitTermination()
+        except StreamingQueryException as error:
+            problem = in_one_line(error)
+            self._failed[name] += 1
+            if not isinstance(problem, TraceError) or self._failed[name] >= PATIENCE:
+                raise problem from error
+            return str(problem)
+        del self._failed[name]
+        return None

@@ -1,0 +1,275 @@
+"""A client stays connected, through cut connections, killed brokers and its own restarts: publications come once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from broker import Client, Subscription, TimeoutExpiredError, connect
+from broker.client.errors import ClosedError, ConnectError
+from tests.broker.client.processes import BrokerProcess, brokers
+from tests.broker.client.proxy import proxied
+
+SOON_S = 30.0
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    with brokers(tmp_path_factory.mktemp("broker"), ["b1"]) as running:
+        yield running["b1"]
+
+
+async def numbers(subscription: Subscription, count: int) -> list[object]:
+    return [(await subscription.next(SOON_S))["n"] for _ in range(count)]
+
+
+async def until_reconnected(client: Client, times: int = 1) -> None:
+    async with asyncio.timeout(SOON_S):
+        while client.reconnects < times or not client.is_connected:
+            await asyncio.sleep(0.01)
+
+
+def test_a_cut_connection_is_made_again_and_its_subscriptions_go_on(broker: BrokerProcess) -> None:
+    async def scenario() -> None:
+        async with (
+            proxied(broker.listen) as proxy,
+            connect(broker.url) as publisher,
+            connect(proxy.url) as subscriber,
+            subscriber.subscribe("cut = TRUE") as stream,
+        ):
+            await publisher.publish({"cut": True, "n": 1})
+            assert await numbers(stream, 1) == [1]
+            for n in (2, 3, 4):
+                proxy.cut()
+                await until_reconnected(subscriber, n - 1)
+                await publisher.publish({"cut": True, "n": n})
+                assert await numbers(stream, 1) == [n]
+            assert subscriber.reconnects == 3
+
+    asyncio.run(scenario())
+
+
+def test_deliveries_whose_acknowledgements_were_lost_come_again_and_are_seen_once(broker: BrokerProcess) -> None:
+    async def scenario() -> None:
+        async with (
+            proxied(broker.listen) as proxy,
+            connect(broker.url) as publisher,
+            connect(proxy.url) as subscriber,
+            subscriber.subscribe("unheard = TRUE") as stream,
+        ):
+            proxy.loses_to_broker = True
+            for n in range(20):
+                await publisher.publish({"unheard": True, "n": n})
+            # Ten are taken, the rest waits in the client: none is acknowledged as far as the broker knows.
+            assert await numbers(stream, 10) == list(range(10))
+            proxy.cut()
+            await until_reconnected(subscriber)
+            await publisher.publish({"unheard": True, "n": 20})
+            assert await numbers(stream, 11) == list(range(10, 21))
+            # At least what was taken before the cut; of the rest some may not have been on its way yet.
+            assert 10 <= subscriber.repeated <= 20
+            with pytest.raises(TimeoutExpiredError):
+                await stream.next(0.2)
+
+    asyncio.run(scenario())
+
+
+def test_what_came_again_while_it_waited_is_acknowledged_when_it_is_taken(broker: BrokerProcess) -> None:
+    async def scenario() -> None:
+        async with (
+            proxied(broker.listen) as proxy,
+            connect(broker.url) as publisher,
+            connect(proxy.url, window=8) as subscriber,
+            subscriber.subscribe("windowed = TRUE") as stream,
+        ):
+            for n in range(40):
+                await publisher.publish({"windowed": True, "n": n})
+            assert await numbers(stream, 3) == [0, 1, 2]
+            proxy.cut()
+            await until_reconnected(subscriber)
+            # The window of eight is full of what waited: the rest comes only if these are acknowledged in turn.
+            assert await numbers(stream, 37) == list(range(3, 40))
+
+    asyncio.run(scenario())
+
+
+def test_a_publication_whose_answer_was_lost_is_not_published_twice(broker: BrokerProcess) -> None:
+    async def scenario() -> None:
+        async with (
+            proxied(broker.listen) as proxy,
+            connect(proxy.url) as publisher,
+            connect(broker.url) as subscriber,
+            subscriber.subscribe("answered = TRUE") as stream,
+        ):
+            proxy.loses_to_client = True
+            answers = [await publisher.publish_soon({"answered": True, "n": n}) for n in range(5)]
+            assert await numbers(stream, 5) == list(range(5))
+            assert not any(answer.done() for answer in answers)
+            proxy.cut()
+            async with asyncio.timeout(SOON_S):
+                await asyncio.gather(*answers)
+            await publisher.publish({"answered": True, "n": 5})
+            assert await numbers(stream, 1) == [5]
+
+    asyncio.run(scenario())
+
+
+def test_a_broker_that_was_killed_is_found_again_with_all_entered_anew(tmp_path: Path) -> None:
+    async def scenario(broker: BrokerProcess) -> None:
+        async with (
+            connect(broker.url, timeout=SOON_S) as publisher,
+            connect(broker.url, timeout=SOON_S) as subscriber,
+            subscriber.subscribe({"a": "killed = TRUE", "b": "killed = FALSE"}) as stream,
+        ):
+            await publisher.advertise("EXISTS killed")
+            await publisher.publish({"killed": True, "n": 1})
+            assert await numbers(stream, 1) == [1]
+            await asyncio.to_thread(broker.kill)
+            waiting = asyncio.create_task(publisher.publish({"killed": False, "n": 2}))
+            await asyncio.sleep(0.1)
+            assert not waiting.done()
+            await asyncio.to_thread(broker.start)
+            await until_reconnected(subscriber)
+            await waiting
+            # Published once; it may have been before the subscriber was back.
+            await publisher.publish({"killed": False, "n": 3})
+            assert (await numbers(stream, 1))[0] in (2, 3)
+
+    with brokers(tmp_path, ["b1"], settings='advertise = "strict"') as running:
+        asyncio.run(scenario(running["b1"]))
+
+
+def test_a_client_moves_to_another_broker_when_its_own_is_killed(tmp_path: Path) -> None:
+    async def scenario(running: dict[str, BrokerProcess]) -> None:
+        both = f"{running['b1'].url},{running['b2'].url}"
+        async with (
+            connect(running["b2"].url, timeout=SOON_S) as publisher,
+            connect(both, timeout=SOON_S) as subscriber,
+            subscriber.subscribe("moving = TRUE") as stream,
+        ):
+            assert subscriber.broker == "b1"
+            n = 0
+            while not len(stream):
+                # Until the subscription has reached the other broker.
+                n += 1
+                await publisher.publish({"moving": True, "n": n})
+                await asyncio.sleep(0.05)
+            await asyncio.to_thread(running["b1"].kill)
+            await until_reconnected(subscriber)
+            assert subscriber.broker == "b2"
+            await publisher.publish({"moving": True, "n": -1})
+            got: list[object] = []
+            while -1 not in got:
+                got += await numbers(stream, 1)
+            assert len(got) == len(set(got))
+
+    with brokers(tmp_path, ["b1", "b2"]) as running:
+        asyncio.run(scenario(running))
+
+
+STORE = '[store]\ndata_dir = "data"\n'
+
+
+def test_a_durable_subscription_keeps_what_comes_while_its_client_is_away_and_its_broker_killed(tmp_path: Path) -> None:
+    async def first_life(broker: BrokerProcess) -> None:
+        async with (
+            connect(broker.url, name="desk-1", durable=True) as desk,
+            desk.subscribe("price > 90", name="alerts") as alerts,
+            connect(broker.url) as publisher,
+        ):
+            await publisher.publish({"price": 91, "n": 1})
+            assert await numbers(alerts, 1) == [1]
+
+    async def away(broker: BrokerProcess) -> None:
+        async with connect(broker.url) as publisher:
+            for n in (2, 3, 4):
+                await publisher.publish({"price": 92, "n": n})
+            await publisher.publish({"price": 12, "n": 5})
+
+    async def second_life(broker: BrokerProcess) -> None:
+        async with connect(broker.url, name="desk-1", durable=True) as desk:
+            # What waited may come before the application asks for it by name.
+            await asyncio.sleep(0.2)
+            async with desk.subscribe("price > 90", name="alerts") as alerts:
+                assert await numbers(alerts, 3) == [2, 3, 4]
+                await desk.publish({"price": 99, "n": 6})
+                assert await numbers(alerts, 1) == [6]
+                await alerts.unsubscribe()
+
+    async def third_life(broker: BrokerProcess) -> None:
+        async with (
+            connect(broker.url, name="desk-1", durable=True) as desk,
+            desk.subscribe("price > 90", name="alerts") as alerts,
+        ):
+            await desk.publish({"price": 99, "n": 8})
+            assert await numbers(alerts, 1) == [8]
+
+    with brokers(tmp_path, ["b1"], tables=STORE) as running:
+        broker = running["b1"]
+        asyncio.run(first_life(broker))
+        asyncio.run(away(broker))
+        broker.kill()
+        broker.start()
+        asyncio.run(second_life(broker))
+        asyncio.run(away(broker))
+        asyncio.run(third_life(broker))
+
+
+@pytest.mark.slow
+def test_a_kill_under_load_loses_nothing_and_repeats_nothing_for_a_durable_client(tmp_path: Path) -> None:
+    async def scenario(broker: BrokerProcess) -> None:
+        async with (
+            connect(broker.url, timeout=SOON_S) as publisher,
+            connect(broker.url, name="desk-1", durable=True, timeout=SOON_S) as desk,
+            desk.subscribe("load = TRUE", name="load") as stream,
+        ):
+            publishing = asyncio.create_task(_publish_all(publisher, 2000))
+            got = await numbers(stream, 200)
+            await asyncio.to_thread(broker.kill)
+            await asyncio.to_thread(broker.start)
+            await publishing
+            got += await numbers(stream, 1800)
+            assert sorted(map(int, map(str, got))) == list(range(2000))
+            with pytest.raises(TimeoutExpiredError):
+                await stream.next(0.3)
+
+    with brokers(tmp_path, ["b1"], tables=STORE) as running:
+        asyncio.run(scenario(running["b1"]))
+
+
+async def _publish_all(publisher: Client, count: int) -> None:
+    answers = []
+    for n in range(count):
+        answers.append(await publisher.publish_soon({"load": True, "n": n}))
+        if n % 50 == 0:
+            await asyncio.sleep(0)
+    await asyncio.gather(*answers)
+
+
+def test_a_client_that_may_give_up_says_so_to_all_who_wait(tmp_path: Path) -> None:
+    async def scenario(broker: BrokerProcess) -> None:
+        async with connect(broker.url, reconnect_within=0.3) as client:
+            stream = client.subscribe("given = 1")
+            waiting = asyncio.create_task(stream.next())
+            await asyncio.sleep(0.2)
+            await asyncio.to_thread(broker.kill)
+            with pytest.raises(ConnectError, match="cannot connect"):
+                await waiting
+            with pytest.raises(ConnectError, match="cannot connect"):
+                await client.publish({"given": 1})
+
+    with brokers(tmp_path, ["b1"]) as running:
+        asyncio.run(scenario(running["b1"]))
+
+
+def test_a_closed_client_says_that_it_is(broker: BrokerProcess) -> None:
+    async def scenario() -> None:
+        async with connect(broker.url) as client:
+            pass
+        with pytest.raises(ClosedError, match="the client is closed"):
+            await client.publish({"a": 1})
+
+    asyncio.run(scenario())

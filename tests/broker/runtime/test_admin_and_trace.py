@@ -1,0 +1,139 @@
+"""What a running broker tells of itself: admin pages, steps of a traced publication, and trace tables."""
+
+from __future__ import annotations
+
+import asyncio
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker import connect
+from broker.trace import BrokerRow, DeliveryRow, HopRow, LinkRow, MatchRow, PublicationRow
+from broker.trace_files import iter_rows
+from tests.broker.runtime.overlays import InLoop, OverlayFileMaker, run, status_at, until
+
+
+def get(port: int, page: str, **options: Any) -> str:
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{page}", **options)
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return str(answer.read().decode())
+
+
+def test_admin_pages_show_health_numbers_and_state(tmp_path: Path) -> None:
+    file = OverlayFileMaker(tmp_path, ["b1", "b2"], [("b1", "b2")])
+    port = file.admin_ports["b1"]
+
+    async def test() -> None:
+        async with (
+            InLoop(file) as overlay,
+            connect(file.url("b1"), name="reader") as client,
+            client.subscribe("n = 1") as stream,
+        ):
+            await overlay.quiet()
+            await client.publish({"n": 1})
+            await stream.next(5.0)
+            assert await asyncio.to_thread(get, port, "/healthz") == "ok\n"
+            status = await asyncio.to_thread(status_at, port)
+            assert status["broker"] == "b1"
+            assert [(each["id"], each["is_up"]) for each in status["neighbours"]] == [("b2", True)]
+            assert status["tables"]["local_subscriptions"] == 1
+            assert status["totals"] == {"published": 1, "delivered": 1}
+            (session,) = status["clients"]
+            assert (session["name"], session["subscriptions"], session["on_the_way"]) == ("reader", 1, 1)
+            metrics = await asyncio.to_thread(get, port, "/metrics")
+            assert 'mercast_publications_delivered_total{broker="b1"} 1\n' in metrics
+            assert 'mercast_link_up{broker="b1",neighbour="b2"} 1\n' in metrics
+            for line in metrics.splitlines():
+                assert line.startswith("# ") or len(line.rsplit(" ", 1)) == 2
+
+    run(test)
+
+
+def test_a_post_without_the_header_is_refused(tmp_path: Path) -> None:
+    file = OverlayFileMaker(tmp_path, ["b1"])
+
+    async def test() -> None:
+        async with InLoop(file) as overlay:
+            with pytest.raises(urllib.error.HTTPError, match="403"):
+                await asyncio.to_thread(get, file.admin_ports["b1"], "/leave", method="POST")
+            assert not overlay["b1"].asked_to_leave.is_set()
+            await asyncio.to_thread(
+                get, file.admin_ports["b1"], "/leave", method="POST", headers={"X-Mercast": "leave"}
+            )
+            assert overlay["b1"].asked_to_leave.is_set()
+
+    run(test)
+
+
+def test_each_broker_tells_what_it_did_with_a_traced_publication(tmp_path: Path) -> None:
+    file = OverlayFileMaker(tmp_path, ["b1", "b2"], [("b1", "b2")])
+
+    async def test() -> None:
+        async with (
+            InLoop(file) as overlay,
+            connect(file.url("b1"), name="source") as publisher,
+            connect(file.url("b2"), name="reader") as reader,
+            reader.subscribe("n = 1", name="ones") as stream,
+        ):
+            await overlay.quiet()
+            await publisher.publish({"n": 1})
+            id = await publisher.publish({"n": 1}, is_traced=True)
+            assert id is not None
+            await stream.next(5.0)
+            await stream.next(5.0)
+            first = (await publisher.trace_steps(id)).steps
+            assert [step.what for step in first] == ["accepted", "matched", "matched", "sent"]
+            assert first[-1].peer == "b2"
+            assert first[-1].address == f"127.0.0.1:{file.ports['b2']}"
+            second = (await reader.trace_steps(id)).steps
+            assert [step.what for step in second] == ["received", "matched", "delivered"]
+            assert second[-1].text == "for ones"
+
+    run(test)
+
+
+def test_the_trace_tables_are_those_of_a_simulation(tmp_path: Path) -> None:
+    file = OverlayFileMaker(tmp_path, ["b1", "b2"], [("b1", "b2")])
+    out = tmp_path / "out"
+
+    async def test() -> None:
+        overlay = InLoop(file)
+        for id in file.ids:
+            await overlay.start(id, trace=out)
+        await overlay.linked()
+        async with (
+            connect(file.url("b1"), name="source") as publisher,
+            connect(file.url("b2"), name="reader") as reader,
+            reader.subscribe("n >= 0") as stream,
+        ):
+            await overlay.quiet()
+            for n in range(3):
+                await publisher.publish({"n": n}, b"body")
+                await stream.next(5.0)
+            recorder = overlay["b2"].recorder
+            assert recorder is not None
+            await until(lambda: overlay["b1"].is_settled)
+            await asyncio.sleep(1.1)
+        await overlay.__aexit__()
+
+    run(test)
+    (first,) = out.glob("b1-*")
+    (second,) = out.glob("b2-*")
+    published = list(iter_rows(first, PublicationRow))
+    assert [(row.client, row.attribute_count, row.bytes) for row in published] == [("source", 1, 8)] * 3
+    hops = [row for row in iter_rows(second, HopRow) if row.kind == "publish"]
+    assert [row.message for row in hops] == [row.publication for row in published]
+    for hop, row in zip(hops, published, strict=True):
+        assert row.published_s <= hop.sent_s <= hop.received_s
+        assert (hop.sender, hop.receiver, hop.hop, hop.destinations, hop.body_bytes) == ("b1", "b2", 1, 1, 8)
+    deliveries = list(iter_rows(second, DeliveryRow))
+    assert [(row.publication, row.client, row.hops) for row in deliveries] == [
+        (row.publication, "reader", 1) for row in published
+    ]
+    assert [row.published_s for row in deliveries] == [row.published_s for row in published]
+    assert [row.matched for row in iter_rows(second, MatchRow)] == [1, 1, 1]
+    assert [(row.a, row.b, row.down_s) for row in iter_rows(first, LinkRow)] == [("b1", "b2", None)]
+    assert all(row.memory_bytes for row in iter_rows(second, BrokerRow))

@@ -1,0 +1,256 @@
+"""Brokers in one event loop and real clients over TCP: who gets what, once, in order, and after reconnects."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from broker import connect
+from broker.client.errors import NotAdvertisedError, RefusedError, TimeoutExpiredError
+from broker.client.subscription import Subscription
+from tests.broker.runtime.overlays import InLoop, OverlayFileMaker, run, until
+
+CHAIN = (("b1", "b2"), ("b2", "b3"))
+CLUSTERS = {"b1": ("x",), "b2": ("x", "y"), "b3": ("y",)}
+
+
+async def numbers(subscription: Subscription, count: int) -> list[object]:
+    return [(await subscription.next(10.0))["n"] for _ in range(count)]
+
+
+@pytest.mark.parametrize("protocol", ["fbr", "d-dbr", "merc", "flooding"])
+def test_publications_cross_brokers_in_order_and_only_to_whom_they_match(tmp_path: Path, protocol: str) -> None:
+    file = OverlayFileMaker(
+        tmp_path, CLUSTERS, CHAIN, clusters=CLUSTERS, overlay={"protocol": protocol, "advertise": "open"}
+    )
+
+    async def test() -> None:
+        async with (
+            InLoop(file) as overlay,
+            connect(file.url("b1")) as publisher,
+            connect(file.url("b3")) as far,
+            connect(file.url("b2")) as near,
+            far.subscribe("n >= 10") as large,
+            near.subscribe("n < 10") as small,
+        ):
+            await overlay.quiet()
+            for n in range(20):
+                await publisher.publish({"n": n}, b"payload")
+            assert await numbers(large, 10) == list(range(10, 20))
+            assert await numbers(small, 10) == list(range(10))
+            await until(lambda: all(server.is_settled for server in overlay.servers.values()))
+            assert not len(large)
+            assert not len(small)
+
+    run(test)
+
+
+def test_a_client_with_two_matching_subscriptions_gets_a_publication_once(tmp_path: Path) -> None:
+    file = OverlayFileMaker(tmp_path, ["b1"])
+
+    async def test() -> None:
+        async with (
+            InLoop(file) as overlay,
+            connect(file.url("b1")) as client,
+            client.subscribe({"one": "n > 1", "two": "n > 2"}) as both,
+        ):
+            await client.publish({"n": 5})
+            assert (await both.next(5.0)).subscriptions == ("one", "two")
+            assert overlay["b1"].counts["delivered"] == 1
+
+    run(test)
+
+
+def test_with_strict_advertising_a_publication_outside_is_refused_and_says_so(tmp_path: Path) -> None:
+    file = OverlayFileMaker(tmp_path, ["b1"], overlay={"advertise": "strict"})
+
+    async def test() -> None:
+        async with InLoop(file), connect(file.url("b1")) as client:
+            with pytest.raises(NotAdvertisedError):
+                await client.publish({"n": 1})
+            await client.advertise("n < 5")
+            assert await client.publish({"n": 1}) is not None
+            with pytest.raises(NotAdvertisedError):
+                await client.publish({"n": 7})
+
+    run(test)
+
+
+def test_what_arrives_while_a_client_is_away_comes_when_it_is_back_once(tmp_path: Path) -> None:
+    file = OverlayFileMaker(tmp_path, ["b1", "b2"], [("b1", "b2")])
+
+    async def test() -> None:
+        async with (
+            InLoop(file) as overlay,
+            connect(file.url("b1")) as publisher,
+            connect(file.url("b2"), name="reader") as reader,
+            reader.subscribe("n >= 0") as stream,
+        ):
+            await overlay.quiet()
+            for n in range(5):
+                await publisher.publish({"n": n})
+            assert await numbers(stream, 3) == [0, 1, 2]
+            # The connection breaks at the broker's end, with deliveries that were not acknowledged.
+            overlay["b2"].clients["reader"].connection.abort()
+            for n in range(5, 8):
+                await publisher.publish({"n": n})
+            assert await numbers(stream, 5) == [3, 4, 5, 6, 7]
+            session = overlay["b2"].core.client("reader")
+            assert session is not None
+            # The last one counts as taken when the next is asked for.
+            await until(lambda: [each.attributes for each in session.held()] == [b"\x81\xa1n\x07"])
+            assert reader.reconnects == 1
+            assert not len(stream)
+
+    run(test)
+
+
+def test_a_session_ends_when_its_client_stays_away(tmp_path: Path) -> None:
+    file = OverlayFileMaker(tmp_path, ["b1"], tables={"delivery": {"session": "300ms"}})
+
+    async def test() -> None:
+        async with InLoop(file) as overlay:
+            client = connect(file.url("b1"), name="gone")
+            await client.open()
+            async with client.subscribe("TRUE"):
+                assert overlay["b1"].core.router.counts().local_subscriptions == 1
+                overlay["b1"].clients["gone"].connection.abort()
+                client._is_closing = True
+                await until(lambda: overlay["b1"].core.client("gone") is None)
+                assert overlay["b1"].core.router.counts().local_subscriptions == 0
+            await client.close()
+
+    run(test)
+
+
+def test_a_publication_that_expired_while_its_client_was_away_is_dropped_and_counted(tmp_path: Path) -> None:
+    file = OverlayFileMaker(tmp_path, ["b1"])
+
+    async def test() -> None:
+        async with (
+            InLoop(file) as overlay,
+            connect(file.url("b1")) as publisher,
+            connect(file.url("b1"), name="reader", window=1) as reader,
+            reader.subscribe("TRUE") as stream,
+        ):
+            await publisher.publish({"n": 0})
+            assert await numbers(stream, 1) == [0]
+            # The window of one is taken by a delivery that is not acknowledged yet.
+            await publisher.publish({"n": 1}, expires=0.05)
+            await publisher.publish({"n": 2})
+            await asyncio.sleep(0.2)
+            assert await numbers(stream, 1) == [2]
+            assert overlay["b1"].core.drops["expired"] == 1
+
+    run(test)
+
+
+def test_at_most_once_needs_no_acknowledgement(tmp_path: Path) -> None:
+    file = OverlayFileMaker(tmp_path, ["b1"])
+
+    async def test() -> None:
+        async with (
+            InLoop(file) as overlay,
+            connect(file.url("b1"), mode="at-most-once", name="reader") as client,
+            client.subscribe("TRUE") as stream,
+        ):
+            for n in range(10):
+                await client.publish({"n": n})
+            assert await numbers(stream, 10) == list(range(10))
+            session = overlay["b1"].core.client("reader")
+            assert session is not None
+            assert not session.on_the_way
+            assert session.keep == 0
+
+    run(test)
+
+
+def test_a_name_can_be_used_by_one_client_at_a_time(tmp_path: Path) -> None:
+    file = OverlayFileMaker(tmp_path, ["b1"])
+
+    async def test() -> None:
+        async with InLoop(file), connect(file.url("b1"), name="me"):
+            with pytest.raises(RefusedError, match="is connected from"):
+                await connect(file.url("b1"), name="me").open()
+
+    run(test)
+
+
+def test_publications_wait_while_the_broker_has_no_room_and_keep_their_order(tmp_path: Path) -> None:
+    file = OverlayFileMaker(
+        tmp_path, ["b1", "b2"], [("b1", "b2")], tables={"limits": {"window": 8, "credit": 2, "link_queue": 4}}
+    )
+
+    async def test() -> None:
+        async with (
+            InLoop(file) as overlay,
+            connect(file.url("b1")) as publisher,
+            connect(file.url("b2")) as reader,
+            reader.subscribe("n >= 0") as stream,
+        ):
+            await overlay.quiet()
+            answers = [await publisher.publish_soon({"n": n}) for n in range(200)]
+            assert await numbers(stream, 200) == list(range(200))
+            assert all([await answer is not None for answer in answers])
+            assert not overlay["b1"].core.drops
+
+    run(test)
+
+
+def test_a_client_without_answers_is_not_read_while_there_is_no_room(tmp_path: Path) -> None:
+    limits = {"window": 8, "credit": 2, "link_queue": 4, "publish_window": 5}
+    file = OverlayFileMaker(tmp_path, ["b1", "b2"], [("b1", "b2")], tables={"limits": limits})
+
+    async def test() -> None:
+        async with (
+            InLoop(file) as overlay,
+            connect(file.url("b1"), mode="at-most-once") as publisher,
+            connect(file.url("b2")) as reader,
+            reader.subscribe("n >= 0") as stream,
+        ):
+            await overlay.quiet()
+            for n in range(300):
+                await publisher.publish({"n": n})
+            assert await numbers(stream, 300) == list(range(300))
+            assert not overlay["b1"].violations
+
+    run(test)
+
+
+def test_replacing_a_subscription_by_its_name_changes_what_it_matches(tmp_path: Path) -> None:
+    file = OverlayFileMaker(tmp_path, ["b1"])
+
+    async def test() -> None:
+        async with (
+            InLoop(file) as overlay,
+            connect(file.url("b1")) as client,
+            client.subscribe("n = 1", name="mine") as stream,
+        ):
+            await client.publish({"n": 1})
+            assert await numbers(stream, 1) == [1]
+            await stream.add("mine", "n = 2")
+            await client.publish({"n": 1})
+            await client.publish({"n": 2})
+            assert await numbers(stream, 1) == [2]
+            assert overlay["b1"].core.router.counts().local_subscriptions == 1
+
+    run(test)
+
+
+def test_a_closed_client_takes_its_subscriptions_with_it(tmp_path: Path) -> None:
+    file = OverlayFileMaker(tmp_path, ["b1", "b2"], [("b1", "b2")])
+
+    async def test() -> None:
+        async with InLoop(file) as overlay, connect(file.url("b1")) as publisher:
+            async with connect(file.url("b2")) as reader, reader.subscribe("TRUE") as stream:
+                await overlay.quiet()
+                await publisher.publish({"n": 1})
+                assert await numbers(stream, 1) == [1]
+                with pytest.raises(TimeoutExpiredError):
+                    await stream.next(0.05)
+            await overlay.quiet()
+            assert overlay["b1"].core.router.counts().remote_subscriptions == 0
+
+    run(test)

@@ -1,0 +1,274 @@
+"""Whatever a connection sends, the broker names what is wrong, counts it, and goes on serving the others."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgpack
+import pytest
+
+from broker import connect, hello, wire
+from broker.client_frames import Acknowledge, Hello, Ping, PublishRequest, Reason, Subscribe
+from broker.client_wire import encode, encode_publish
+from broker.hello import LinkGoodbye, LinkHello
+from broker.wire_limits import Limits
+from routing.messages import Heartbeat
+from tests.broker.runtime.overlays import InLoop, OverlayFileMaker, run, until
+from tests.broker.runtime.raw_client import RawClient
+
+Case = tuple[bytes, str]
+
+MALFORMED: dict[str, Case] = {
+    "garbage": (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "announced"),
+    "oversized": ((1 << 30).to_bytes(4, "big") + b"x", "frame_bytes"),
+    "empty": (bytes(4), "shorter than any header"),
+    "no hello": (encode(Ping(1)), "starts with Hello"),
+    "unknown kind": (bytes((0, 0, 0, 9, 0x94, 1, 200, 0xCE, 0, 0, 0, 9, 0x90)), "no frame of a client"),
+    "a broker's frame": (wire.encode(Heartbeat(1, ())), "starts with LinkHello"),
+    "wrong shape": (encode(Hello("a", "b"))[:-3] + b"\xc1\xc1\xc1", "Hello"),
+}
+
+
+def one(tmp_path: Path, **limits: object) -> OverlayFileMaker:
+    return OverlayFileMaker(tmp_path, ["b1"], tables={"limits": limits})
+
+
+async def still_serves(file: OverlayFileMaker) -> None:
+    async with connect(file.url("b1")) as client, client.subscribe("n = 1") as stream:
+        await client.publish({"n": 1})
+        assert (await stream.next(5.0))["n"] == 1
+
+
+@pytest.mark.parametrize("what", MALFORMED)
+def test_a_malformed_first_frame_is_refused_by_name(tmp_path: Path, what: str) -> None:
+    data, reason = MALFORMED[what]
+    file = one(tmp_path)
+
+    async def test() -> None:
+        async with InLoop(file) as overlay, RawClient(file.ports["b1"]) as raw:
+            await raw.send(data)
+            if what == "a broker's frame":
+                goodbye = hello.decode(await raw.raw_frame(), Limits())
+                assert isinstance(goodbye, LinkGoodbye)
+                assert reason in goodbye.reason
+            else:
+                said = await raw.goodbye()
+                assert said.reason == Reason.MALFORMED
+                assert reason in said.text
+            assert overlay["b1"].violations == {"malformed": 1}
+            await still_serves(file)
+
+    run(test)
+
+
+def test_a_client_of_another_version_is_refused_with_both_versions(tmp_path: Path) -> None:
+    file = one(tmp_path)
+
+    async def test() -> None:
+        async with InLoop(file) as overlay, RawClient(file.ports["b1"]) as raw:
+            frame = bytearray(encode(Hello("a", "b")))
+            frame[5] = 9
+            await raw.send(bytes(frame))
+            said = await raw.goodbye()
+            assert said.reason == Reason.VERSION
+            assert "version 9" in said.text
+            assert overlay["b1"].violations == {"version": 1}
+            await still_serves(file)
+
+    run(test)
+
+
+def test_a_broker_of_another_version_is_refused(tmp_path: Path) -> None:
+    file = one(tmp_path)
+
+    async def test() -> None:
+        async with InLoop(file), RawClient(file.ports["b1"]) as raw:
+            await raw.send(hello.encode(introduction(), version=7))
+            goodbye = hello.decode(await raw.raw_frame(), Limits())
+            assert isinstance(goodbye, LinkGoodbye)
+            assert goodbye.code == hello.VERSION_UNKNOWN
+            await still_serves(file)
+
+    run(test)
+
+
+def introduction(**changes: object) -> LinkHello:
+    fields: dict[str, object] = {
+        "broker": "b9",
+        "incarnation": 1,
+        "overlay": "test",
+        "protocol": "d-dbr",
+        "clusters": (),
+        "address": "127.0.0.1:1",
+        "greeting": Heartbeat(1, ("",)),
+    }
+    return LinkHello(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+REFUSED_LINKS: dict[str, tuple[dict[str, object], str]] = {
+    "another overlay": ({"overlay": "other"}, "this is overlay 'test'"),
+    "another protocol": ({"protocol": "fbr"}, "routes by d-dbr"),
+    "the same id": ({"broker": "b1"}, "is in use"),
+    "no credit": ({"capabilities": ("link-state",)}, "lacks credit"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED_LINKS)
+def test_a_broker_that_does_not_belong_here_is_refused(tmp_path: Path, what: str) -> None:
+    changes, reason = REFUSED_LINKS[what]
+    file = one(tmp_path)
+
+    async def test() -> None:
+        async with InLoop(file) as overlay, RawClient(file.ports["b1"]) as raw:
+            await raw.send(hello.encode(introduction(**changes)))
+            goodbye = hello.decode(await raw.raw_frame(), Limits())
+            assert isinstance(goodbye, LinkGoodbye)
+            assert reason in goodbye.reason
+            assert not overlay["b1"].neighbours.links
+
+    run(test)
+
+
+def test_brokers_without_a_common_cluster_are_not_linked(tmp_path: Path) -> None:
+    file = OverlayFileMaker(tmp_path, ["b1"], clusters={"b1": ("x",)}, overlay={"protocol": "merc"})
+
+    async def test() -> None:
+        async with InLoop(file), RawClient(file.ports["b1"]) as raw:
+            await raw.send(hello.encode(introduction(protocol="merc", clusters=("y",))))
+            goodbye = hello.decode(await raw.raw_frame(), Limits())
+            assert isinstance(goodbye, LinkGoodbye)
+            assert "shares nothing with" in goodbye.reason
+
+    run(test)
+
+
+LATER: Mapping[str, tuple[tuple[object, ...], str]] = {
+    "an acknowledgement of nothing": ((Acknowledge(7),), "never sent"),
+    "a second hello": ((Hello("x", "y"),), "does not send Hello"),
+    "a truncated expression": ((encode(Subscribe(1, "a", "n = 1"))[:-2] + b"\xc1\xc1",), "Subscribe"),
+}
+
+
+@pytest.mark.parametrize("what", LATER)
+def test_a_client_that_misbehaves_later_is_disconnected_by_name(tmp_path: Path, what: str) -> None:
+    frames, reason = LATER[what]
+    file = one(tmp_path)
+
+    async def test() -> None:
+        async with InLoop(file) as overlay, RawClient(file.ports["b1"]) as raw:
+            await raw.greet()
+            await raw.send(*frames)  # type: ignore[arg-type]
+            said = await raw.goodbye()
+            assert said.reason == Reason.MALFORMED
+            assert reason in said.text
+            assert overlay["b1"].violations["malformed"] == 1
+            await still_serves(file)
+
+    run(test)
+
+
+def test_random_bytes_and_cut_frames_leave_the_broker_serving(tmp_path: Path) -> None:
+    file = OverlayFileMaker(tmp_path, ["b1", "b2"], [("b1", "b2")])
+    generator = random.Random(5)
+    good = [
+        encode(Hello("fuzz", "s")),
+        encode(Subscribe(1, "a", "n = 1")),
+        encode_publish(1, msgpack.packb({"n": 1}), b"payload"),
+        hello.encode(introduction()),
+        wire.encode(Heartbeat(1, ("",))),
+    ]
+
+    async def attack(port: int) -> None:
+        async with RawClient(port) as raw:
+            stream = bytearray(b"".join(generator.choices(good, k=4)))
+            if generator.random() < 0.7:
+                stream[:0] = good[generator.choice((0, 3))]
+            for _ in range(generator.randrange(4)):
+                stream[generator.randrange(len(stream))] = generator.randrange(256)
+            if generator.random() < 0.3:
+                stream = bytearray(generator.randbytes(200))
+            await raw.send(bytes(stream[: generator.randrange(len(stream))]))
+            if generator.random() < 0.5:
+                try:
+                    async with asyncio.timeout(0.02):
+                        await raw.raw_frame()
+                except TimeoutError:
+                    pass
+
+    async def test() -> None:
+        async with InLoop(file) as overlay:
+            for _ in range(200):
+                await attack(file.ports["b1"])
+            assert overlay["b1"].violations["malformed"] > 20
+            await overlay.quiet()
+            assert "b2" in overlay["b1"].neighbours.links
+            await still_serves(file)
+
+    run(test)
+
+
+def test_whoever_says_nothing_is_let_go(tmp_path: Path) -> None:
+    file = one(tmp_path, hello="200ms", idle="400ms")
+
+    async def test() -> None:
+        async with InLoop(file) as overlay, RawClient(file.ports["b1"]) as mute, RawClient(file.ports["b1"]) as idle:
+            await idle.greet()
+            assert (await mute.goodbye()).reason == Reason.IDLE
+            assert (await idle.goodbye()).reason == Reason.IDLE
+            assert overlay["b1"].violations == {"hello": 1, "idle": 1}
+
+    run(test)
+
+
+def test_limits_of_a_client_are_named_and_counted(tmp_path: Path) -> None:
+    file = one(tmp_path, connections=1, subscriptions=2, attributes=3, publication_bytes=1000)
+
+    async def test() -> None:
+        async with InLoop(file) as overlay, connect(file.url("b1")) as client:
+            server = overlay["b1"]
+            async with RawClient(file.ports["b1"]) as second:
+                await second.send(Hello("second", "s"))
+                said = await second.goodbye()
+                assert said.reason == Reason.LIMIT
+            async with client.subscribe({"1": "n = 1", "2": "n = 2"}):
+                for text in ("n = 3", "this is no expression"):
+                    with pytest.raises(Exception, match="refused"):
+                        await client.subscribe(text).__aenter__()
+            with pytest.raises(Exception, match="4 attributes are too many; the limit is 3"):
+                await client.publish({"a": 1, "b": 2, "c": 3, "d": 4})
+            with pytest.raises(Exception, match="too much; the limit is 1000"):
+                await client.publish({"a": 1}, bytes(2000))
+            assert server.violations == {"connections": 1, "attributes": 1}
+            assert server.core.drops == {"refused: limit of subscriptions": 1, "refused: too-large": 1}
+
+    run(test)
+
+
+def test_more_publications_than_the_window_end_the_connection(tmp_path: Path) -> None:
+    file = OverlayFileMaker(
+        tmp_path,
+        ["b1", "b2"],
+        [("b1", "b2")],
+        tables={"limits": {"publish_window": 10, "window": 4, "credit": 1, "link_queue": 1}},
+    )
+
+    async def test() -> None:
+        async with (
+            InLoop(file) as overlay,
+            connect(file.url("b2")) as reader,
+            reader.subscribe("TRUE"),
+            RawClient(file.ports["b1"]) as raw,
+        ):
+            await overlay.quiet()
+            await raw.greet()
+            attributes = msgpack.packb({"n": 1})
+            await raw.send(*(PublishRequest(n + 1, attributes) for n in range(100)))
+            said = await raw.goodbye()
+            assert said.reason == Reason.LIMIT
+            assert overlay["b1"].violations["publish_window"] == 1
+            await until(lambda: overlay["b1"].is_settled)
+
+    run(test)

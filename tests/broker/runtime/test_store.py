@@ -1,0 +1,157 @@
+"""The store: what was committed is there after a restart, in memory mode nothing is, and a foreign store is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from broker import connect
+from broker.config_tables import FSYNC_POLICIES, StoreTable
+from broker.effects import Deliver
+from broker.runtime.records import RecordError, pack_record, unpack_record
+from broker.runtime.store import FILE, Store, StoreError
+from routing.messages import EntryId, PublicationId, Publish
+from routing.router import Stretch
+from tests.broker.runtime.overlays import InLoop, OverlayFileMaker, run, until
+
+ID = PublicationId("b1", 3, 9)
+DELIVERIES = (
+    Deliver("c1", ID, ("a", "b"), b"\x80", b"payload", 2, 7, 123),
+    Deliver("c2", ID, ("a",), b"\x80", b"payload", 2, 1, 123),
+)
+PUBLICATION = (
+    Publish(ID, "b1", "", (), (), b"\x80", b"payload", expires=5),
+    "c1",
+    (Stretch("x", ("b2",), ("b3",), ("x", "y"), EntryId("b1", 1, 2)), Stretch("", ("b4",), ())),
+    ("c1", "c2"),
+)
+RECORDS: dict[tuple[str, ...], object] = {
+    ("arrival", "b1", "3", "9"): DELIVERIES,
+    ("arrival", "b1", "3", "10"): (),
+    ("publication", "b1", "3", "9"): PUBLICATION,
+    ("subscription", "c1", "a"): "price > 90",
+    ("client", "c1"): ("session", True, None),
+    ("acknowledged", "c1"): 7,
+}
+
+
+@pytest.mark.parametrize("key", RECORDS)
+def test_a_record_comes_back_as_it_was(key: tuple[str, ...]) -> None:
+    assert unpack_record(key, pack_record(key, RECORDS[key])) == RECORDS[key]
+
+
+def test_a_damaged_record_is_named() -> None:
+    with pytest.raises(RecordError, match="publication/b1/3/9"):
+        unpack_record(("publication", "b1", "3", "9"), pack_record(("client", "x"), ("no", "publication")))
+
+
+def fill(folder: Path, policy: str, records: dict[tuple[str, ...], object]) -> list[tuple[str, ...]]:
+    persisted: list[tuple[str, ...]] = []
+
+    async def test() -> None:
+        store = Store(folder, StoreTable("data", policy), persisted.extend, _raise)
+        store.open("b1", 5)
+        for key, record in records.items():
+            store.put(key, record)
+        assert not persisted, "nothing is stored before it is committed"
+        await store.close()
+
+    run(test)
+    return persisted
+
+
+def _raise(error: StoreError) -> None:
+    raise error
+
+
+@pytest.mark.parametrize("policy", FSYNC_POLICIES)
+def test_what_was_committed_is_there_after_a_restart(tmp_path: Path, policy: str) -> None:
+    assert fill(tmp_path, policy, RECORDS) == list(RECORDS)
+
+    async def again() -> None:
+        store = Store(tmp_path, StoreTable("data", policy), lambda _: None, _raise)
+        earlier, now, records = store.open("b1", 2)
+        assert (earlier, now) == (5, 6), "incarnations grow, whatever the clock says"
+        assert records == RECORDS
+        for key in RECORDS:
+            store.remove(key)
+        await store.close()
+
+    run(again)
+    assert fill(tmp_path, policy, {}) == []
+
+
+def test_a_store_of_another_broker_or_version_is_refused(tmp_path: Path) -> None:
+    fill(tmp_path, "never", {})
+
+    async def other() -> None:
+        with pytest.raises(StoreError, match="belongs to broker b1, not to b2"):
+            Store(tmp_path, StoreTable(), lambda _: None, _raise).open("b2", 1)
+
+    run(other)
+    with sqlite3.connect(tmp_path / FILE) as database:
+        database.execute("PRAGMA user_version = 99")
+    database.close()
+
+    async def newer() -> None:
+        with pytest.raises(StoreError, match="version 99"):
+            Store(tmp_path, StoreTable(), lambda _: None, _raise).open("b1", 1)
+
+    run(newer)
+
+
+def test_a_store_cannot_be_used_by_two_brokers_at_once(tmp_path: Path) -> None:
+    async def test() -> None:
+        first = Store(tmp_path, StoreTable(), lambda _: None, _raise)
+        first.open("b1", 1)
+        with pytest.raises(StoreError, match="does another broker use it"):
+            Store(tmp_path, StoreTable(), lambda _: None, _raise, patience_s=0.1).open("b1", 1)
+        await first.close()
+
+    run(test)
+
+
+def test_a_durable_client_finds_its_subscriptions_and_what_waited_after_a_restart(tmp_path: Path) -> None:
+    file = OverlayFileMaker(
+        tmp_path, ["b1", "b2"], [("b1", "b2")], tables={"store": {"data_dir": "data", "fsync": "never"}}
+    )
+
+    async def test() -> None:
+        async with InLoop(file) as overlay, connect(file.url("b1")) as publisher:
+            async with (
+                connect(file.url("b2"), name="desk", durable=True) as desk,
+                desk.subscribe("n >= 0", name="all") as stream,
+            ):
+                await overlay.quiet()
+                await publisher.publish({"n": 0})
+                assert (await stream.next(10.0))["n"] == 0
+            await publisher.publish({"n": 1})
+            await until(lambda: overlay["b1"].is_settled)
+            await overlay.stop("b2")
+            await publisher.publish({"n": 2})
+            await overlay.start("b2")
+            await overlay.linked()
+            await publisher.publish({"n": 3})
+            async with (
+                connect(file.url("b2"), name="desk", durable=True) as desk,
+                desk.subscribe("n >= 0", name="all") as stream,
+            ):
+                assert sorted([int((await stream.next(15.0))["n"]) for _ in range(3)]) == [1, 2, 3]
+                await asyncio.sleep(0.3)
+                assert not len(stream)
+
+    run(test)
+
+
+def test_a_durable_client_is_refused_where_nothing_is_stored(tmp_path: Path) -> None:
+    file = OverlayFileMaker(tmp_path, ["b1"])
+
+    async def test() -> None:
+        async with InLoop(file):
+            with pytest.raises(Exception, match="no data directory"):
+                await connect(file.url("b1"), name="desk", durable=True).open()
+
+    run(test)

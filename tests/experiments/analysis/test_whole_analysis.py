@@ -1,0 +1,108 @@
+"""Real runs: what Spark finds is what the simulation counted itself, and what DuckDB finds in the same files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from experiments import analysis
+from experiments.analysis.duckdb_tables import QUERIES, DuckDB
+from tests.experiments.analysis.conftest import no_progress
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from experiments.analysis.analyse import Analysis
+    from experiments.analysis.runs import Runs
+
+LABELS = ["line/d-dbr", "line/fbr", "line/merc", "lossy"]
+
+
+@pytest.fixture(scope="session")
+def analysed(spark: SparkSession, runs: Runs, tmp_path_factory: pytest.TempPathFactory) -> Analysis:
+    from experiments.analysis.analyse import analyse
+
+    return analyse(spark, runs.folders, tmp_path_factory.mktemp("analysis"), no_progress)
+
+
+def test_runs_are_found_below_a_folder_and_named_by_their_place(runs: Runs) -> None:
+    assert [folder.label for folder in runs.folders] == LABELS
+    assert [folder.protocol for folder in runs.folders] == ["d-dbr", "fbr", "merc", "d-dbr"]
+
+
+def test_the_summary_is_what_each_run_counted_itself(analysed: Analysis, folder_of_runs: Path) -> None:
+    rows = {row["run"]: row for row in analysed.results["summary"].rows.to_pylist()}
+    assert sorted(rows) == LABELS
+    for label, row in rows.items():
+        counted = json.loads((folder_of_runs / label / "summary.json").read_text())
+        shared = [name for name in counted if name in row and name not in ("messages", "busy_share_max")]
+        assert len(shared) >= 16
+        assert {name: row[name] for name in shared} == {name: pytest.approx(counted[name]) for name in shared}, label
+    assert rows["lossy"]["delivered_of_expected"] < 1 == rows["lossy"]["delivered_of_owed"]
+
+
+@pytest.mark.parametrize("table", QUERIES)
+@pytest.mark.parametrize("label", ["line/merc", "lossy"])
+def test_duckdb_finds_the_same_in_the_same_files(
+    analysed: Analysis, folder_of_runs: Path, label: str, table: str
+) -> None:
+    ours = [drop_run(row) for row in analysed.results[table].of_run(label).rows.to_pylist()]
+    duckdb = DuckDB(folder_of_runs / label, threads=1, memory="512MB")
+    theirs = duckdb.rows(table)
+    duckdb.close()
+    assert len(ours) > 0
+    keys = [name for name, value in ours[0].items() if isinstance(value, str) or name == "destinations"]
+    in_order = [sorted(rows, key=lambda row: [row[key] for key in keys]) for rows in (ours, theirs)]
+    for our_row, their_row in zip(*in_order, strict=True):
+        assert our_row == {
+            name: pytest.approx(value, nan_ok=True) if isinstance(value, float) else value
+            for name, value in their_row.items()
+        }
+
+
+def drop_run(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in ("run", "protocol")}
+
+
+def test_every_table_is_written_twice_with_the_same_rows(analysed: Analysis) -> None:
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    for name, result in analysed.results.items():
+        stored = pyarrow.parquet.read_table(analysed.page.parent / "tables" / f"{name}.parquet")
+        text = pyarrow.csv.read_csv(analysed.page.parent / "tables" / f"{name}.csv")
+        assert stored.equals(result.rows), name
+        assert (text.num_rows, text.column_names) == (stored.num_rows, stored.column_names), name
+
+
+def test_figures_are_there_as_png_and_svg(analysed: Analysis) -> None:
+    assert len(analysed.figures) == 11
+    for figure in analysed.figures:
+        assert figure.png.read_bytes().startswith(b"\x89PNG")
+        assert "<svg" in figure.svg.read_text()[:500]
+
+
+def test_the_page_needs_nothing_beside_itself(analysed: Analysis) -> None:
+    html = analysed.page.read_text()
+    assert html.count("data:image/svg+xml;base64,") == len(analysed.figures)
+    assert "http" not in html.replace("http-equiv", "")
+    assert "src='figures" not in html
+    for label in LABELS:
+        assert label in html
+
+
+def test_one_run_alone_has_its_folders_name(spark: SparkSession, folder_of_runs: Path) -> None:
+    runs = analysis.read_runs(spark, [folder_of_runs / "line" / "fbr"])
+    assert [folder.label for folder in runs.folders] == ["fbr"]
+    assert {row["run"] for row in runs.links.select("run").toArrow().to_pylist()} == {"fbr"}
+
+
+def test_a_table_of_results_is_cut_before_it_fills_this_process(runs: Runs) -> None:
+    from experiments.analysis.results import collect
+
+    cut = collect("hops", runs.hops, ("sent_s",), most=10)
+    assert (cut.rows.num_rows, cut.is_cut) == (10, True)
+    assert not collect("links", runs.links, ("a",), most=1_000).is_cut
