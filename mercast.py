@@ -44,6 +44,7 @@ COMMANDS = {
     "bench": Part("Put load on a running overlay and measure it.", ("broker.client.commands",)),
     "down": Part("Stop the broker processes of an overlay.", ("broker.deployment.commands",)),
     "leave": Part("Take a broker out of a running overlay in good order.", ("broker.runtime.commands",)),
+    "mqtt-bench": Part("Measure the MQTT gateway beside plain mosquitto.", ("broker.gateway.commands",)),
     "pub": Part("Publish.", ("broker.client.commands",)),
     "analyse": Part("Analyse traces with Spark: tables, figures, a page.", ("experiments.analyse_commands",)),
     "analyse-bench": Part("Show how the analysis scales, beside DuckDB.", ("experiments.analyse_commands",)),

@@ -66,8 +66,8 @@ class BrokerConfig:
     data_dir: Path | None
     neighbours: tuple[NeighbourConfig, ...]
 
-    def settings(self) -> Settings:
-        """What the broker core is told."""
+    def settings(self, *, is_traced: bool = False) -> Settings:
+        """What the broker core is told; `is_traced` if a trace of all that it does is recorded."""
         shared = self.overlay
         return Settings(
             is_durable=self.data_dir is not None,
@@ -82,6 +82,7 @@ class BrokerConfig:
             deliveries_for_absent=shared.delivery.outbox,
             outbox_bytes=shared.delivery.outbox_bytes,
             disconnects_slow=shared.delivery.when_full == "disconnect",
+            records_matches=is_traced,
             reorganise_every=shared.reorganise.every,
             most_links=shared.reorganise.most_links,
         )

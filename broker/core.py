@@ -61,7 +61,6 @@ from broker.seen import SeenPublications
 from broker.settings import Settings
 from matching import MatchingError
 from matching.language import parse
-from matching.matcher import unpack_attributes
 from matching.model import TRUE, Expression
 from routing.messages import Credit, EntryId, Message, PublicationId, Publish, Settled
 from routing.multicast import narrowed
@@ -250,10 +249,11 @@ class Broker:
 
     def _serve(self, message: Publish, matched: Matched, upstream: list[tuple[str, str]]) -> None:
         """Local clients first; then the brokers behind this one. Settled when all have it."""
-        for work in matched.work:
-            self._effects.append(Record(MatchedRow(message.id, work)))
+        if self._settings.records_matches or message.is_traced:
+            for work in matched.work:
+                self._effects.append(Record(MatchedRow(message.id, work)))
         deliveries = [self._delivery(message, client, entries) for client, entries in matched.clients.items()]
-        onward = self._onward(message, matched.stretches)
+        onward = self._onward(message, matched.stretches) if matched.stretches else ()
 
         def go() -> None:
             self._deliver(deliveries)
@@ -368,7 +368,6 @@ class Broker:
             self._refuse_publication(request, f"{size} bytes are too much; the limit is {limit}", "too-large")
             return
         try:
-            unpack_attributes(request.attributes)
             matched = self.router.match_own(request.client, request.attributes)
         except MatchingError as error:
             self._refuse_publication(request, str(error), "invalid")

@@ -1,24 +1,25 @@
-"""What is to be done: the broker core's effects, as commands for its driver, in the order in which they stand."""
+"""What is to be done: the broker core's effects, as commands for its driver, in the order in which they stand.
+
+Those that every publication causes are named tuples, which are made several times as fast as frozen dataclasses.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from routing.messages import Message, PublicationId
 from routing.reorganise import CloseLink, OpenLink
 from routing.router import TableWork
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(NamedTuple):
     peer: str
     message: Message
     sequence: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Deliver:
+class Deliver(NamedTuple):
     """A publication for a client, once, with all of its subscriptions that match."""
 
     client: str
@@ -50,8 +51,7 @@ class Disconnect:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Accept:
+class Accept(NamedTuple):
     """The broker answers for the request from now on. `publication` is the id of an accepted publication."""
 
     client: str
@@ -97,8 +97,7 @@ class ResetLink:
     peer: str
 
 
-@dataclass(frozen=True, slots=True)
-class MatchedRow:
+class MatchedRow(NamedTuple):
     publication: PublicationId
     work: TableWork
 
@@ -110,8 +109,7 @@ class DroppedRow:
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """A row for the trace."""
 
     row: MatchedRow | DroppedRow

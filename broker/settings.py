@@ -40,6 +40,8 @@ class Settings:
     """Their attributes and payloads."""
     disconnects_slow: bool = False
     """A connected client for whom more than that would wait is disconnected."""
+    records_matches: bool = True
+    """Each table that is asked is recorded; else only for publications that are traced."""
     hop_limit: int = 64
     publication_bytes: int = 512 * 1024
     """Attributes and payload of one publication; more would not fit into a frame."""

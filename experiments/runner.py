@@ -149,6 +149,7 @@ class Run:
             cores=self._cores,
             queue_frames=scenario.brokers.queue_frames,
             starts_known=scenario.brokers.start == "known",
+            options=scenario.options_for(protocol),
         )
         self._world.on_accepted = self._accepted
         self._world.on_refused = self._was_refused

@@ -27,6 +27,7 @@ from experiments.scenario_model import (
     Clusters,
     Fault,
     FaultRates,
+    FilterRouting,
     OverlaySetup,
     Reorganise,
     RunPlan,
@@ -53,6 +54,7 @@ __all__ = [
     "FaultAction",
     "FaultRates",
     "FaultStep",
+    "FilterRouting",
     "OverlaySetup",
     "Publisher",
     "Reorganise",
@@ -78,6 +80,7 @@ _SECTIONS = {
     "brokers": BrokerSetup,
     "clients": ClientSetup,
     "reorganise": Reorganise,
+    "fbr": FilterRouting,
     "fault_rates": FaultRates,
     "run": RunPlan,
 }
@@ -170,7 +173,8 @@ def _check(scenario: Scenario, table: Table) -> None:
         check_clusters(scenario, protocol)
     if scenario.brokers.costs_file is not None and scenario.brokers.profile != "native":
         raise table.refusal(
-            "brokers.costs_file", f"is given, and brokers.profile is {scenario.brokers.profile!r}; only 'native' has one"
+            "brokers.costs_file",
+            f"is given, and brokers.profile is {scenario.brokers.profile!r}; only 'native' has one",
         )
     if scenario.advertise == "open" and scenario.clients.advertised_share < 1:
         raise table.refusal(

@@ -8,7 +8,7 @@ start of the run, unless a name says otherwise; publishing starts at `run.settle
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Annotated, Literal, TypeAlias
 
 from experiments.scenario_limits import ABOVE_ZERO, AT_LEAST_ONE, AT_LEAST_ZERO, POSITIVE_SHARE, SHARE
@@ -161,6 +161,16 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
+class FilterRouting:
+    """[fbr]: what filter-based routing may do beyond the thesis."""
+
+    covering: bool = False
+    """A subscription that another covers is not passed on beside it."""
+    readvertise: bool = False
+    """A tree whose way to its home is lost takes another."""
+
+
+@dataclass(frozen=True, slots=True)
 class FaultRates:
     """[fault_rates]: random faults. Those with rates happen while publishing goes on and end with it at the latest;
     shares fail at one time and stay down."""
@@ -202,11 +212,16 @@ class Scenario:
     brokers: BrokerSetup = BrokerSetup()
     clients: ClientSetup = ClientSetup()
     reorganise: Reorganise = Reorganise()
+    fbr: FilterRouting = FilterRouting()
     faults: tuple[Fault, ...] = ()
     fault_rates: FaultRates = FaultRates()
     run: RunPlan = RunPlan()
     source: str = field(default="scenario", compare=False)
     """Where it was read from, for messages."""
+
+    def options_for(self, protocol: str) -> dict[str, object]:
+        """The router's own options that are switched on."""
+        return {name: True for name, is_on in asdict(self.fbr).items() if is_on} if protocol == "fbr" else {}
 
     def overlay_for(self, protocol: str) -> OverlaySetup:
         return self.overlay_by_protocol.get(protocol, self.overlay)

@@ -10,7 +10,7 @@ from experiments.scenario_model import OverlaySetup, Scenario, WorkloadSetup
 from topologies.toml_writer import toml_line
 
 _PLAIN = ("name", "title", "protocols", "matcher", "advertise", "seed")
-_SECTIONS = ("brokers", "clients", "reorganise", "fault_rates", "run")
+_SECTIONS = ("brokers", "clients", "reorganise", "fbr", "fault_rates", "run")
 
 
 def to_toml(scenario: Scenario) -> str:

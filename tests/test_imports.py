@@ -32,10 +32,11 @@ OUTSIDE_THE_CORE = (
     "broker/gateway/",
 )
 ONLY_IN = {
-    "pyspark": ("experiments/",),
+    "pyspark": ("experiments/analysis/", "experiments/sweep_spark.py"),
+    "duckdb": ("experiments/analysis/",),
     "networkx": ("topologies/",),
     "simpy": ("broker/simulation/",),
-    "pyarrow": ("broker/trace_files.py",),
+    "pyarrow": ("broker/trace_files.py", "experiments/analysis/"),
     "aiomqtt": ("broker/gateway/",),
     "paho": ("broker/gateway/",),
 }
@@ -93,7 +94,21 @@ def test_randomness_comes_from_a_generator_that_was_passed_in(path: Path) -> Non
             assert [alias.name for alias in node.names] == ["Random"]
 
 
-@pytest.mark.parametrize("words", ["--help", "--version", "match --help", "topology --help", "simulate --help"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--help",
+        "--version",
+        "match --help",
+        "topology --help",
+        "simulate --help",
+        "experiment --help",
+        "demo --help",
+        "pub --help",
+        "up --help",
+        "analyse --help",
+    ],
+)
 def test_help_and_version_load_nothing_heavy(words: str) -> None:
     script = (
         "import sys, mercast\n"

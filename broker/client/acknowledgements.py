@@ -13,11 +13,12 @@ class Acknowledgements:
     """`on_news` is called when there is something to tell, and when there is much (`every` deliveries); `tell` says
     what, and takes it as told."""
 
-    __slots__ = ("_done", "_early", "_every", "_on_news", "_shared", "_told")
+    __slots__ = ("_done", "_early", "_every", "_is_announced", "_on_news", "_shared", "_told")
 
     def __init__(self, on_news: Callable[[], None], every: int = 1) -> None:
         self._on_news = on_news
         self._every = every
+        self._is_announced = False
         self._done = 0
         self._told = 0
         self._early: set[int] = set()
@@ -40,8 +41,8 @@ class Acknowledgements:
         while self._early and self._done + 1 in self._early:
             self._done += 1
             self._early.remove(self._done)
-        untold = self._done - self._told
-        if untold == 1 or untold >= self._every:
+        if not self._is_announced or self._done - self._told >= self._every:
+            self._is_announced = True
             self._on_news()
 
     @property
@@ -49,5 +50,6 @@ class Acknowledgements:
         return self._done - self._told
 
     def tell(self) -> int:
+        self._is_announced = False
         self._told = self._done
         return self._done

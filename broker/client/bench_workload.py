@@ -33,22 +33,22 @@ class Quote:
 class BenchWorkload:
     def __init__(self, *, subscriptions: int, clients: int, matching: float, size: int, seed: int) -> None:
         symbols = max(1, round(1 / (2 * matching)))
-        random = Random(seed)
+        draw = Random(seed)
         self.subscriptions: list[dict[str, str]] = [{} for _ in range(clients)]
         """For each client, its expressions by name."""
         wanted: dict[tuple[int, bool], set[int]] = {}
         for number in range(subscriptions):
             symbol, is_high = number % symbols, number // symbols % 2 == 1
-            client = random.randrange(clients)
+            client = draw.randrange(clients)
             operator = ">=" if is_high else "<"
             self.subscriptions[client][f"s{number}"] = f"symbol = 'S{symbol}' AND price {operator} {_MIDDLE}"
             wanted.setdefault((symbol, is_high), set()).add(client)
         self.quotes = [
             _quote(symbol, price, size, len(wanted.get((symbol, price >= _MIDDLE), ())))
             for symbol in range(symbols)
-            for price in (random.randrange(_MIDDLE), _MIDDLE + random.randrange(_MIDDLE))
+            for price in (draw.randrange(_MIDDLE), _MIDDLE + draw.randrange(_MIDDLE))
         ]
-        random.shuffle(self.quotes)
+        draw.shuffle(self.quotes)
 
 
 def _quote(symbol: int, price: int, size: int, clients: int) -> Quote:

@@ -17,19 +17,19 @@ import logging
 import secrets
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from random import Random
 from types import TracebackType
 from typing import Self
 
 import msgpack
 
 from broker.addresses import Address
-from broker.client.connection import LIMITS, Connection, decoded, open_connection
+from broker.client.connection import LIMITS, Connection, decoded
 from broker.client.deliveries import Deliveries
+from broker.client.dialling import Dialling
 from broker.client.entries import Entries
-from broker.client.errors import ClientError, ConnectError, RefusedError, TimeoutExpiredError
+from broker.client.errors import ClientError, RefusedError, TimeoutExpiredError
 from broker.client.in_time import InTime
+from broker.client.options import ClientOptions
 from broker.client.publishing import Publishing
 from broker.client.servers import DEFAULT_SERVER, parse_servers
 from broker.client.subscription import Subscription
@@ -43,7 +43,6 @@ from broker.client_frames import (
     Pong,
     PublicationRefused,
     PublicationsAccepted,
-    Reason,
     RequestAccepted,
     RequestRefused,
     Subscribe,
@@ -58,33 +57,6 @@ from routing.messages import PublicationId
 
 log = logging.getLogger("mercast.client")
 
-FATAL = frozenset({Reason.VERSION, Reason.UNAUTHORISED, Reason.NOT_DURABLE, Reason.NAME_IN_USE, Reason.MALFORMED})
-"""Reasons for which trying again is of no use, if all servers give them."""
-
-SHORTEST_PAUSE_S = 0.05
-LONGEST_PAUSE_S = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class ClientOptions:
-    name: str = ""
-    """Drawn at random when empty. Needed by a durable client, which is known by it after its restart."""
-    token: str = ""
-    mode: DeliveryMode = DeliveryMode.AT_LEAST_ONCE
-    is_durable: bool = False
-    window: int = 1024
-    """Deliveries that may wait here or be on their way."""
-    connect_within_s: float = 5.0
-    """For each server at each attempt."""
-    wait_s: float = 0.0
-    """At the start: for how long to go on trying when no server takes the connection."""
-    reconnect_within_s: float | None = None
-    """Later: for how long to go on trying; for ever when None."""
-    timeout_s: float | None = 30.0
-    """How long to wait for a broker's answer."""
-    drain_s: float = 5.0
-    """How long closing may wait for answers to what was published."""
-
 
 class Client:
     """Make one with `connect`."""
@@ -96,7 +68,6 @@ class Client:
             raise ClientError(f"window is {options.window}; at least one delivery must be on its way")
         self.name = options.name or f"client-{secrets.token_hex(6)}"
         self.reconnects = 0
-        self._servers = servers
         self._options = options
         self._hello = Hello(
             self.name,
@@ -106,8 +77,7 @@ class Client:
             options.is_durable,
             options.window,
         )
-        self._random = Random(secrets.randbits(64))
-        self._turn = 0
+        self._dialling = Dialling(servers, options.connect_within_s, self._hello, self)
         self._next_name = 0
         self._connection: Connection | None = None
         self._broker = ""
@@ -135,7 +105,7 @@ class Client:
 
     async def open(self) -> None:
         """Connects to the first server that takes the connection."""
-        await self._connect(self._options.wait_s)
+        await self._dialling.connect(self._options.wait_s)
 
     async def close(self) -> None:
         """Waits until what was published is answered, says farewell and ends all subscriptions."""
@@ -355,7 +325,7 @@ class Client:
 
     async def _reconnect(self) -> None:
         try:
-            await self._connect(self._options.reconnect_within_s)
+            await self._dialling.connect(self._options.reconnect_within_s)
         except ClientError as error:
             log.error("%s", error)
             self._finish(error)
@@ -364,37 +334,6 @@ class Client:
             log.info("connected to broker %s", self._broker)
         finally:
             self._reconnecting = None
-
-    async def _connect(self, within_s: float | None) -> None:
-        """Tries all servers, again and again with growing pauses until the time is over."""
-        loop = asyncio.get_running_loop()
-        end = None if within_s is None else loop.time() + within_s
-        pause_s = SHORTEST_PAUSE_S
-        while True:
-            failures = await self._try_servers()
-            if not failures:
-                return
-            if all(isinstance(error, RefusedError) and error.reason in FATAL for error in failures.values()):
-                raise next(iter(failures.values()))
-            if end is not None and loop.time() >= end:
-                raise _no_server(failures)
-            await asyncio.sleep(pause_s * self._random.uniform(0.5, 1.5))
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
-
-    async def _try_servers(self) -> dict[Address, ClientError]:
-        """Empty when one of them took the connection; the next time starts with it."""
-        failures: dict[Address, ClientError] = {}
-        for step in range(len(self._servers)):
-            place = (self._turn + step) % len(self._servers)
-            address = self._servers[place]
-            try:
-                await open_connection(address, self, self._hello, self._options.connect_within_s)
-            except ClientError as error:
-                failures[address] = error
-            else:
-                self._turn = place
-                return {}
-        return failures
 
     def _subscription_lost(self, name: str, error: RefusedError) -> None:
         for subscription in self._deliveries.all():
@@ -414,11 +353,6 @@ class Client:
 
     def _in_time(self, what: str) -> InTime:
         return InTime(what, self._options.timeout_s, lambda: self.is_connected)
-
-
-def _no_server(failures: Mapping[Address, ClientError]) -> ConnectError:
-    tried = ", ".join(f"{address} ({error})" for address, error in failures.items())
-    return ConnectError(f"cannot connect to {tried}; is a broker running there? `mercast up demo` starts some")
 
 
 def connect(

@@ -69,6 +69,9 @@ def sub(
         typer.Option(metavar="DURATION", help="End after this time; exit code 5 if --count was not reached."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON object a line, with id and payload.")] = False,
+    background: Annotated[
+        bool, typer.Option("--background", help="Return when subscribed, and go on printing in the background.")
+    ] = False,
     durable: Annotated[
         str | None, typer.Option(metavar="NAME", help="As this client: what comes while it is away waits for it.")
     ] = None,
@@ -82,6 +85,7 @@ def sub(
       mercast sub "symbol = 'IBM' AND price BETWEEN 80 AND 120" --count 1 --timeout 10s
       mercast sub "price > 90" --json -s mercast://127.0.0.1:7001,127.0.0.1:7002
       mercast sub "price > 90" --durable desk-1
+      mercast sub "price > 90" --count 1 --background
     """
     from broker.client.sub import SubOptions, run
 
@@ -95,6 +99,7 @@ def sub(
             durable=durable,
             mode=mode,
         ),
+        is_background=background,
     )
 
 

@@ -7,7 +7,7 @@ import base64
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from broker.client.client import connect
@@ -27,9 +27,10 @@ class SubOptions:
     mode: str
 
 
-def run(expressions: Sequence[str], options: SubOptions) -> None:
+def run(expressions: Sequence[str], options: SubOptions, *, is_background: bool) -> None:
+    ready = _leave_to_child() if is_background else _say_subscribed
     try:
-        asyncio.run(_subscribe(expressions, options))
+        asyncio.run(_subscribe(expressions, options, ready))
     except KeyboardInterrupt:
         # That is how it is ended.
         return
@@ -38,7 +39,31 @@ def run(expressions: Sequence[str], options: SubOptions) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-async def _subscribe(expressions: Sequence[str], options: SubOptions) -> None:
+def _say_subscribed(broker: str) -> None:
+    print(f"subscribed at {broker}", file=sys.stderr, flush=True)
+
+
+def _leave_to_child() -> Callable[[str], None]:
+    """Returns in a child process alone; this one ends when the child has subscribed, or as the child did."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(writer)
+        if os.read(reader, 1):
+            sys.exit(0)
+        _, status = os.waitpid(child, 0)
+        sys.exit(os.waitstatus_to_exitcode(status))
+    os.close(reader)
+
+    def ready(broker: str) -> None:
+        _say_subscribed(broker)
+        os.write(writer, b"1")
+        os.close(writer)
+
+    return ready
+
+
+async def _subscribe(expressions: Sequence[str], options: SubOptions, ready: Callable[[str], None]) -> None:
     named = {f"sub-{number}": text for number, text in enumerate(expressions, start=1)}
     async with (
         connect(
@@ -49,7 +74,7 @@ async def _subscribe(expressions: Sequence[str], options: SubOptions) -> None:
         ) as client,
         client.subscribe(named) as subscription,
     ):
-        print(f"subscribed at {client.broker}", file=sys.stderr, flush=True)
+        ready(client.broker)
         printed = 0
         try:
             async with asyncio.timeout(options.timeout_s):

@@ -18,7 +18,7 @@ from broker.gateway.config import GatewayConfig
 from broker.gateway.counts import Counts, GatewayStatus
 from broker.gateway.intake import Intake
 from broker.gateway.mapping import ORIGIN
-from broker.gateway.mqtt_client import MqttClient, check_files, user_properties
+from broker.gateway.mqtt_client import MqttClient, UserProperties, check_files
 from broker.gateway.outflow import Outflow
 from broker.gateway.templates import needed_filters
 from broker.runtime.log import Log
@@ -123,7 +123,7 @@ class Gateway:
             await mqtt.subscribe_to_devices(filters, table.qos, is_version_5=table.is_version_5)
             # The MQTT broker tells all subscriptions before it answers, and there may be thousands.
             await mqtt.subscribe(f"{table.subscribe}/#", 1, timeout=math.inf)
-            mark = user_properties([(ORIGIN, self._config.identifier)]) if table.is_version_5 else None
+            mark = UserProperties([(ORIGIN, self._config.identifier)]) if table.is_version_5 else None
             await mqtt.publish(table.subscribe, marker, 1, properties=mark, timeout=math.inf)
             self._mqtt = mqtt
             self._counts.connections += 1

@@ -152,7 +152,7 @@ def _refuse_constant(word: str) -> object:
 
 def as_json(attributes: Mapping[str, Value]) -> bytes:
     """The payload for MQTT clients of a publication that has none."""
-    fields = (f"{json.dumps(name, ensure_ascii=False)}:{_json_text(value)}" for name, value in attributes.items())
+    fields = (f"{_quoted(name)}:{_json_text(value)}" for name, value in attributes.items())
     return f"{{{','.join(fields)}}}".encode()
 
 
@@ -168,7 +168,14 @@ def _property_text(value: Value) -> str:
 
 
 def _json_text(value: Value) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _quoted(value)
     if value in (math.inf, -math.inf):
         # JSON has no infinity; a number this large is read as one.
-        return "1e999" if value == math.inf else "-1e999"
-    return json.dumps(value, ensure_ascii=False)
+        return "1e999" if value > 0 else "-1e999"
+    return repr(value)
+
+
+_quoted = json.JSONEncoder(ensure_ascii=False).encode

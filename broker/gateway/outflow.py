@@ -14,7 +14,7 @@ from broker.client.subscription import Publication, Subscription
 from broker.gateway.config import GatewayConfig
 from broker.gateway.counts import Counts
 from broker.gateway.mapping import ORIGIN, as_json, as_properties
-from broker.gateway.mqtt_client import MqttClient, user_properties
+from broker.gateway.mqtt_client import MqttClient, UserProperties
 from matching.values import Value
 
 MOST_PROPERTIES = 128
@@ -26,7 +26,7 @@ class Outflow:
         self._table = config.table
         self._prefixes = config.table.prefixes
         self._origin = config.identifier
-        self._mark = user_properties([(ORIGIN, config.identifier)]) if config.table.is_version_5 else None
+        self._mark = UserProperties([(ORIGIN, config.identifier)]) if config.table.is_version_5 else None
         self._counts = counts
         self._undelivered: list[tuple[str, Publication]] = []
         self._errors: dict[str, str] = {}
@@ -51,15 +51,13 @@ class Outflow:
                 if not self._undelivered:
                     return
             batch, rest = self._undelivered[: self._table.in_flight], self._undelivered[self._table.in_flight :]
-            if self._table.deliver_qos:
-                await asyncio.gather(*(self._publish(mqtt, name, each) for name, each in batch))
-            else:
-                for name, each in batch:
-                    await self._publish(mqtt, name, each)
+            for name, each in batch:
+                self._send(mqtt, name, each)
+            await mqtt.until_confirmed()
             self._counts.delivered += len(batch)
             self._undelivered = rest
 
-    async def _publish(self, mqtt: MqttClient, name: str, publication: Publication) -> None:
+    def _send(self, mqtt: MqttClient, name: str, publication: Publication) -> None:
         payload = publication.payload
         properties = self._mark
         if not payload or (self._table.is_version_5 and self._table.deliver_attributes):
@@ -67,10 +65,8 @@ class Outflow:
             if not payload and self._table.topic_attribute not in attributes:
                 payload = as_json(attributes)
             if self._table.is_version_5 and self._table.deliver_attributes:
-                properties = user_properties(self._properties(attributes))
-        await mqtt.publish(
-            self._prefixes.deliver_to(name), payload, self._table.deliver_qos, properties=properties, timeout=math.inf
-        )
+                properties = UserProperties(self._properties(attributes))
+        mqtt.send(self._prefixes.deliver_to(name), payload, self._table.deliver_qos, properties)
 
     def _properties(self, attributes: Mapping[str, Value]) -> list[tuple[str, str]]:
         pairs = as_properties(attributes)[:MOST_PROPERTIES]

@@ -146,7 +146,7 @@ class BrokerServer:
             str(self.address),
             config.overlay.general.router_options,
         )
-        self.core = Broker(router, config.id, incarnation, config.settings(), has_lived=earlier > 0)
+        self.core = Broker(router, config.id, incarnation, config.settings(is_traced=self._trace is not None), has_lived=earlier > 0)
         self.neighbours = Neighbours(self, random.Random(f"{config.id} {incarnation}"))
         self.steps = Steps(self.neighbours.address_of)
         if records:

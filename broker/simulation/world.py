@@ -71,6 +71,7 @@ class SimulatedOverlay:
         cores: Mapping[str, int],
         queue_frames: int,
         starts_known: bool = True,
+        options: Mapping[str, object] | None = None,
     ) -> None:
         self.env = simpy.Environment()
         self.protocol = protocol
@@ -85,6 +86,7 @@ class SimulatedOverlay:
         self.on_link: Callable[[str, str, bool], None] = _ignore
         self._overlay = overlay
         self._matcher = matcher
+        self._router_options = options or {}
         self._settings = settings
         self._profile = profile
         self._recorder = Recorder(trace, profile)
@@ -141,7 +143,9 @@ class SimulatedOverlay:
         node = self.nodes[name]
         node.incarnation += 1
         node.timers.clear()
-        router = create(self.protocol, name, node.incarnation, self._matcher, node.clusters)
+        router = create(
+            self.protocol, name, node.incarnation, self._matcher, node.clusters, options=self._router_options
+        )
         node.broker = Broker(router, name, node.incarnation, self._settings)
         router.start_with(states)
         if node.store:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -70,11 +70,8 @@ class Follower:
     def __init__(self, session: SparkSession, folder: Path, out: Path) -> None:
         if not folder.is_dir():
             raise NoRunsError(f"{folder} is not there; give the folder that the brokers write their trace to")
-        run = describe(folder.resolve(), folder.resolve().name)
-        # Either a run's folder, or the folder of traces itself.
-        self._trace = folder if any((folder / table).is_dir() for table in TABLES) else folder / "trace"
+        self._folder = folder.resolve()
         self._session = session
-        self._run = f.lit(run.label).alias("run"), f.lit(run.protocol).alias("protocol")
         self._out = out
         self._failed: Counter[str] = Counter()
         session.conf.set("spark.sql.shuffle.partitions", STATE_PARTITIONS)
@@ -83,14 +80,25 @@ class Follower:
     def refresh(self) -> Refreshed:
         changed: list[str] = []
         started = [
-            (name, self._start(name, table, changed))
+            (name, self._start(name, table, path, changed))
             for name, table in LIVE.items()
-            if (self._trace / table.source).is_dir()
+            if (path := self._path(table.source)) is not None
         ]
         waiting = [problem for name, query in started if (problem := self._finish(name, query)) is not None]
         return Refreshed(tuple(name for name in LIVE if name in changed), tuple(dict.fromkeys(waiting)))
 
-    def _start(self, name: str, table: LiveTable, changed: list[str]) -> StreamingQuery:
+    def _path(self, table: str) -> str | None:
+        """Where files of a table come: in a folder of each broker, or in one of all; None while there is none."""
+        if (self._folder / "trace" / table).is_dir():
+            return str(self._folder / "trace" / table)
+        return str(self._folder / "*" / "trace" / table) if any(self._folder.glob(f"*/trace/{table}")) else None
+
+    def _labels(self) -> tuple[Column, Column]:
+        parts = sorted(path.parent for path in self._folder.glob("*/trace")) or [self._folder]
+        run = describe(self._folder, parts, self._folder.name)
+        return f.lit(run.label).alias("run"), f.lit(run.protocol).alias("protocol")
+
+    def _start(self, name: str, table: LiveTable, path: str, changed: list[str]) -> StreamingQuery:
         stored = (
             self._session.readStream.schema(spark_ddl(TABLES[table.source]))
             .option("pathGlobFilter", "*.parquet")
@@ -98,9 +106,9 @@ class Follower:
             .option("maxFileAge", "3650d")
             # Who runs the deployment may remove old files.
             .option("ignoreMissingFiles", "true")
-            .parquet(str(self._trace / table.source))
+            .parquet(path)
         )
-        rows = stored.select(*self._run, *(column.name for column in TABLES[table.source].row_columns))
+        rows = stored.select(*self._labels(), *(column.name for column in TABLES[table.source].row_columns))
 
         def renew(result: DataFrame, _: int) -> None:
             write(collect(name, result, table.order), self._out / "tables")

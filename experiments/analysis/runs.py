@@ -31,6 +31,8 @@ class RunFolder:
 
     label: str
     path: Path
+    parts: tuple[Path, ...]
+    """Folders that have a `trace`: the run's own, or one for each broker of a deployment and each of its starts."""
     scenario: str
     protocol: str
     seed: int | None
@@ -39,7 +41,7 @@ class RunFolder:
 
     @property
     def trace_bytes(self) -> int:
-        return sum(path.stat().st_size for path in (self.path / "trace").glob("*/[!._]*.parquet"))
+        return sum(path.stat().st_size for part in self.parts for path in part.glob("trace/*/[!._]*.parquet"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,43 +62,62 @@ class Runs:
 
 def find_runs(paths: Iterable[Path]) -> tuple[RunFolder, ...]:
     """The runs in these folders, each once, in the order given and by name below a folder."""
-    found: dict[Path, None] = {}
+    found: dict[Path, tuple[Path, ...]] = {}
     for path in paths:
         if not path.is_dir():
             raise NoRunsError(f"{path} is {'a file' if path.exists() else 'not there'}; give a run's folder")
-        below = [folder.resolve() for folder in _with_trace(path)]
+        below = dict(_runs_below(path.resolve()))
         if not below:
             raise NoRunsError(
                 f"{path} holds no run: no folder below it has a trace. One is made by: mercast simulate line --out DIR"
             )
-        found |= dict.fromkeys(below)
+        found |= below
     if not found:
         raise NoRunsError("no folder is given; one with runs is made by: mercast simulate line --out DIR")
     common = Path(os.path.commonpath([folder.parent for folder in found]))
-    return tuple(describe(folder, folder.relative_to(common).as_posix()) for folder in found)
+    return tuple(describe(folder, parts, folder.relative_to(common).as_posix()) for folder, parts in found.items())
 
 
-def _with_trace(path: Path) -> Iterator[Path]:
+def _runs_below(path: Path) -> Iterator[tuple[Path, tuple[Path, ...]]]:
+    """Folders of runs, each with its parts."""
     if (path / "trace").is_dir():
-        yield path
+        yield path, (path,)
         return
-    for below in sorted(path.iterdir()):
-        if below.is_dir() and not below.name.startswith("."):
-            yield from _with_trace(below)
+    folders = [below for below in sorted(path.iterdir()) if below.is_dir() and not below.name.startswith(".")]
+    brokers = tuple(folder for folder in folders if (folder / "trace").is_dir() and "broker" in _provenance(folder))
+    if brokers:
+        yield path, brokers
+    for folder in folders:
+        if folder not in brokers:
+            yield from _runs_below(folder)
 
 
-def describe(folder: Path, label: str) -> RunFolder:
-    """What the folder's provenance says of it; a deployment may have none."""
+def _provenance(folder: Path) -> dict[str, object]:
     path = folder / "provenance.json"
-    is_finished = (folder / "summary.json").exists()
     if not path.exists():
-        return RunFolder(label, folder, folder.name, UNKNOWN_PROTOCOL, None, is_finished)
+        return {}
     try:
         origin = json.loads(path.read_text(encoding="utf-8"))
-        scenario, protocol, seed = origin.get("scenario", folder.name), origin["protocol"], origin.get("seed")
-    except (OSError, ValueError, KeyError, AttributeError) as error:
-        raise TraceError(f"{path} is damaged: {error!r}; without it the run's protocol is not known") from error
-    return RunFolder(label, folder, str(scenario), str(protocol), seed, is_finished)
+    except (OSError, ValueError) as error:
+        raise TraceError(f"{path} is damaged: {error}; without it the run's protocol is not known") from error
+    if not isinstance(origin, dict):
+        raise TraceError(f"{path} is damaged: it holds no object")
+    return origin
+
+
+def describe(folder: Path, parts: Sequence[Path], label: str) -> RunFolder:
+    """What its provenance says of a run; a deployment's may be silent."""
+    origin = _provenance(parts[0]) if parts else {}
+    seed = origin.get("seed")
+    return RunFolder(
+        label,
+        folder,
+        tuple(parts),
+        scenario=str(origin.get("scenario") or origin.get("overlay") or folder.name),
+        protocol=str(origin.get("protocol") or UNKNOWN_PROTOCOL),
+        seed=seed if isinstance(seed, int) else None,
+        is_finished=(folder / "summary.json").exists(),
+    )
 
 
 def read(session: SparkSession, folders: Sequence[RunFolder]) -> Runs:
@@ -104,14 +125,14 @@ def read(session: SparkSession, folders: Sequence[RunFolder]) -> Runs:
     files = {name: [(path, run) for run in folders for path in _files(run, name)] for name in TABLES}
     for run in folders:
         if not any(owner is run for owned in files.values() for _, owner in owned):
-            raise TraceError(f"{run.path / 'trace'} has no complete file: nothing was recorded yet")
+            raise TraceError(f"{run.path} has no complete file of a trace: nothing was recorded yet")
     return Runs(tuple(folders), **{name: _read(session, name, owned) for name, owned in files.items()})
 
 
 def _files(run: RunFolder, table: str) -> list[Path]:
-    if not run.is_finished and not any((run.path / "trace" / table).glob("[!._]*.parquet")):
-        return []
-    return complete_files(run.path, table)
+    has_files = [part for part in run.parts if any((part / "trace" / table).glob("[!._]*.parquet"))]
+    parts = run.parts if run.is_finished else has_files
+    return [path for part in parts for path in complete_files(part, table)]
 
 
 def _read(session: SparkSession, table: str, files: Sequence[tuple[Path, RunFolder]]) -> DataFrame:

@@ -23,7 +23,7 @@ class FailureParameters:
 
 PARAMETERS: dict[Scale, FailureParameters] = {
     "quick": FailureParameters(20, 6, (0.0, 0.5)),
-    "paper": FailureParameters(100, 6, tuple(tenth / 10 for tenth in range(10))),
+    "paper": FailureParameters(100, 6, (0.0, 0.1, 0.3, 0.5, 0.7, 0.9)),
 }
 
 

@@ -20,7 +20,7 @@ from experiments.figures.entry import (
 from experiments.figures.hundred_brokers import BROKERS, SETTING, SUBSCRIPTIONS_EACH, hundred
 from experiments.sweep import RunOutcome
 
-SHARES: dict[Scale, tuple[float, ...]] = {"quick": (0.2, 0.8), "paper": (0.2, 0.4, 0.6, 0.8, 1.0)}
+SHARES: dict[Scale, tuple[float, ...]] = {"quick": (0.2, 0.8), "paper": (0.2, 0.4, 0.6, 0.8)}
 COPIES, DUPLICATES = "copies", "duplicates"
 PUBLICATIONS = 20
 RATE = 600

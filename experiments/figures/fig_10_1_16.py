@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.figures.entry import Claim, Entry, Panel, PaperPoint, Point, Rows, Scale, Shape
+from experiments.figures.entry import Claim, Entry, Panel, PaperPoint, Point, Rows, Scale, Shape, X
 from experiments.figures.lists import AT_SOURCE, MODEL, SETTING, ListParameters, at_source_row, counted, percent
 
 DEGREE, MERC_SHARE = 6, 0.5
@@ -44,13 +44,20 @@ def points(scale: Scale) -> list[Point]:
 
 
 def _is_linear(rows: Rows) -> bool:
-    """Destinations for each broker of the overlay stay the same within a quarter, for every share."""
+    """The second half of each line is as steep as the first, within a quarter."""
     for series in rows.series(AT_SOURCE):
-        if series != MERC:
-            slopes = [y / float(x) for x, y in rows.line(AT_SOURCE, series)]
-            if len(slopes) < 2 or max(slopes) > 1.25 * min(slopes):
-                return False
+        line = rows.line(AT_SOURCE, series)
+        if series == MERC or len(line) < 3:
+            continue
+        middle = len(line) // 2
+        first, second = _slope(line[0], line[middle]), _slope(line[middle], line[-1])
+        if not 0.8 < second / first < 1.25:
+            return False
     return True
+
+
+def _slope(start: tuple[X, float], end: tuple[X, float]) -> float:
+    return (end[1] - start[1]) / (float(end[0]) - float(start[0]))
 
 
 def _merc_does_not_grow(rows: Rows) -> bool | None:

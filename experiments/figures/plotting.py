@@ -16,6 +16,8 @@ OTHER_COLOURS = (
 )  # fmt: skip
 MARKERS = "osv^Dx+<>p"
 PANEL_INCHES = (5.6, 4.2)
+INSIDE = 4
+"""So many series at most have their names inside the axes; more would hide lines."""
 
 
 def draw(entry: Entry, rows: Rows, scale: Scale, folder: Path) -> list[Path]:
@@ -70,10 +72,22 @@ def _draw_panel(panel: Panel, rows: Rows, scale: Scale, axes: Axes) -> None:
     axes.set_axisbelow(True)
     if panel.is_log:
         axes.set_yscale("log")
+        _plain_numbers(axes)
     else:
-        axes.set_ylim(bottom=0)
-    if names:
-        axes.legend(fontsize=8, framealpha=0.9, ncols=2 if len(names) > 5 else 1)
+        axes.set_ylim(bottom=0, top=1.06 * axes.dataLim.ymax if axes.dataLim.ymax > 0 else 1)
+    if len(names) > INSIDE:
+        axes.legend(fontsize=8, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.16), frameon=False)
+    elif names:
+        axes.legend(fontsize=8, framealpha=0.9)
+
+
+def _plain_numbers(axes: Axes) -> None:
+    """On a logarithmic axis, 1, 2 and 5 of each power of ten, written out."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _bars(axes: Axes, rows: Rows, panel: Panel, name: str, place: tuple[int, int], colour: str) -> None:
@@ -88,8 +102,6 @@ def _bars(axes: Axes, rows: Rows, panel: Panel, name: str, place: tuple[int, int
     axes.bar(positions, heights, width=width, color=colour, label=name)
     step = max(1, len(order) // 10)
     axes.set_xticks(range(0, len(order), step), [str(x) for x in order[::step]])
-    if len(order) > 12:
-        axes.tick_params(axis="x", labelrotation=45)
 
 
 def _draw_paper(panel: Panel, names: tuple[str, ...], axes: Axes) -> None:

@@ -123,6 +123,7 @@ class EntryLists {
         }
     }
 
+    bool is_known(std::uint32_t list) const { return list < heads_.size(); }
     const Owner& owner(std::uint32_t list) const { return owners_[list]; }
     const Head& head(std::uint32_t list) const { return heads_[list]; }
     std::uint32_t size(std::uint32_t list) const { return heads_[list].size; }

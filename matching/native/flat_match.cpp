@@ -58,6 +58,8 @@ void FlatIndex::unload(Scratch& scratch) const {
 
 void FlatIndex::find_lists(Scratch& scratch) const {
     scratch.lists.clear();
+    scratch.buckets.clear();
+    scratch.pairs.clear();
     const auto add_list = [&](std::uint32_t list) {
         scratch.lists.push_back(list);
         __builtin_prefetch(&lists_.head(list));
@@ -71,6 +73,14 @@ void FlatIndex::find_lists(Scratch& scratch) const {
             const Grid& grid = dimensions_.grid(found.grids[i]);
             const std::uint8_t cell = grid.cell(key, is_on_key);
             scratch.cells[found.grids[i]] = cell;
+            if (grid.paired_lists != 0) {
+                const std::uint32_t bucket = found.grids[i] * Grid::kCoarseBuckets + grid.coarse_bucket(cell);
+                for (const std::uint32_t other : scratch.buckets) {
+                    scratch.pairs.push_back(pair_key(bucket, other));
+                    points_.prefetch({scratch.pairs.back(), kPairs});
+                }
+                scratch.buckets.push_back(bucket);
+            }
             for (const std::uint32_t list : grid.lists_with(cell)) {
                 if (list != kNone) add_list(list);
             }
@@ -80,6 +90,10 @@ void FlatIndex::find_lists(Scratch& scratch) const {
             const std::uint32_t list = points_.find({key, dimension});
             if (list != kNone) add_list(list);
         }
+    }
+    for (const std::uint64_t pair : scratch.pairs) {
+        const std::uint32_t list = points_.find({pair, kPairs});
+        if (list != kNone) add_list(list);
     }
 }
 
@@ -199,6 +213,7 @@ void FlatIndex::match_destinations(Scratch& scratch, DestinationAnswer& answer) 
 
 void FlatIndex::learn(const Scratch& scratch) {
     ++publications_;
+    values_seen_ += scratch.dimensions.size();
     for (const std::uint32_t dimension : scratch.dimensions) ++dimensions_[dimension].publications;
 }
 

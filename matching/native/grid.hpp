@@ -106,10 +106,15 @@ class Grid {
     std::uint32_t list(std::uint32_t bucket) const { return lists_[bucket]; }
     void set_list(std::uint32_t bucket, std::uint32_t list) { lists_[bucket] = list; }
 
-    std::uint32_t references = 0;  // from filter words and lists
+    // The coarse bucket of a cell, as pairs of conditions are filed; 0 for a plain grid.
+    std::uint32_t coarse_bucket(std::uint8_t cell) const { return coarse(cell); }
+
+    std::uint32_t references = 0;    // from entries and lists
+    std::uint32_t paired_lists = 0;  // lists of pairs with this grid
+    std::vector<std::uint32_t> pair_lists;  // their numbers, and perhaps some that are gone
 
     std::size_t bytes() const {
-        return sizeof(Grid) + cuts_.capacity() * sizeof(std::uint64_t) + lists_.capacity() * sizeof(std::uint32_t);
+        return sizeof(Grid) + cuts_.capacity() * sizeof(std::uint64_t) + (lists_.capacity() + pair_lists.capacity()) * sizeof(std::uint32_t);
     }
 
   private:

@@ -182,3 +182,12 @@ def test_bad_input_is_named_and_leaves_no_run(
     assert run_command(monkeypatch, "simulate", *words, "--out", str(tmp_path / "runs")) == 3
     assert named in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_filter_based_routing_that_advertises_again_delivers_where_it_otherwise_does_not() -> None:
+    few = {"overlay.brokers": "30", "overlay.degree": "4", "workload.publications": "30"}
+    plain = simulate(load("failures", few), "fbr", no_progress)
+    mending = simulate(load("failures", {**few, "fbr.readvertise": "true"}), "fbr", no_progress)
+    assert plain.missed == mending.missed == 0
+    assert mending.duplicated == 0
+    assert mending.delivered == mending.owed > 2 * plain.delivered

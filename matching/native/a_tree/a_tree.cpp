@@ -3,12 +3,6 @@
 #include <algorithm>
 
 namespace mercast::a_tree {
-namespace {
-
-std::uint32_t hash_of_id(std::int64_t id) { return static_cast<std::uint32_t>(mixed(static_cast<std::uint64_t>(id))); }
-
-}  // namespace
-
 ATree::ATree(unsigned identity_bits)
     : verifier_([](std::string_view, std::string_view) { return false; }),
       predicates_(vocabulary_, verifier_),

@@ -6,9 +6,11 @@
 namespace mercast::a_tree {
 namespace {
 
+constexpr std::size_t kPredicatesAhead = 16;
 constexpr std::size_t kNodesAhead = 12;
 constexpr std::size_t kSpansAhead = 6;
-constexpr std::size_t kChildrenAhead = 8;
+constexpr std::size_t kChildrenAhead = 16;
+constexpr std::size_t kGrandchildrenAhead = 6;
 
 // Marks ids in a bitmap that spans from the smallest to the largest id, which sorts them on the way. A subscription may
 // come more than once, by several children of a disjunction that is passed over.
@@ -134,10 +136,19 @@ void ATreeSearch::forget_presence() {
 
 template <class Sink> void ATreeSearch::tell_of_predicates(Sink& sink) {
     const std::uint64_t* words = index_.graph().words();
-    for (const std::uint64_t word : state_.links) follow(Link::read(word), sink);
-    for (const Told& told : state_.spans) {
-        const std::uint64_t* word = words + told.offset();
-        for (std::uint32_t number = 0; number < told.size; ++number) follow(Link::read(word[number]), sink);
+    const std::vector<std::uint64_t>& links = state_.links;
+    for (std::size_t number = 0; number < links.size(); ++number) {
+        if (number + kPredicatesAhead < links.size()) {
+            const Link soon = Link::read(links[number + kPredicatesAhead]);
+            if (soon.kind() == LinkKind::Span) __builtin_prefetch(words + soon.detail);
+        }
+        const Link link = Link::read(links[number]);
+        if (link.kind() != LinkKind::Span) {
+            follow(link, sink);
+            continue;
+        }
+        const std::uint64_t* word = words + link.detail;
+        for (std::uint32_t place = 0; place < link.target(); ++place) follow(Link::read(word[place]), sink);
     }
 }
 
@@ -175,6 +186,8 @@ template <class Sink> inline void ATreeSearch::follow(Link link, Sink& sink) {
         case LinkKind::Conjunction:
             waiting_[index_.graph().level(link.target())].push_back({link.target(), link.detail});
             break;
+        case LinkKind::Span:
+            break;  // Has been taken apart.
     }
 }
 
@@ -182,9 +195,7 @@ template <class Sink> void ATreeSearch::decide(const std::vector<Waiting>& conju
     const std::uint64_t* words = index_.graph().words();
     const Links* links = index_.graph().links();
     for (std::size_t number = 0; number < conjunctions.size(); ++number) {
-        if (number + kChildrenAhead < conjunctions.size()) {
-            __builtin_prefetch(words + conjunctions[number + kChildrenAhead].children);
-        }
+        fetch_children(conjunctions, number);
         const Waiting waiting = conjunctions[number];
         if (!sink.wants(links[waiting.node])) continue;
         ++state_.evaluated;
@@ -192,7 +203,24 @@ template <class Sink> void ATreeSearch::decide(const std::vector<Waiting>& conju
             state_.set_true(waiting.node);
             true_nodes_.push_back(waiting.node);
         } else {
-            failed_ += std::bit_cast<ChildrenHead>(words[waiting.children]).subscriptions;
+            failed_ += Children(words + waiting.children).subscriptions();
+        }
+    }
+}
+
+// Prefetches what the conjunctions after this one will need.
+void ATreeSearch::fetch_children(const std::vector<Waiting>& conjunctions, std::size_t number) const {
+    const std::uint64_t* words = index_.graph().words();
+    const std::size_t left = conjunctions.size() - number;
+    if (left > kChildrenAhead) __builtin_prefetch(words + conjunctions[number + kChildrenAhead].children);
+    if (left <= kGrandchildrenAhead) return;
+    const Children children(words + conjunctions[number + kGrandchildrenAhead].children);
+    const std::uint32_t count = children.size();
+    for (std::uint32_t child = 1; child < count; ++child) {
+        if (children[child].is_connective()) {
+            __builtin_prefetch(words + children[child].children());
+        } else if (is_missing(children[child])) {
+            return;
         }
     }
 }
@@ -202,8 +230,7 @@ template <class Sink> void ATreeSearch::decide(const std::vector<Waiting>& conju
 bool ATreeSearch::are_others_true(Children children) {
     const std::uint32_t count = children.size();
     for (std::uint32_t number = 1; number < count; ++number) {
-        const std::uint32_t dimension = children[number].dimension;
-        if (dimension > 0 && is_present_[dimension] == 0) return false;
+        if (is_missing(children[number])) return false;
     }
     for (std::uint32_t number = 1; number < count; ++number) {
         if (!is_true(children[number])) return false;
@@ -212,46 +239,39 @@ bool ATreeSearch::are_others_true(Children children) {
 }
 
 bool ATreeSearch::is_true(Child child) {
-    return is_known(child.node) ? state_.is_true(child.node) : pull(child.node);
+    return is_known(child.node) ? state_.is_true(child.node) : pull(child);
 }
 
-// Evaluates a node that nobody watches, or a predicate, and what it needs of those below, none of them twice.
-bool ATreeSearch::pull(NodeId asked) {
-    const ExpressionGraph& graph = index_.graph();
+// Evaluates a node that has not been told to be true, and what it needs of those below, none of them twice.
+bool ATreeSearch::pull(Child asked) {
+    const std::uint64_t* words = index_.graph().words();
     walk_.assign(1, {asked, 0});
     while (!walk_.empty()) {
-        const NodeId node = walk_.back().node;
-        const ExpressionGraph::Node& shape = graph.node(node);
-        if (shape.kind == NodeKind::Predicate) {
-            settle(node, index_.predicates().is_true(shape.children, *event_));
+        const Child at = walk_.back().at;
+        if (!at.is_connective()) {
+            settle(at.node, index_.predicates().is_true(index_.graph().node(at.node).children, *event_));
             continue;
         }
-        const bool deciding = shape.kind == NodeKind::Disjunction;
-        const Children children = graph.children(node);
+        const Children children(words + at.children());
+        const bool deciding = children.is_disjunction();
+        const std::uint32_t count = children.size();
         bool is_decided = false;
-        NodeId below = kNone;
-        for (; !is_decided && walk_.back().next < children.size(); ++walk_.back().next) {
-            const Child child = children[walk_.back().next];
-            const bool is_missing = child.dimension > 0 && is_present_[child.dimension] == 0;
-            if (!is_missing && !is_known(child.node)) {
-                below = child.node;
+        bool is_waiting = false;
+        for (std::uint32_t& next = walk_.back().next; !is_decided && next < count; ++next) {
+            const Child child = children[next];
+            if (is_missing(child)) {
+                is_decided = !deciding;
+            } else if (is_known(child.node)) {
+                is_decided = state_.is_true(child.node) == deciding;
+            } else {
+                is_waiting = true;
+                walk_.push_back({child, 0});
                 break;
             }
-            is_decided = (!is_missing && state_.is_true(child.node)) == deciding;
         }
-        if (below != kNone) {
-            walk_.push_back({below, 0});
-        } else {
-            settle(node, is_decided == deciding);
-        }
+        if (!is_waiting) settle(at.node, is_decided == deciding);
     }
-    return state_.is_true(asked);
-}
-
-// Levels below are done: what is watched and not known to be true is not true. Of predicates only some are noted.
-bool ATreeSearch::is_known(NodeId node) const {
-    if (state_.is_true(node) || state_.is_false(node)) return true;
-    return index_.graph().node(node).kind != NodeKind::Predicate && index_.graph().is_watched(node);
+    return state_.is_true(asked.node);
 }
 
 void ATreeSearch::settle(NodeId node, bool truth) {

@@ -40,7 +40,7 @@ class ATreeSearch {
     };
 
     struct Walk {
-        NodeId node;
+        Child at;
         std::uint32_t next;
     };
 
@@ -49,13 +49,17 @@ class ATreeSearch {
     template <class Sink> void tell_of_predicates(Sink& sink);
     template <class Sink> void tell_of_nodes(Sink& sink);
     template <class Sink> void follow(Link link, Sink& sink);
+    void fetch_children(const std::vector<Waiting>& conjunctions, std::size_t number) const;
     template <class Sink> void decide(const std::vector<Waiting>& conjunctions, Sink& sink);
     void note_presence();
     void forget_presence();
     bool are_others_true(Children children);
     bool is_true(Child child);
-    bool is_known(NodeId node) const;
-    bool pull(NodeId node);
+    bool is_missing(Child child) const {
+        return !child.is_connective() && child.dimension() > 0 && is_present_[child.dimension()] == 0;
+    }
+    bool is_known(NodeId node) const { return state_.is_true(node) || state_.is_false(node); }
+    bool pull(Child asked);
     void settle(NodeId node, bool truth);
 
     const ATree& index_;

@@ -43,7 +43,7 @@ NodeId ExpressionGraph::new_node(NodeKind kind, std::uint32_t hash) {
     NodeId id;
     if (free_nodes_.empty()) {
         id = static_cast<NodeId>(nodes_.size());
-        if (id >> Link::kTargetBits) throw std::length_error("the index is full: 2^30 nodes");
+        if (id >> Link::kTargetBits) throw std::length_error("the index is full: 2^29 nodes");
         nodes_.emplace_back();
         links_.emplace_back();
     } else {
@@ -64,7 +64,8 @@ void ExpressionGraph::store_children(NodeId id, std::span<const NodeId> children
     const auto count = static_cast<std::uint32_t>(children.size());
     const std::uint32_t offset = pool_.allocate(words_for(nodes_[id].kind, count));
     nodes_[id].children = offset;
-    *pool_.at(offset) = std::bit_cast<std::uint64_t>(ChildrenHead{count, 0});
+    const std::uint32_t is_disjunction = nodes_[id].kind == NodeKind::Disjunction ? 1 : 0;
+    *pool_.at(offset) = std::bit_cast<std::uint64_t>(ChildrenHead{count, is_disjunction});
     std::uint32_t level = 1;
     bool has_leaves_only = true;
     for (const NodeId child : children) {
@@ -97,7 +98,8 @@ void ExpressionGraph::arrange(NodeId id, std::span<const NodeId> children) {
     for (const Ranked& ranked : ranked_) {
         const Node& child = nodes_[ranked.node];
         const bool is_leaf = child.kind == NodeKind::Predicate;
-        *++place = std::bit_cast<std::uint64_t>(Child{ranked.node, is_leaf ? leaves_.dimension(child.children) : 0});
+        const std::uint32_t where = is_leaf ? leaves_.dimension(child.children) : child.children | Child::kIsConnective;
+        *++place = std::bit_cast<std::uint64_t>(Child{ranked.node, where});
     }
 }
 
@@ -183,8 +185,8 @@ void ExpressionGraph::unsubscribe(std::uint32_t subscription) {
 
 // The last node is gone: memory that was needed once goes too.
 void ExpressionGraph::forget_everything() {
-    std::vector<Node>().swap(nodes_);
-    std::vector<Links>().swap(links_);
+    decltype(nodes_)().swap(nodes_);
+    decltype(links_)().swap(links_);
     std::vector<NodeId>().swap(free_nodes_);
     std::vector<Claim>().swap(subscriptions_);
     std::vector<NodeId>().swap(pending_);
@@ -194,7 +196,7 @@ void ExpressionGraph::count_subscription(NodeId id, int times) {
     nodes_[id].subscriptions += static_cast<std::uint32_t>(times);
     if (nodes_[id].kind == NodeKind::Predicate) return;
     ChildrenHead changed = head(id);
-    changed.subscriptions = nodes_[id].subscriptions;
+    changed.subscriptions = 2 * nodes_[id].subscriptions + (changed.subscriptions & 1);
     *pool_.at(nodes_[id].children) = std::bit_cast<std::uint64_t>(changed);
 }
 

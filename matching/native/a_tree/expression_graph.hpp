@@ -19,6 +19,7 @@
 #include <span>
 #include <vector>
 
+#include "huge_pages.hpp"
 #include "id_table.hpp"
 #include "span_pool.hpp"
 #include "../values.hpp"
@@ -29,53 +30,58 @@ using NodeId = std::uint32_t;
 
 enum class NodeKind : std::uint8_t { Unused, Predicate, Conjunction, Disjunction };
 
-enum class LinkKind : std::uint32_t { Subscription, Disjunction, LeafConjunction, Conjunction };
+enum class LinkKind : std::uint32_t { Subscription, Disjunction, LeafConjunction, Conjunction, Span };
 
 // To whom a node tells that it is true. A conjunction of predicates alone is a leaf conjunction.
 struct Link {
-    static constexpr std::uint32_t kTargetBits = 30;
+    static constexpr std::uint32_t kTargetBits = 29;
 
     std::uint32_t where;
     // Of a subscription: the owner's business. Of a conjunction: the offset of its children, so that matching need not
-    // look at the node.
+    // look at the node. Of a span, which stands for several links: their offset, and the target is their number.
     std::uint32_t detail;
 
     LinkKind kind() const { return static_cast<LinkKind>(where >> kTargetBits); }
     std::uint32_t target() const { return where & ((1U << kTargetBits) - 1); }
+    std::uint64_t word() const { return std::bit_cast<std::uint64_t>(*this); }
     static Link to(LinkKind kind, std::uint32_t target, std::uint32_t detail) {
         return {static_cast<std::uint32_t>(kind) << kTargetBits | target, detail};
     }
     static Link read(std::uint64_t word) { return std::bit_cast<Link>(word); }
 };
 
-// The links of one node, for whoever is to follow them.
-struct Told {
-    std::uint64_t word = 0;  // The link, if there is one; the offset of the links, if there are more.
-    std::uint32_t size = 0;
-
-    std::uint32_t offset() const { return static_cast<std::uint32_t>(word); }
-};
-
-// One child of a node, as it stands in the pool.
+// One child of a node, as it stands in the pool. What a search needs to know of it is here, because a look at the child
+// itself would be a cache miss.
 struct Child {
     NodeId node;
-    std::uint32_t dimension;  // Without a value in it the child cannot be true; 0 if there is none.
+    // Of a predicate, its dimension: without a value in it, it is not true; 0 if there is none. Of a connective, the
+    // offset of its children, with the highest bit set.
+    std::uint32_t where;
+
+    static constexpr std::uint32_t kIsConnective = 0x8000'0000;
+    bool is_connective() const { return (where & kIsConnective) != 0; }
+    std::uint32_t dimension() const { return where; }
+    std::uint32_t children() const { return where & ~kIsConnective; }
 };
 
 // What stands before a node's children in the pool. After those of a disjunction come the places of its links at them.
 struct ChildrenHead {
     std::uint32_t count;
-    std::uint32_t subscriptions;
+    std::uint32_t subscriptions;  // Times two; plus one for a disjunction.
 };
 
 class Children {
   public:
     explicit Children(const std::uint64_t* words) : words_(words) {}
 
-    std::uint32_t size() const { return std::bit_cast<ChildrenHead>(words_[0]).count; }
+    std::uint32_t size() const { return head().count; }
+    bool is_disjunction() const { return (head().subscriptions & 1) != 0; }
+    std::uint32_t subscriptions() const { return head().subscriptions >> 1; }
     Child operator[](std::uint32_t number) const { return std::bit_cast<Child>(words_[1 + number]); }
 
   private:
+    ChildrenHead head() const { return std::bit_cast<ChildrenHead>(words_[0]); }
+
     const std::uint64_t* words_;
 };
 
@@ -86,14 +92,14 @@ struct Links {
     std::uint32_t capacity = 0;
 };
 
-// What the graph asks of predicates. A leaf is a predicate's number.
+// What the graph asks of predicates. A leaf is a predicate's number; `told` is the link that it is to follow.
 class Leaves {
   public:
     virtual ~Leaves() = default;
-    virtual void watch(std::uint32_t leaf, NodeId node, Told told) = 0;
+    virtual void watch(std::uint32_t leaf, NodeId node, std::uint64_t told) = 0;
     virtual void unwatch(std::uint32_t leaf) = 0;
     // The links of a watched predicate have changed.
-    virtual void update(std::uint32_t leaf, Told told) = 0;
+    virtual void update(std::uint32_t leaf, std::uint64_t told) = 0;
     virtual void count_use(std::uint32_t leaf, int times) = 0;
     // The share of publications that are expected to make the predicate true, when so many nodes use it.
     virtual double share(std::uint32_t leaf, std::uint32_t uses) const = 0;
@@ -151,8 +157,11 @@ class ExpressionGraph {
     std::uint32_t node_limit() const { return static_cast<std::uint32_t>(nodes_.size()); }
     std::uint32_t top_level() const { return static_cast<std::uint32_t>(nodes_on_level_.size()); }
     std::uint32_t level(NodeId id) const { return nodes_[id].level; }
-    bool is_watched(NodeId id) const { return links_[id].size > 0; }
-    Told told(NodeId id) const { return {links_[id].word, links_[id].size}; }
+    // The link that stands for all of the node's.
+    std::uint64_t told(NodeId id) const {
+        const Links& links = links_[id];
+        return links.size == 1 ? links.word : Link::to(LinkKind::Span, links.size, offset(links)).word();
+    }
     const Links* links() const { return links_.data(); }
     const std::uint64_t* words() const { return pool_.at(0); }
 
@@ -200,8 +209,8 @@ class ExpressionGraph {
 
     Leaves& leaves_;
     std::uint64_t identity_mask_;
-    std::vector<Node> nodes_;
-    std::vector<Links> links_;
+    std::vector<Node, HugePages<Node>> nodes_;
+    std::vector<Links, HugePages<Links>> links_;
     std::vector<NodeId> free_nodes_;
     std::uint32_t node_count_ = 0;
     std::vector<std::uint32_t> nodes_on_level_;

@@ -7,8 +7,6 @@ namespace {
 
 constexpr std::uint32_t kDeepest = 64;
 
-std::uint32_t hash_of_id(std::int64_t id) { return static_cast<std::uint32_t>(mixed(static_cast<std::uint64_t>(id))); }
-
 }  // namespace
 
 ExpressionScan::ExpressionScan()

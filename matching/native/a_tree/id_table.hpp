@@ -8,9 +8,15 @@
 #include <cstdint>
 #include <vector>
 
+#include "../values.hpp"
+
 namespace mercast::a_tree {
 
 inline constexpr std::uint32_t kNone = 0xFFFF'FFFF;
+
+inline std::uint32_t hash_of_id(std::int64_t id) {
+    return static_cast<std::uint32_t>(mixed(static_cast<std::uint64_t>(id)));
+}
 
 class IdTable {
   public:

@@ -35,10 +35,6 @@ struct End {
     // The residual of a number or the number of a text, times two; plus one if the end lies just above the value.
     std::int32_t detail;
     std::uint32_t owner;  // Tells apart ends that are equal otherwise.
-    Told told;            // Whom to tell if the end says that its predicate is true.
-
-    End(std::uint64_t key, std::int32_t detail, std::uint32_t owner, Told told)
-        : key(key), detail(detail), owner(owner), told(told) {}
 };
 
 class OrderedEnds {
@@ -47,39 +43,40 @@ class OrderedEnds {
     explicit OrderedEnds(const Interner* texts) : runs_(ByFirst{texts}) {}
 
     bool is_empty() const { return runs_.empty(); }
-    void insert(const End& end);
+    void insert(const End& end, std::uint64_t told);
     void remove(const End& end);
-    // Puts this end in the place of the equal one.
-    void update(const End& end);
+    void update(const End& end, std::uint64_t told);
 
-    // The ends that are not above the place, and those above it.
+    // The ends that are not above the place, and those above it, in pieces: ends, whom they tell, how many.
     template <class Take> void take_up_to(const Place& place, Take&& take) const {
         for (const auto& run : runs_) {
-            for (const End& end : *run) {
-                if (is_above(end, place)) return;
-                take(end);
-            }
+            const std::size_t count = count_up_to(*run, place);
+            take(run->ends.data(), run->told.data(), count);
+            if (count < run->ends.size()) return;
         }
     }
 
     template <class Take> void take_above(const Place& place, Take&& take) const {
         auto run = runs_.upper_bound(place);
-        if (run != runs_.begin()) --run;
-        if (run == runs_.end()) return;
-        const auto is_below = [&](const End& end) { return !is_above(end, place); };
-        for (auto end = std::partition_point((*run)->begin(), (*run)->end(), is_below); end != (*run)->end(); ++end) {
-            take(*end);
+        if (run != runs_.begin()) {
+            const Run& first = **std::prev(run);
+            const std::size_t below = count_up_to(first, place);
+            take(first.ends.data() + below, first.told.data() + below, first.ends.size() - below);
         }
-        for (++run; run != runs_.end(); ++run) {
-            for (const End& end : **run) take(end);
-        }
+        for (; run != runs_.end(); ++run) take((*run)->ends.data(), (*run)->told.data(), (*run)->ends.size());
     }
 
     bool is_above(const End& end, const Place& place) const { return runs_.key_comp().is_above(end, place); }
     std::size_t bytes() const;
 
   private:
-    using Run = std::vector<End>;
+    // Whom to tell stands apart, because that is all that a search reads of most ends.
+    struct Run {
+        std::vector<End> ends;
+        std::vector<std::uint64_t> told;
+
+        const End& front() const { return ends.front(); }
+    };
     static constexpr std::size_t kLongestRun = 128;
 
     struct ByFirst {
@@ -109,7 +106,13 @@ class OrderedEnds {
 
     using Runs = std::set<std::unique_ptr<Run>, ByFirst>;
 
+    std::size_t count_up_to(const Run& run, const Place& place) const {
+        const auto is_not_above = [&](const End& end) { return !is_above(end, place); };
+        return static_cast<std::size_t>(std::partition_point(run.ends.begin(), run.ends.end(), is_not_above) -
+                                        run.ends.begin());
+    }
     Runs::iterator run_for(const End& end);
+    std::ptrdiff_t place_in(const Run& run, const End& end) const;
     void join(Runs::iterator run);
 
     Runs runs_;

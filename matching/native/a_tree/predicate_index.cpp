@@ -6,13 +6,13 @@
 
 namespace mercast::a_tree {
 
-void PredicateIndex::watch(std::uint32_t leaf, NodeId node, Told told) {
+void PredicateIndex::watch(std::uint32_t leaf, NodeId node, std::uint64_t told) {
     leaves_[leaf].node = node;
     leaves_[leaf].told = told;
     place(leaf, Change::Add);
 }
 
-void PredicateIndex::update(std::uint32_t leaf, Told told) {
+void PredicateIndex::update(std::uint32_t leaf, std::uint64_t told) {
     leaves_[leaf].told = told;
     place(leaf, Change::Update);
 }
@@ -76,7 +76,7 @@ void PredicateIndex::place_in(Dimension& dimension, std::uint32_t leaf, Change c
 void PredicateIndex::place_range(Dimension& dimension, std::uint32_t leaf, Change change) {
     const Leaf& placed = leaves_[leaf];
     const auto put = [&](OrderedEnds& ends, Number value, bool is_just_above) {
-        put_end(ends, end_of(leaf, value, is_just_above), change);
+        put_end(ends, end_of(leaf, value, is_just_above), placed.told, change);
     };
     const bool has_two_ends = placed.op == Operator::Between || placed.op == Operator::NotBetween;
     const int direction = has_two_ends ? order(placed) : 0;
@@ -123,26 +123,38 @@ void PredicateIndex::place_text(Dimension& dimension, std::uint32_t leaf, Change
     }
 }
 
-void PredicateIndex::put_end(OrderedEnds& ends, const End& end, Change change) {
+void PredicateIndex::put_end(OrderedEnds& ends, const End& end, std::uint64_t told, Change change) {
     switch (change) {
-        case Change::Add: ends.insert(end); break;
+        case Change::Add: ends.insert(end, told); break;
         case Change::Remove: ends.remove(end); break;
-        case Change::Update: ends.update(end); break;
+        case Change::Update: ends.update(end, told); break;
     }
 }
 
-void PredicateIndex::place_listed(std::vector<Entry>& entries, std::uint32_t leaf, Change change) {
+namespace {
+
+// Takes an entry out by putting the last one into its place.
+template <class Entries> void take_out(Entries& entries, std::uint32_t place) {
+    entries[place] = entries.back();
+    entries.pop_back();
+    if (entries.capacity() > 64 && entries.size() * 4 < entries.capacity()) entries.shrink_to_fit();
+}
+
+}  // namespace
+
+void PredicateIndex::place_listed(Listed& entries, std::uint32_t leaf, Change change) {
     Leaf& placed = leaves_[leaf];
     if (change == Change::Add) {
-        placed.place_listed = static_cast<std::uint32_t>(entries.size());
-        entries.push_back({leaf, placed.told});
+        placed.place_listed = static_cast<std::uint32_t>(entries.leaves.size());
+        entries.leaves.push_back(leaf);
+        entries.told.push_back(placed.told);
     } else if (change == Change::Update) {
-        entries[placed.place_listed].told = placed.told;
+        entries.told[placed.place_listed] = placed.told;
     } else {
-        entries[placed.place_listed] = entries.back();
-        leaves_[entries.back().leaf].place_listed = placed.place_listed;
-        entries.pop_back();
-        if (entries.capacity() > 64 && entries.size() * 4 < entries.capacity()) entries.shrink_to_fit();
+        leaves_[entries.leaves.back()].place_listed = placed.place_listed;
+        const std::uint32_t place = placed.place_listed;
+        take_out(entries.leaves, place);
+        take_out(entries.told, place);
     }
 }
 
@@ -163,22 +175,22 @@ void PredicateIndex::place_at_point(Dimension& dimension, std::uint32_t leaf, Nu
     std::uint32_t number = find_point(dimension.number, form, value);
     if (number == kNone) number = make_point(dimension, form, value);
     Point& point = points_[number];
-    std::vector<Entry>& entries = is_negated(placed.op) ? point.making_false : point.making_true;
+    Listed& entries = is_negated(placed.op) ? point.making_false : point.making_true;
     if (change == Change::Add) {
-        set_place_at(placed, value, static_cast<std::uint32_t>(entries.size()));
-        entries.push_back({leaf, placed.told});
+        set_place_at(placed, value, static_cast<std::uint32_t>(entries.leaves.size()));
+        entries.leaves.push_back(leaf);
+        entries.told.push_back(placed.told);
         return;
     }
     const std::uint32_t place = place_at(placed, value);
     if (change == Change::Update) {
-        entries[place].told = placed.told;
+        entries.told[place] = placed.told;
         return;
     }
-    entries[place] = entries.back();
-    set_place_at(leaves_[entries.back().leaf], value, place);
-    entries.pop_back();
-    if (entries.capacity() > 64 && entries.size() * 4 < entries.capacity()) entries.shrink_to_fit();
-    if (point.making_true.empty() && point.making_false.empty()) drop_point(dimension, number);
+    set_place_at(leaves_[entries.leaves.back()], value, place);
+    take_out(entries.leaves, place);
+    take_out(entries.told, place);
+    if (point.making_true.leaves.empty() && point.making_false.leaves.empty()) drop_point(dimension, number);
 }
 
 namespace {
@@ -240,7 +252,7 @@ End PredicateIndex::end_of(std::uint32_t number, Number value, bool is_just_abov
     const bool is_text = leaf.type == TypeClass::Text;
     const std::uint64_t key = is_text ? text_order_key(text(value)) : value.key;
     const std::int32_t detail = is_text ? static_cast<std::int32_t>(value.key) : value.residual;
-    return End(key, 2 * detail + (is_just_above ? 1 : 0), number, leaf.told);
+    return {key, 2 * detail + (is_just_above ? 1 : 0), number};
 }
 
 std::uint32_t PredicateIndex::ForkKey::hash() const {
@@ -295,8 +307,8 @@ void PredicateIndex::place_between(Dimension& dimension, std::uint32_t leaf, Cha
     std::uint32_t number = find_fork(key);
     if (number == kNone) number = make_fork(dimension, std::move(key), placed.type);
     Fork& fork = *forks_[number];
-    put_end(fork.lower, end_of(leaf, placed.first, false), change);
-    if (is_cut) put_end(fork.upper, end_of(leaf, placed.second, true), change);
+    put_end(fork.lower, end_of(leaf, placed.first, false), placed.told, change);
+    if (is_cut) put_end(fork.upper, end_of(leaf, placed.second, true), placed.told, change);
     if (fork.lower.is_empty()) drop_fork(dimension, number);
 }
 
@@ -328,11 +340,11 @@ std::size_t PredicateIndex::bytes() const {
     std::size_t total = leaves_.capacity() * sizeof(Leaf) + leaf_table_.bytes() + lists_.bytes() +
                         uses_.capacity() * sizeof(Uses) + dimensions_.capacity() * sizeof(dimensions_[0]) +
                         points_.capacity() * sizeof(Point) + point_table_.bytes() + fork_table_.bytes() +
-                        forks_.capacity() * sizeof(forks_[0]) + absent_.capacity() * sizeof(Entry) +
+                        forks_.capacity() * sizeof(forks_[0]) + absent_.bytes() +
                         (free_leaves_.capacity() + free_points_.capacity() + free_forks_.capacity() +
                          present_.capacity()) * sizeof(std::uint32_t);
     for (const Point& point : points_) {
-        total += (point.making_true.capacity() + point.making_false.capacity()) * sizeof(Entry);
+        total += point.making_true.bytes() + point.making_false.bytes();
     }
     for (const auto& fork : forks_) {
         if (fork != nullptr) total += sizeof(Fork) + fork->key.before.capacity() + fork->lower.bytes() + fork->upper.bytes();
@@ -340,7 +352,7 @@ std::size_t PredicateIndex::bytes() const {
     for (const auto& dimension : dimensions_) {
         if (dimension == nullptr) continue;
         total += sizeof(Dimension) + dimension->below.bytes() + dimension->above.bytes() +
-                 (dimension->listed.capacity() + dimension->patterns.capacity()) * sizeof(Entry) +
+                 dimension->listed.bytes() + dimension->patterns.bytes() +
                  dimension->part_points.capacity() * sizeof(std::uint32_t) +
                  (dimension->cuts.size() + dimension->prefixes.size() + dimension->suffixes.size() +
                   dimension->parts.size()) * kMapNode;

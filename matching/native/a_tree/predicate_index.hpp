@@ -51,9 +51,9 @@ class PredicateIndex final : public Leaves {
     NodeId node(std::uint32_t leaf) const { return leaves_[leaf].node; }
     void set_node(std::uint32_t leaf, NodeId node) { leaves_[leaf].node = node; }
 
-    void watch(std::uint32_t leaf, NodeId node, Told told) override;
+    void watch(std::uint32_t leaf, NodeId node, std::uint64_t told) override;
     void unwatch(std::uint32_t leaf) override { place(leaf, Change::Remove); }
-    void update(std::uint32_t leaf, Told told) override;
+    void update(std::uint32_t leaf, std::uint64_t told) override;
     void count_use(std::uint32_t leaf, int times) override;
     double share(std::uint32_t leaf, std::uint32_t uses) const override;
     std::uint32_t dimension(std::uint32_t leaf) const override;
@@ -85,12 +85,17 @@ class PredicateIndex final : public Leaves {
         std::uint32_t place_listed = 0;  // Among those of the whole dimension.
         Operator op = Operator::Eq;
         TypeClass type = TypeClass::Number;
-        Told told;  // While it is watched.
+        std::uint64_t told = 0;  // While it is watched.
     };
 
-    struct Entry {
-        std::uint32_t leaf;
-        Told told;
+    // Leaves, and whom they tell.
+    struct Listed {
+        std::vector<std::uint32_t> leaves;
+        std::vector<std::uint64_t> told;
+
+        std::size_t bytes() const {
+            return leaves.capacity() * sizeof(std::uint32_t) + told.capacity() * sizeof(std::uint64_t);
+        }
     };
 
     enum class Change : std::uint8_t { Add, Remove, Update };
@@ -103,8 +108,8 @@ class PredicateIndex final : public Leaves {
         Form form = Form::Value;
         Number value;
         std::uint32_t place = 0;  // Of a part, among the parts of the dimension.
-        std::vector<Entry> making_true;
-        std::vector<Entry> making_false;
+        Listed making_true;
+        Listed making_false;
     };
 
     struct Cut {
@@ -136,8 +141,8 @@ class PredicateIndex final : public Leaves {
         std::uint32_t watched = 0;
         OrderedEnds below;
         OrderedEnds above;
-        std::vector<Entry> listed;    // True unless a point says otherwise.
-        std::vector<Entry> patterns;  // Verified one by one.
+        Listed listed;    // True unless a point says otherwise.
+        Listed patterns;  // Verified one by one.
         std::map<Cut, std::uint32_t> cuts;
         Lengths prefixes;
         Lengths suffixes;
@@ -160,12 +165,12 @@ class PredicateIndex final : public Leaves {
 
     void place(std::uint32_t leaf, Change change);
     void place_in(Dimension& dimension, std::uint32_t leaf, Change change);
-    static void put_end(OrderedEnds& ends, const End& end, Change change);
+    static void put_end(OrderedEnds& ends, const End& end, std::uint64_t told, Change change);
     void place_presence(std::uint32_t leaf, Change change);
     void place_range(Dimension& dimension, std::uint32_t leaf, Change change);
     void place_between(Dimension& dimension, std::uint32_t leaf, Change change);
     void place_text(Dimension& dimension, std::uint32_t leaf, Change change);
-    void place_listed(std::vector<Entry>& entries, std::uint32_t leaf, Change change);
+    void place_listed(Listed& entries, std::uint32_t leaf, Change change);
     void place_points(Dimension& dimension, std::uint32_t leaf, Form form, Change change);
     void place_at_point(Dimension& dimension, std::uint32_t leaf, Number value, Form form, Change change);
     std::uint32_t place_at(const Leaf& leaf, Number value) const;
@@ -220,7 +225,7 @@ class PredicateIndex final : public Leaves {
     std::vector<std::uint32_t> free_forks_;
     IdTable fork_table_;
     std::vector<std::uint32_t> present_;  // By attribute: the leaf of EXISTS, kNone if nobody watches it.
-    std::vector<Entry> absent_;
+    Listed absent_;
 };
 
 }  // namespace mercast::a_tree

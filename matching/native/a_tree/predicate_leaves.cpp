@@ -121,7 +121,7 @@ void PredicateIndex::forget(std::uint32_t number) {
     std::vector<Uses>().swap(uses_);
     std::vector<std::unique_ptr<Dimension>>().swap(dimensions_);
     std::vector<std::uint32_t>().swap(present_);
-    std::vector<Entry>().swap(absent_);
+    absent_ = {};
 }
 
 void PredicateIndex::release_texts(const Leaf& leaf) {

@@ -13,9 +13,10 @@ void PredicateIndex::satisfied(const Event& event, SearchState& state) const {
         }
         satisfied_by(field, state);
     }
-    for (const Entry& absent : absent_) {
-        if (event.find(leaves_[absent.leaf].attribute) == nullptr) state.tell(absent.told);
+    for (std::size_t number = 0; number < absent_.leaves.size(); ++number) {
+        if (event.find(leaves_[absent_.leaves[number]].attribute) == nullptr) state.tell(absent_.told[number]);
     }
+    state.evaluated += state.links.size();
 }
 
 void PredicateIndex::satisfied_by(const Field& field, SearchState& state) const {
@@ -29,7 +30,7 @@ void PredicateIndex::satisfied_by(const Field& field, SearchState& state) const 
     take_listed(dimension, state);
     if (field.type == TypeClass::Truth) return;
     const Place place = Place::of(field);
-    const auto take = [&](const End& end) { state.tell(end.told); };
+    const auto take = [&](const End*, const std::uint64_t* told, std::size_t count) { state.tell(told, count); };
     dimension.below.take_above(place, take);
     dimension.above.take_up_to(place, take);
     if (!dimension.cuts.empty()) satisfied_by_forks(field, dimension, state);
@@ -38,27 +39,29 @@ void PredicateIndex::satisfied_by(const Field& field, SearchState& state) const 
 void PredicateIndex::take_point(std::uint32_t number, SearchState& state) const {
     if (number == kNone) return;
     const Point& point = points_[number];
-    for (const Entry& entry : point.making_false) state.excluded.push_back(leaves_[entry.leaf].place_listed);
-    for (const Entry& entry : point.making_true) {
-        if (point.form == Form::Part) {
-            // It may occur in a text more than once.
-            const NodeId node = leaves_[entry.leaf].node;
-            if (state.is_true(node)) continue;
-            state.set_true(node);
-        }
-        state.tell(entry.told);
+    for (const std::uint32_t leaf : point.making_false.leaves) state.excluded.push_back(leaves_[leaf].place_listed);
+    if (point.form != Form::Part) {
+        state.tell(point.making_true.told.data(), point.making_true.told.size());
+        return;
+    }
+    for (const std::uint32_t leaf : point.making_true.leaves) {
+        // A part may occur in a text more than once.
+        if (state.is_true(leaves_[leaf].node)) continue;
+        state.set_true(leaves_[leaf].node);
+        state.tell(leaves_[leaf].told);
     }
 }
 
 void PredicateIndex::take_listed(const Dimension& dimension, SearchState& state) const {
     std::sort(state.excluded.begin(), state.excluded.end());
+    const std::vector<std::uint64_t>& told = dimension.listed.told;
     std::size_t next = 0;
     for (const std::uint32_t place : state.excluded) {
-        for (; next < place; ++next) state.tell(dimension.listed[next].told);
         // A part that occurs more than once excludes the same place again.
+        if (next < place) state.tell(told.data() + next, place - next);
         next = std::size_t{place} + 1;
     }
-    for (; next < dimension.listed.size(); ++next) state.tell(dimension.listed[next].told);
+    state.tell(told.data() + next, told.size() - next);
 }
 
 void PredicateIndex::satisfied_by_text(const Field& field, const Dimension& dimension, SearchState& state) const {
@@ -75,11 +78,11 @@ void PredicateIndex::satisfied_by_text(const Field& field, const Dimension& dime
         take(field.text.substr(field.text.size() - length), Form::Suffix);
     }
     if (!dimension.parts.empty()) satisfied_by_parts(field, dimension, state);
-    for (const Entry& entry : dimension.patterns) {
-        const Leaf& leaf = leaves_[entry.leaf];
+    for (const std::uint32_t number : dimension.patterns.leaves) {
+        const Leaf& leaf = leaves_[number];
         if (is_true_for(leaf, field)) {
             state.set_true(leaf.node);
-            state.tell(entry.told);
+            state.tell(leaf.told);
         } else {
             state.set_false(leaf.node);
             ++state.evaluated;
@@ -106,7 +109,7 @@ void PredicateIndex::satisfied_by_parts(const Field& field, const Dimension& dim
 void PredicateIndex::satisfied_by_forks(const Field& field, const Dimension& dimension, SearchState& state) const {
     const bool is_text = field.type == TypeClass::Text;
     const Place place = Place::of(field);
-    const auto take = [&](const End& end) { state.tell(end.told); };
+    const auto take = [&](const End*, const std::uint64_t* told, std::size_t count) { state.tell(told, count); };
     ForkKey key;
     key.dimension = dimension.number;
     for (const auto& [cut, _] : dimension.cuts) {
@@ -119,8 +122,11 @@ void PredicateIndex::satisfied_by_forks(const Field& field, const Dimension& dim
         const Fork& fork = *forks_[found];
         if (cut.depth == 64) {
             // Between ends that differ too little for a cut, the predicates are evaluated.
-            fork.lower.take_up_to(place, [&](const End& end) {
-                is_true_for(leaves_[end.owner], field) ? take(end) : static_cast<void>(++state.evaluated);
+            fork.lower.take_up_to(place, [&](const End* ends, const std::uint64_t* told, std::size_t count) {
+                for (std::size_t number = 0; number < count; ++number) {
+                    const bool is_true = is_true_for(leaves_[ends[number].owner], field);
+                    is_true ? state.tell(told[number]) : static_cast<void>(++state.evaluated);
+                }
             });
         } else if (block >> (63 - cut.depth) & 1) {
             fork.upper.take_above(place, take);

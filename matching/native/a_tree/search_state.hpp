@@ -15,16 +15,13 @@ namespace mercast::a_tree {
 
 class SearchState {
   public:
-    std::vector<std::uint64_t> links;     // Of true predicates with one listener.
-    std::vector<Told> spans;              // Of those with more.
+    std::vector<std::uint64_t> links;     // Of predicates that are true: one for each.
     std::vector<std::uint32_t> excluded;  // Places of predicates that are false in a list of those that are true.
     std::uint64_t evaluated = 0;
 
     void begin(const ExpressionGraph& graph) {
         links.clear();
-        spans.clear();
         evaluated = 0;
-        words_ = graph.words();
         if (known_.size() != graph.node_limit()) {
             // New room is zero, which no search writes.
             known_.resize(graph.node_limit());
@@ -44,20 +41,12 @@ class SearchState {
     void set_false(NodeId node) { known_[node] = false_; }
     const std::uint8_t* known() const { return known_.data(); }
 
-    // A predicate is true, and these are to hear of it.
-    void tell(const Told& told) {
-        ++evaluated;
-        if (told.size == 1) {
-            links.push_back(told.word);
-        } else {
-            __builtin_prefetch(words_ + told.offset());
-            spans.push_back(told);
-        }
-    }
+    // Predicates are true, and these are to hear of it.
+    void tell(std::uint64_t told) { links.push_back(told); }
+    void tell(const std::uint64_t* told, std::size_t count) { links.insert(links.end(), told, told + count); }
 
   private:
-    std::vector<std::uint8_t> known_;
-    const std::uint64_t* words_ = nullptr;
+    std::vector<std::uint8_t, HugePages<std::uint8_t>> known_;
     unsigned number_ = 0;
     std::uint8_t true_ = 0;
     std::uint8_t false_ = 0;

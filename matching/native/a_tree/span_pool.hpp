@@ -10,6 +10,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "huge_pages.hpp"
+
 namespace mercast::a_tree {
 
 class SpanPool {
@@ -32,7 +34,7 @@ class SpanPool {
             return offset;
         }
         const std::size_t offset = words_.size();
-        if (offset + capacity > 0xFFFF'FFFFULL) throw std::length_error("the index is full: 2^32 words of links");
+        if (offset + capacity > kLargest) throw std::length_error("the index is full: 2^31 words of links");
         words_.resize(offset + capacity);
         used_ += capacity;
         return static_cast<std::uint32_t>(offset);
@@ -59,6 +61,7 @@ class SpanPool {
 
   private:
     static constexpr std::uint32_t kExact = 16;
+    static constexpr std::size_t kLargest = std::size_t{1} << 31;  // The highest bit of an offset is left to others.
 
     static std::size_t size_class(std::uint32_t capacity) {
         if (capacity <= kExact) return capacity;
@@ -66,7 +69,7 @@ class SpanPool {
         return kExact + 2 * static_cast<std::size_t>(std::bit_width(capacity)) + (is_power ? 0 : 1);
     }
 
-    std::vector<std::uint64_t> words_;
+    std::vector<std::uint64_t, HugePages<std::uint64_t>> words_;
     std::array<std::vector<std::uint32_t>, kExact + 68> free_;
     std::size_t used_ = 0;
 };

@@ -19,7 +19,7 @@ from broker.client.errors import (
     TooLargeError,
 )
 from broker.client.servers import parse_servers
-from matching import attr
+from matching import Expression, attr
 from matching.errors import MatchingError
 from tests.broker.client.processes import brokers, free_ports
 
@@ -86,7 +86,7 @@ def test_many_publish_calls_may_wait_at_once(server: str) -> None:
 
 def test_a_stream_of_several_expressions_has_a_publication_once_with_the_names_that_match(server: str) -> None:
     async def scenario() -> None:
-        expressions = {"low": "several < 10", "odd": attr("several").is_in(1, 3, 5)}
+        expressions: dict[str, str | Expression] = {"low": "several < 10", "odd": attr("several").is_in(1, 3, 5)}
         async with clients(server) as (client,), client.subscribe(expressions) as stream:
             for n in (3, 4, 11, 5):
                 await client.publish({"several": n})

@@ -31,8 +31,8 @@ from broker.client_wire import (
     packed_subscriptions,
 )
 from broker.client_wire_kinds import NAMES
-from broker.wire import NAMES as NAMES_BETWEEN_BROKERS
 from broker.wire_limits import Limits, WireError
+from broker.wire_messages import NAMES as NAMES_BETWEEN_BROKERS
 from routing.messages import PublicationId
 from tests.broker.client.frame_strategies import ANY_FRAME, FRAMES
 

@@ -85,7 +85,7 @@ def _line(key: str, value: object) -> str:
     return f"{key} = {json.dumps(value)}"
 
 
-def run(test: Callable[[], Awaitable[None]], within_s: float = 60.0) -> None:
+def run(test: Callable[[], Awaitable[None]], within_s: float = 180.0) -> None:
     """A test that is a coroutine; it cannot hang."""
 
     async def in_time() -> None:
@@ -95,7 +95,7 @@ def run(test: Callable[[], Awaitable[None]], within_s: float = 60.0) -> None:
     asyncio.run(in_time())
 
 
-async def until(is_so: Callable[[], bool], within_s: float = 20.0) -> None:
+async def until(is_so: Callable[[], bool], within_s: float = 60.0) -> None:
     end = time.monotonic() + within_s
     while not is_so():
         assert time.monotonic() < end, "it never came to that"
@@ -251,7 +251,7 @@ def status_at(port: int) -> dict[str, Any]:
     return status
 
 
-def wait_until(is_so: Callable[[], bool], within_s: float = 30.0) -> None:
+def wait_until(is_so: Callable[[], bool], within_s: float = 90.0) -> None:
     end = time.monotonic() + within_s
     while not is_so():
         assert time.monotonic() < end, "it never came to that"

@@ -34,7 +34,7 @@ def test_admin_pages_show_health_numbers_and_state(tmp_path: Path) -> None:
         ):
             await overlay.quiet()
             await client.publish({"n": 1})
-            await stream.next(5.0)
+            await stream.next(40.0)
             assert await asyncio.to_thread(get, port, "/healthz") == "ok\n"
             status = await asyncio.to_thread(status_at, port)
             assert status["broker"] == "b1"
@@ -82,8 +82,8 @@ def test_each_broker_tells_what_it_did_with_a_traced_publication(tmp_path: Path)
             await publisher.publish({"n": 1})
             id = await publisher.publish({"n": 1}, is_traced=True)
             assert id is not None
-            await stream.next(5.0)
-            await stream.next(5.0)
+            await stream.next(40.0)
+            await stream.next(40.0)
             first = (await publisher.trace_steps(id)).steps
             assert [step.what for step in first] == ["accepted", "matched", "matched", "sent"]
             assert first[-1].peer == "b2"
@@ -112,7 +112,7 @@ def test_the_trace_tables_are_those_of_a_simulation(tmp_path: Path) -> None:
             await overlay.quiet()
             for n in range(3):
                 await publisher.publish({"n": n}, b"body")
-                await stream.next(5.0)
+                await stream.next(40.0)
             recorder = overlay["b2"].recorder
             assert recorder is not None
             await until(lambda: overlay["b1"].is_settled)

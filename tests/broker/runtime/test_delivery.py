@@ -17,7 +17,7 @@ CLUSTERS = {"b1": ("x",), "b2": ("x", "y"), "b3": ("y",)}
 
 
 async def numbers(subscription: Subscription, count: int) -> list[object]:
-    return [(await subscription.next(10.0))["n"] for _ in range(count)]
+    return [(await subscription.next(40.0))["n"] for _ in range(count)]
 
 
 @pytest.mark.parametrize("protocol", ["fbr", "d-dbr", "merc", "flooding"])
@@ -57,7 +57,7 @@ def test_a_client_with_two_matching_subscriptions_gets_a_publication_once(tmp_pa
             client.subscribe({"one": "n > 1", "two": "n > 2"}) as both,
         ):
             await client.publish({"n": 5})
-            assert (await both.next(5.0)).subscriptions == ("one", "two")
+            assert (await both.next(40.0)).subscriptions == ("one", "two")
             assert overlay["b1"].counts["delivered"] == 1
 
     run(test)

@@ -32,7 +32,7 @@ def values(publications: Iterable[object]) -> list[int]:
     return [int(each["n"]) for each in publications]  # type: ignore[index]
 
 
-async def collect(stream: Subscription, count: int, within_s: float = 30.0) -> list[int]:
+async def collect(stream: Subscription, count: int, within_s: float = 90.0) -> list[int]:
     async with asyncio.timeout(within_s):
         return [int((await anext(stream))["n"]) for _ in range(count)]
 
@@ -64,7 +64,7 @@ def test_after_sigkill_the_others_reroute_and_a_restart_rejoins(tmp_path: Path) 
                     assert await collect(news, 1) == [60]
                     assert await collect(stream, 1) == [60]
 
-        run(test, 90)
+        run(test)
 
 
 def test_durable_brokers_lose_nothing_when_the_subscribers_broker_is_killed(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_durable_brokers_lose_nothing_when_the_subscribers_broker_is_killed(tmp_
                 await asyncio.sleep(0.5)
                 assert not len(stream)
 
-        run(test, 120)
+        run(test)
 
 
 def test_a_killed_publishers_broker_delivers_what_it_had_accepted(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_killed_publishers_broker_delivers_what_it_had_accepted(tmp_path: Path
                 await asyncio.sleep(0.5)
                 assert not len(stream)
 
-        run(test, 120)
+        run(test)
 
 
 def test_a_broker_joins_by_command_and_leaves_by_command(tmp_path: Path) -> None:
@@ -212,22 +212,24 @@ def test_ten_durable_brokers_are_killed_in_turn_under_load_and_nothing_owed_is_l
                     reader = await stack.enter_async_context(connect(file.url(id), name=f"r{id}", durable=True))
                     streams.append(await stack.enter_async_context(reader.subscribe("n >= 0", name="all")))
                 processes.linked()
-                victims = iter(("b03", "b06", "b00", "b08"))
-                killed = None
-                for n in range(count):
-                    await publishers[n % 2].publish_soon({"n": n})
-                    await asyncio.sleep(0.01)
-                    if n % 100 == 50 and (killed := next(victims, None)):
-                        processes.kill(killed)
-                    if n % 100 == 99 and killed:
-                        processes.restart(killed)
-                        killed = None
-                for publisher in publishers:
+
+                async def publish(publisher: Client, first: int) -> None:
+                    for n in range(first, count, 2):
+                        await publisher.publish_soon({"n": n})
+                        await asyncio.sleep(0.01)
                     await publisher.flush()
+
+                publishing = [asyncio.create_task(publish(each, first)) for first, each in enumerate(publishers)]
+                for victim in ("b03", "b06", "b00"):
+                    await asyncio.sleep(0.5)
+                    processes.kill(victim)
+                    await asyncio.sleep(0.5)
+                    await asyncio.to_thread(processes.restart, victim)
+                await asyncio.gather(*publishing)
                 for stream in streams:
                     assert sorted(await collect(stream, count, 90)) == list(range(count))
                 await asyncio.sleep(1)
                 assert [len(stream) for stream in streams] == [0, 0, 0]
 
-        run(test, 200)
+        run(test, 400)
         assert status_at(file.admin_ports["b00"])["queues"]["unsettled"] == 0

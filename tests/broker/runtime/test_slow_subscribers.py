@@ -36,7 +36,7 @@ def test_others_get_everything_while_one_does_not_read(tmp_path: Path, mode: Del
             await until(lambda: server.core.router.counts().local_subscriptions == 2)
             for n in range(PUBLICATIONS):
                 await client.publish({"n": n}, PAYLOAD)
-                assert (await stream.next(10.0))["n"] == n
+                assert (await stream.next(40.0))["n"] == n
             session = server.core.client("slow")
             if policy == "disconnect":
                 assert server.violations == {"slow": 1}

@@ -127,7 +127,7 @@ def test_a_durable_client_finds_its_subscriptions_and_what_waited_after_a_restar
             ):
                 await overlay.quiet()
                 await publisher.publish({"n": 0})
-                assert (await stream.next(10.0))["n"] == 0
+                assert (await stream.next(40.0))["n"] == 0
             await publisher.publish({"n": 1})
             await until(lambda: overlay["b1"].is_settled)
             await overlay.stop("b2")
@@ -139,7 +139,7 @@ def test_a_durable_client_finds_its_subscriptions_and_what_waited_after_a_restar
                 connect(file.url("b2"), name="desk", durable=True) as desk,
                 desk.subscribe("n >= 0", name="all") as stream,
             ):
-                assert sorted([int((await stream.next(15.0))["n"]) for _ in range(3)]) == [1, 2, 3]
+                assert sorted([int((await stream.next(40.0))["n"]) for _ in range(3)]) == [1, 2, 3]
                 await asyncio.sleep(0.3)
                 assert not len(stream)
 

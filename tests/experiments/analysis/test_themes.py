@@ -41,7 +41,7 @@ PUBLICATIONS = (PublicationRow("a/1/0", "a", "p1", 1.0, 3, 100),)
 
 
 def rows(table: DataFrame, *order: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = table.orderBy(*order).toArrow().to_pylist()
+    found: list[dict[str, Any]] = (table.orderBy(*order) if order else table).toArrow().to_pylist()
     return found
 
 

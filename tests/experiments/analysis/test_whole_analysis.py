@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,6 +99,21 @@ def test_one_run_alone_has_its_folders_name(spark: SparkSession, folder_of_runs:
     runs = analysis.read_runs(spark, [folder_of_runs / "line" / "fbr"])
     assert [folder.label for folder in runs.folders] == ["fbr"]
     assert {row["run"] for row in runs.links.select("run").toArrow().to_pylist()} == {"fbr"}
+
+
+def test_the_folders_of_a_deployments_brokers_are_one_run(
+    spark: SparkSession, folder_of_runs: Path, tmp_path: Path
+) -> None:
+    for broker, run in (("b1-1", "lossy"), ("b2-1", "line/merc")):
+        shutil.copytree(folder_of_runs / run / "trace", tmp_path / "live" / broker / "trace")
+        provenance = {"broker": broker[:2], "incarnation": 1, "overlay": "demo", "version": "0"}
+        (tmp_path / "live" / broker / "provenance.json").write_text(json.dumps(provenance))
+    runs = analysis.read_runs(spark, [tmp_path])
+    (folder,) = runs.folders
+    assert (folder.label, folder.scenario, folder.protocol, len(folder.parts)) == ("live", "demo", "unknown", 2)
+    both = analysis.read_runs(spark, [folder_of_runs / "lossy", folder_of_runs / "line" / "merc"])
+    assert runs.deliveries.count() == both.deliveries.count() > 0
+    assert {row["run"] for row in runs.deliveries.select("run").distinct().toArrow().to_pylist()} == {"live"}
 
 
 def test_a_table_of_results_is_cut_before_it_fills_this_process(runs: Runs) -> None:

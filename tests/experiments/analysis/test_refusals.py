@@ -1,0 +1,136 @@
+"""What an analysis says when something is missing or broken: which file, and what to type."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from broker.trace import TraceError
+from experiments import analysis
+from experiments.analysis.errors import ClusterError, NoRunsError, ProgramMissingError
+from experiments.analysis.runs import find_runs
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture
+def run(folder_of_runs: Path, tmp_path: Path) -> Path:
+    """A run that a test may spoil."""
+    return Path(shutil.copytree(folder_of_runs / "line" / "fbr", tmp_path / "fbr"))
+
+
+def command(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "mercast", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+def test_without_java_the_command_says_how_to_install_it(run: Path, tmp_path: Path) -> None:
+    done = command("analyse", str(run), "--out", str(tmp_path / "out"), PATH=str(tmp_path), JAVA_HOME="")
+    assert done.returncode == 3
+    assert "there is no java on the PATH. Debian, Ubuntu: apt-get install openjdk-17-jre-headless" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_java_home_without_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(ProgramMissingError, match=rf"JAVA_HOME is {tmp_path}, and has no bin/java"):
+        analysis.session()
+
+
+def test_a_java_that_is_too_old_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    java = tmp_path / "java"
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(ProgramMissingError, match=r"needs Java 17 or later; .*/java says openjdk version \"11.0.2\""):
+        analysis.session()
+
+
+def test_a_cluster_that_does_not_answer_is_named() -> None:
+    with pytest.raises(ClusterError, match=r"no Spark master answers at spark://127\.0\.0\.1:9"):
+        analysis.session("spark://127.0.0.1:9")
+
+
+def test_a_master_that_is_none_is_refused() -> None:
+    with pytest.raises(ClusterError, match=r"--master loca\[2\]: write local\[2\]"):
+        analysis.session("loca[2]")
+
+
+def test_an_empty_folder_says_how_runs_are_made(tmp_path: Path) -> None:
+    with pytest.raises(NoRunsError, match=rf"{tmp_path} holds no run.*mercast simulate line --out DIR"):
+        find_runs([tmp_path])
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(NoRunsError, match="nowhere is not there"):
+        find_runs([tmp_path / "nowhere"])
+
+
+def test_an_unfinished_run_of_a_simulation_is_not_taken_for_one(run: Path) -> None:
+    run.rename(run.with_name(".fbr.unfinished"))
+    with pytest.raises(NoRunsError, match="holds no run"):
+        find_runs([run.parent])
+
+
+def test_a_finished_run_that_lacks_a_table_is_named(spark: SparkSession, run: Path) -> None:
+    (run / "trace" / "links" / "part-00000.parquet").unlink()
+    with pytest.raises(TraceError, match=r"fbr/trace/links/part-00000.parquet is missing"):
+        analysis.read_runs(spark, [run])
+
+
+def test_a_deployments_trace_may_lack_tables_but_not_all(spark: SparkSession, run: Path) -> None:
+    (run / "summary.json").unlink()
+    shutil.rmtree(run / "trace" / "expectations")
+    runs = analysis.read_runs(spark, [run])
+    assert runs.expectations.count() == 0
+    assert runs.expectations.columns == ["run", "protocol", "publication", "client", "expected", "owed"]
+    for table in (run / "trace").iterdir():
+        shutil.rmtree(table)
+    with pytest.raises(TraceError, match=r"fbr has no complete file of a trace"):
+        analysis.read_runs(spark, [run])
+
+
+def test_a_file_that_was_cut_off_is_named_before_any_work(spark: SparkSession, run: Path) -> None:
+    path = run / "trace" / "hops" / "part-00000.parquet"
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(TraceError, match=rf"{path} is damaged or cannot be read"):
+        analysis.read_runs(spark, [run])
+
+
+def test_a_file_of_another_table_is_named(spark: SparkSession, run: Path) -> None:
+    shutil.copy(run / "trace" / "links" / "part-00000.parquet", run / "trace" / "hops" / "part-00000.parquet")
+    with pytest.raises(TraceError, match=r"hops/part-00000.parquet is no table 'hops' of this version"):
+        analysis.read_runs(spark, [run])
+
+
+def test_a_flipped_bit_inside_a_file_is_named_and_not_counted(spark: SparkSession, run: Path) -> None:
+    from experiments.analysis.messages import messages_by_kind
+    from experiments.analysis.results import collect
+
+    path = run / "trace" / "hops" / "part-00000.parquet"
+    content = bytearray(path.read_bytes())
+    for place in range(100, len(content) // 2, 50):
+        content[place] ^= 0x10
+    path.write_bytes(content)
+    runs = analysis.read_runs(spark, [run])
+    with pytest.raises(TraceError, match=rf"{path} is damaged"):
+        collect("messages_by_kind", messages_by_kind(runs.hops), ("kind",))
+
+
+def test_damaged_provenance_is_named(run: Path) -> None:
+    (run / "provenance.json").write_text("{")
+    with pytest.raises(TraceError, match=r"fbr/provenance.json is damaged"):
+        find_runs([run])
