@@ -28,6 +28,10 @@ class Part:
 
 
 GROUPS = {
+    "deploy": Part(
+        "Files for several hosts: systemd units, a compose file, Kubernetes manifests.",
+        ("broker.deploy_files.commands",),
+    ),
     "experiment": Part(
         "The papers' figures: run them, compare, put them on one page.", ("experiments.experiment_commands",)
     ),
@@ -42,6 +46,7 @@ COMMANDS = {
     "demo": Part("Simulate 100 brokers under three protocols, analyse, show the difference.", ("experiments.demo",)),
     "broker": Part("Run one broker of an overlay in the foreground.", ("broker.runtime.commands",)),
     "bench": Part("Put load on a running overlay and measure it.", ("broker.client.commands",)),
+    "certs": Part("Write certificates for an overlay's brokers and clients.", ("broker.security.commands",)),
     "down": Part("Stop the broker processes of an overlay.", ("broker.deployment.commands",)),
     "leave": Part("Take a broker out of a running overlay in good order.", ("broker.runtime.commands",)),
     "mqtt-bench": Part("Measure the MQTT gateway beside plain mosquitto.", ("broker.gateway.commands",)),
@@ -54,6 +59,7 @@ COMMANDS = {
     "status": Part("Show the broker processes that run here.", ("broker.deployment.commands",)),
     "sub": Part("Subscribe, and print what comes.", ("broker.client.commands",)),
     "trace": Part("Show where one publication went, live or in a run, and why.", ("experiments.simulate_commands",)),
+    "token": Part("Make a client's token, and the rule that knows it.", ("broker.security.commands",)),
     "up": Part("Start an overlay's brokers as processes on this machine.", ("broker.deployment.commands",)),
 }
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from broker.client.client import Client, connect
+    from broker.client.environment import tls
     from broker.client.errors import ClientError, ConnectError, RefusedError, TimeoutExpiredError
     from broker.client.subscription import Publication, Subscription
     from broker.client.synchronous import SyncClient, connect_sync
@@ -33,6 +34,7 @@ _PLACES = {
     "TimeoutExpiredError": "broker.client.errors",
     "connect": "broker.client.client",
     "connect_sync": "broker.client.synchronous",
+    "tls": "broker.client.environment",
 }
 
 __all__ = [
@@ -46,6 +48,7 @@ __all__ = [
     "TimeoutExpiredError",
     "connect",
     "connect_sync",
+    "tls",
 ]
 
 

@@ -18,7 +18,7 @@ Deliveries are numbered on each connection; a delivery with number 0 (at most on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
@@ -38,6 +38,8 @@ class Reason(StrEnum):
     MALFORMED = "malformed"
     VERSION = "version"
     UNAUTHORISED = "unauthorised"
+    FORBIDDEN = "forbidden"
+    """The client is known, and may not do this."""
     NAME_IN_USE = "name-in-use"
     NOT_ADVERTISED = "not-advertised"
     NOT_DURABLE = "not-durable"
@@ -64,7 +66,7 @@ class Hello:
     """The client's name: unique at a broker while it is connected, and kept over restarts by a durable client."""
     session: str
     """Drawn once by a client's process. The same session may take over its own earlier connection."""
-    token: str = ""
+    token: str = field(default="", repr=False)
     mode: DeliveryMode = DeliveryMode.AT_LEAST_ONCE
     is_durable: bool = False
     """What the client entered stays, and deliveries wait, while it is away."""

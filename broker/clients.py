@@ -64,10 +64,13 @@ class Client:
     def acknowledge(self, through: int) -> list[Deliver]:
         """What the client has taken, up to and including this number."""
         taken: list[Deliver] = []
-        while self.on_the_way and self.on_the_way[0].number <= through:
-            delivery = self.on_the_way.popleft()
-            self.held_bytes -= len(delivery.attributes) + len(delivery.payload)
+        size = 0
+        on_the_way = self.on_the_way
+        while on_the_way and on_the_way[0].number <= through:
+            delivery = on_the_way.popleft()
+            size += len(delivery.attributes) + len(delivery.payload)
             taken.append(delivery)
+        self.held_bytes -= size
         return taken
 
     def disconnect(self, now: int) -> None:
@@ -126,7 +129,7 @@ class Clients:
     def names_of(self, entries: tuple[EntryId, ...]) -> tuple[str, ...]:
         if len(entries) == 1:
             return (self._names[entries[0]],)
-        return tuple(sorted(self._names[entry] for entry in entries))
+        return tuple(sorted(map(self._names.__getitem__, entries)))
 
     def __iter__(self) -> Iterator[Client]:
         return iter(self._clients.values())

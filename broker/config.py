@@ -93,6 +93,7 @@ class BrokerConfig:
             frame_bytes=limits.frame_bytes,
             header_bytes=limits.header_bytes,
             text_bytes=limits.text_bytes,
+            nesting=limits.header_depth,
             destinations=limits.destinations,
         )
 
@@ -196,11 +197,13 @@ def _check(config: OverlayConfig) -> None:
 
 
 def _check_addresses(config: OverlayConfig) -> None:
-    users: dict[Address, str] = {}
+    users: dict[tuple[str, Address], str] = {}
     for id, table in config.brokers.items():
+        # Brokers that are reached at different hosts may each have the same address there.
+        host = table.reached_at.host if table.reached_at else ""
         for address, what in ((table.listen, "listen"), (table.admin, "admin")):
             if address is None or not address.port:
                 continue
-            if address in users:
-                raise ConfigError(f"broker {id}: {what} = {str(address)!r} is taken by {users[address]}")
-            users[address] = f"{what} of broker {id}"
+            if (host, address) in users:
+                raise ConfigError(f"broker {id}: {what} = {str(address)!r} is taken by {users[host, address]}")
+            users[host, address] = f"{what} of broker {id}"

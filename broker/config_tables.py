@@ -195,7 +195,6 @@ class BrokerTable:
     data_dir: str | None = key(None, text, "this broker's own folder, instead of one in the store's")
     cores: int = key(1, at_least(1), "for simulations")
     mqtt: object = key("", as_it_is, "the MQTT broker that it is a gateway to, as an address or a table")
-    tls: str = key("", text, "for TLS")
 
     @property
     def reached_at(self) -> Address | None:

@@ -13,20 +13,17 @@ Everything may arrive twice, late or never; see `custody` and `routing.correspon
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
-from operator import attrgetter
 
 from broker.clients import Client, Clients
 from broker.custody import Custody, Held
-from broker.deliveries import Deliveries
 from broker.effects import (
     Accept,
     Deliver,
     DroppedRow,
     Effect,
     Forget,
-    Greet,
     MatchedRow,
     Persist,
     Record,
@@ -57,17 +54,16 @@ from broker.inputs import (
     Unsubscribed,
 )
 from broker.links import Links
+from broker.persisting import Persisting
 from broker.seen import SeenPublications
+from broker.sessions import Sessions
 from broker.settings import Settings
 from matching import MatchingError
-from matching.language import parse
-from matching.model import TRUE, Expression
+from matching.model import TRUE
 from routing.messages import Credit, EntryId, Message, PublicationId, Publish, Settled
 from routing.multicast import narrowed
 from routing.router import Matched, Router, Stretch
 from routing.tables import EVERYBODY
-
-Key = tuple[str, ...]
 
 TICK = "tick"
 ACKNOWLEDGE = "acknowledge"
@@ -94,19 +90,29 @@ class Broker:
         self.drops: Counter[str] = Counter()
         self._settings = settings or Settings()
         self._links = Links(self._settings)
-        self._clients = Clients(self._settings.is_durable)
-        self._deliveries = Deliveries(self._settings, self._drop, self._forget_delivery)
         self._seen = SeenPublications(self._settings.window)
         self._custody = Custody(
             self._settings.patience, self._settings.longest_patience, self._settings.hold_unreachable
         )
         self._now = 0
         self._effects: list[Effect] = []
+        """Collected here by all parts; `handle` hands them out."""
+        self._persisting = Persisting(self._effects)
+        self._sessions = Sessions(
+            self._settings,
+            router,
+            self._effects,
+            self._persisting,
+            self.drops,
+            self._drop,
+            self._forget_delivery,
+            self._entry,
+        )
+        self._clients = self._sessions.clients
         self._next_entry = 0
         self._next_publication = 0
         self._own_in_flight: dict[int, PublicationId] = {}
         self._to_settle: dict[tuple[str, str], list[PublicationId]] = {}
-        self._when_persisted: dict[Key, Callable[[], None]] = {}
         self._arrivals: dict[PublicationId, set[str]] = {}
         self._half_done: dict[PublicationId, None] = {}
         """Restored arrivals: taken in for clients here before a crash, and perhaps not passed on."""
@@ -128,7 +134,8 @@ class Broker:
             self._now = now
         self._react(happened)
         self._flush()
-        effects, self._effects = self._effects, []
+        effects = self._effects[:]
+        self._effects.clear()
         return effects
 
     def start(self, now: int) -> list[Effect]:
@@ -145,17 +152,17 @@ class Broker:
             case Published():
                 self._published(happened)
             case DeliveryAcknowledged():
-                self._delivery_acknowledged(happened)
+                self._sessions.acknowledged(happened, self._now)
             case Persisted():
-                self._when_persisted.pop(happened.key, lambda: None)()
+                self._persisting.persisted(happened.key)
             case TimerFired():
                 self._timer_fired(happened.name)
             case PeerUp() | PeerLost():
                 self._peer_changed(happened)
             case Subscribed() | Advertised() | Unsubscribed() | Unadvertised():
-                self._request(happened)
+                self._sessions.requested(happened, self._now)
             case ClientConnected() | ClientLost() | ClientLeft() | ClientPaused() | ClientResumed():
-                self._client_changed(happened)
+                self._sessions.changed(happened, self._now)
             case Restored():
                 self._restore(happened)
             case LeaveRequested():
@@ -256,7 +263,7 @@ class Broker:
         onward = self._onward(message, matched.stretches) if matched.stretches else ()
 
         def go() -> None:
-            self._deliver(deliveries)
+            self._sessions.deliver(deliveries, self._now)
             if message.id in self._postponed:
                 self._waiting_onward.append((message, upstream))
             else:
@@ -266,7 +273,7 @@ class Broker:
             reliable = tuple(delivery for delivery in deliveries if delivery.number)
             if reliable:
                 self._arrivals[message.id] = {delivery.client for delivery in reliable}
-                self._persist(("arrival", *map(str, message.id)), reliable, go)
+                self._persisting.persist(("arrival", *map(str, message.id)), reliable, go)
                 return
         go()
 
@@ -308,15 +315,7 @@ class Broker:
         )
 
     def _is_waiting_for_store(self, publication: PublicationId) -> bool:
-        return ("arrival", *map(str, publication)) in self._when_persisted
-
-    def _deliver(self, deliveries: list[Deliver]) -> None:
-        for delivery in deliveries:
-            client = self._clients.find(delivery.client)
-            if client is not None:
-                self._deliveries.offer(client, delivery, self._now, self._effects)
-            else:
-                self._forget_delivery(delivery)
+        return ("arrival", *map(str, publication)) in self._persisting
 
     def _forward(self, id: PublicationId, onward: tuple[Publish, ...], upstream: list[tuple[str, str]]) -> None:
         if not onward:
@@ -388,10 +387,10 @@ class Broker:
             self._serve(message, accepted, [])
 
         if self._settings.is_durable:
-            if publisher is not None and self._is_stored(publisher):
+            if publisher is not None and self._sessions.is_stored(publisher):
                 self._effects.append(Persist(("taken", publisher.name), request.reference))
             record = (message, request.client, accepted.stretches, tuple(accepted.clients))
-            self._persist(("publication", *map(str, id)), record, go)
+            self._persisting.persist(("publication", *map(str, id)), record, go)
         else:
             go()
 
@@ -409,10 +408,6 @@ class Broker:
         """After a restart: what others want may not be known yet, and a publication might miss them."""
         return self._relearning > 0
 
-    def _is_stored(self, client: Client) -> bool:
-        """Does its session survive a restart?"""
-        return self._settings.is_durable and (client.is_reliable or client.keep is None)
-
     def _refusal(self) -> str | None:
         """Admission: the window of unsettled publications has an end, and so have the neighbours' queues."""
         if self._links.is_congested:
@@ -427,19 +422,6 @@ class Broker:
             self._drop("unreachable", id, "made room for newer ones")
             self._close(self._custody.release(id))
         return None
-
-    def _persist(self, key: Key, record: object, then: Callable[[], None]) -> None:
-        self._when_persisted[key] = then
-        self._effects.append(Persist(key, record))
-
-    def _delivery_acknowledged(self, acknowledgement: DeliveryAcknowledged) -> None:
-        client = self._clients.find(acknowledgement.client)
-        if client is None or not client.is_reliable:
-            return
-        self._deliveries.acknowledged(client, acknowledgement.number, self._now, self._effects)
-        client.acknowledged = min(acknowledgement.number, client.last_number)
-        if self._settings.is_durable:
-            self._effects.append(Persist(("acknowledged", client.name), client.acknowledged))
 
     def _forget_delivery(self, delivery: Deliver) -> None:
         """The record of the arrival stays while a copy might come, so that a restart does not deliver it twice."""
@@ -456,148 +438,9 @@ class Broker:
             self._half_done.pop(past, None)
             self._effects.append(Forget(("arrival", *map(str, past))))
 
-    def _request(self, request: Subscribed | Advertised | Unsubscribed | Unadvertised) -> None:
-        client = self._clients.get(request.client)
-        if not client.is_connected:
-            # Whoever asks for something is here.
-            self._client_changed(ClientConnected(client.name))
-        is_subscription = isinstance(request, Subscribed | Unsubscribed)
-        kind = "subscription" if is_subscription else "advertisement"
-        known = client.subscriptions if is_subscription else client.advertisements
-        key = (kind, request.client, request.name)
-        reference = request.reference or request.name
-        if isinstance(request, Unsubscribed | Unadvertised):
-            if key in self._when_persisted:
-                self._after_persisting(key, request)
-                return
-            if request.name not in known:
-                reason = f"no {kind} is called {request.name!r}"
-                self._effects.append(Refuse(request.client, reference, reason, "unknown"))
-                return
-            self._withdraw(client, kind, request.name)
-            self._effects.append(Accept(request.client, reference))
-            return
-        try:
-            expression = parse(request.expression)
-            text = str(expression)
-        except MatchingError as error:
-            self._effects.append(Refuse(request.client, reference, str(error)))
-            return
-        if key in self._when_persisted:
-            self._after_persisting(key, request)
-            return
-        if request.name in known and client.expressions[known[request.name]] == text:
-            self._effects.append(Accept(request.client, reference))
-            return
-
-        if request.name not in known and len(known) >= self._settings.entries_of_client:
-            reason = f"{client.name} has {len(known)} {kind}s, and no client may have more"
-            self.drops[f"refused: limit of {kind}s"] += 1
-            self._effects.append(Refuse(request.client, reference, reason, "limit"))
-            return
-
-        def go() -> None:
-            if self._clients.find(client.name) is not client:
-                self._effects.append(Forget(key))
-                return
-            if request.name in known:
-                self._take_out(client, kind, request.name)
-            self._enter(client, kind, request.name, expression, text)
-            self._effects.append(Accept(request.client, reference))
-
-        if self._is_stored(client):
-            self._persist(key, text, go)
-        else:
-            go()
-
-    def _after_persisting(self, key: Key, request: Subscribed | Advertised | Unsubscribed | Unadvertised) -> None:
-        """A client may withdraw or replace what is not yet stored; then it does so right after."""
-        first = self._when_persisted[key]
-
-        def both() -> None:
-            first()
-            self._request(request)
-
-        self._when_persisted[key] = both
-
-    def _enter(self, client: Client, kind: str, name: str, expression: Expression, text: str) -> None:
-        entry = self._entry()
-        if kind == "subscription":
-            self._clients.add_subscription(client, name, entry)
-            self.router.subscribe(entry, client.name, expression)
-        else:
-            client.advertisements[name] = entry
-            self.router.advertise(entry, client.name, expression)
-        client.expressions[entry] = text
-
-    def _withdraw(self, client: Client, kind: str, name: str) -> None:
-        self._take_out(client, kind, name)
-        if self._is_stored(client):
-            self._effects.append(Forget((kind, client.name, name)))
-
-    def _take_out(self, client: Client, kind: str, name: str) -> None:
-        if kind == "subscription":
-            entry = self._clients.drop_subscription(client, name)
-            self.router.unsubscribe(entry)
-        else:
-            entry = client.advertisements.pop(name)
-            self.router.unadvertise(entry)
-        del client.expressions[entry]
-
     def _entry(self) -> EntryId:
         self._next_entry += 1
         return EntryId(self.me, self.incarnation, self._next_entry)
-
-    def _client_changed(
-        self, happened: ClientConnected | ClientLost | ClientLeft | ClientPaused | ClientResumed
-    ) -> None:
-        if isinstance(happened, ClientConnected):
-            self._client_connected(happened)
-            return
-        client = self._clients.find(happened.client)
-        if client is None:
-            return
-        if isinstance(happened, ClientPaused):
-            client.has_room = False
-        elif isinstance(happened, ClientResumed):
-            client.has_room = True
-            self._deliveries.hand_over(client, self._now, self._effects)
-        elif isinstance(happened, ClientLost) and client.keep != 0:
-            client.disconnect(self._now)
-        else:
-            self._end_session(client)
-
-    def _client_connected(self, happened: ClientConnected) -> None:
-        known = self._clients.find(happened.client)
-        is_resumed = known is not None
-        if known is not None and happened.session != known.session and known.keep is not None and happened.session:
-            self._end_session(known)
-            is_resumed = False
-        client = self._clients.get(happened.client)
-        client.connect()
-        if happened.session:
-            if client.session != happened.session:
-                client.session, client.taken = happened.session, 0
-            client.is_reliable = bool(happened.is_reliable)
-            client.keep = happened.keep
-            client.window = happened.window or client.window
-            if self._is_stored(client):
-                kept = (client.session, client.is_reliable, client.keep)
-                self._effects.append(Persist(("client", client.name), kept))
-            self._effects.append(Greet(client.name, is_resumed, client.taken))
-        self._deliveries.hand_over(client, self._now, self._effects)
-
-    def _end_session(self, client: Client) -> None:
-        for name in list(client.subscriptions):
-            self._withdraw(client, "subscription", name)
-        for name in list(client.advertisements):
-            self._withdraw(client, "advertisement", name)
-        for delivery in client.held():
-            self._forget_delivery(delivery)
-        if self._is_stored(client):
-            for kind in ("client", "taken", "acknowledged"):
-                self._effects.append(Forget((kind, client.name)))
-        self._clients.remove(client.name)
 
     def _peer_changed(self, happened: PeerUp | PeerLost) -> None:
         if isinstance(happened, PeerLost):
@@ -629,8 +472,7 @@ class Broker:
             self._relearned()
         self._acknowledge()
         self._forget_arrivals()
-        for client in self._clients.overdue(self._now):
-            self._end_session(client)
+        self._sessions.end_overdue(self._now)
         self._repeat_publications()
 
     def _repeat_publications(self) -> None:
@@ -656,33 +498,14 @@ class Broker:
             self.router.send(copy)
 
     def _restore(self, restored: Restored) -> None:
-        for key, record in restored.records.items():
-            if key[0] in ("client", "taken", "acknowledged"):
-                self._restore_session(self._clients.get(key[1]), key[0], record)
-        for key, record in restored.records.items():
-            if key[0] in ("subscription", "advertisement"):
-                self._enter(self._clients.get(key[1]), key[0], key[2], parse(str(record)), str(record))
-        for client in self._clients:
-            client.disconnect(self._now)
+        self._sessions.restore(restored.records, self._now)
         for key, record in restored.records.items():
             if key[0] == "arrival":
                 self._restore_arrival(PublicationId(key[1], int(key[2]), int(key[3])), record)
-        for client in self._clients:
-            client.waiting = deque(sorted(client.waiting, key=attrgetter("number")))
+        self._sessions.sort_restored()
         for key, record in restored.records.items():
             if key[0] == "publication":
                 self._restore_publication(record)
-
-    def _restore_session(self, client: Client, kind: str, record: object) -> None:
-        if kind == "client":
-            assert isinstance(record, tuple)
-            client.session, client.is_reliable, client.keep = record
-        elif kind == "taken":
-            assert isinstance(record, int)
-            client.taken = record
-        else:
-            assert isinstance(record, int)
-            client.last_number = client.acknowledged = record
 
     def _restore_arrival(self, id: PublicationId, record: object) -> None:
         assert isinstance(record, tuple)
@@ -690,10 +513,7 @@ class Broker:
         self._half_done[id] = None
         self._arrivals[id] = set()
         for delivery in record:
-            client = self._clients.find(delivery.client)
-            if client is not None and delivery.number > client.acknowledged:
-                client.wait(delivery)
-                client.last_number = max(client.last_number, delivery.number)
+            if self._sessions.restore_delivery(delivery):
                 self._arrivals[id].add(delivery.client)
 
     def _restore_publication(self, record: object) -> None:
@@ -734,6 +554,10 @@ class Broker:
     @property
     def in_custody(self) -> int:
         return len(self._custody)
+
+    def answers_for(self, publication: PublicationId) -> bool:
+        """Does someone to whom this broker sent it still have to settle it?"""
+        return publication in self._custody
 
     @property
     def unsettled(self) -> int:

@@ -73,7 +73,9 @@ class Deliveries:
                 effects.append(delivery)
 
     def acknowledged(self, client: Client, through: int, now: int, effects: list[Effect]) -> None:
-        for delivery in client.acknowledge(through):
-            self._done(delivery)
+        taken = client.acknowledge(through)
+        if self._settings.is_durable:
+            for delivery in taken:
+                self._done(delivery)
         if client.waiting:
             self.hand_over(client, now, effects)

@@ -7,7 +7,7 @@ version is found where it always is, also by brokers that know another.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from struct import Struct
 from typing import TypeAlias
 
@@ -40,7 +40,7 @@ class LinkHello:
     address: str
     """Where the broker listens."""
     greeting: Heartbeat
-    token: str = ""
+    token: str = field(default="", repr=False)
     to: str = ""
     """The broker that it means to talk to; empty: whoever is there."""
     remembered: int = 0

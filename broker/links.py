@@ -84,4 +84,7 @@ class Links:
 
     @property
     def is_congested(self) -> bool:
-        return any(link.outbox.is_full for link in self._links.values())
+        for link in self._links.values():
+            if link.outbox.is_full:
+                return True
+        return False

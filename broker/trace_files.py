@@ -60,6 +60,15 @@ class TraceWriter:
     def buffered_rows(self) -> int:
         return sum(map(len, self._batches.values()))
 
+    def roll(self) -> None:
+        """Show readers what was recorded so far. Files with rows get their names for good, and new ones follow them."""
+        self._write_all()
+        for row_type, file in self._files.items():
+            if file.has_rows:
+                file.complete()
+                file.reveal()
+                self._files[row_type] = file.successor()
+
     def close(self) -> None:
         """Complete the files and give them their names: all of them, or none if that fails."""
         if not self._is_open:
@@ -118,11 +127,14 @@ class TraceWriter:
 class _TableFile:
     """One table's file, under a hidden name until it is complete."""
 
-    def __init__(self, folder: Path, table: Table, run: str) -> None:
-        self._final = folder / PART
-        self._hidden = folder / f".{PART}.unfinished"
+    def __init__(self, folder: Path, table: Table, run: str, number: int = 0) -> None:
+        self._final = folder / f"part-{number:05}.parquet"
+        self._hidden = folder / f".{self._final.name}.unfinished"
         self._is_revealed = False
+        self.has_rows = False
+        self._table = table
         self._run = run
+        self._number = number
         self._schema = arrow_schema(table)
         # Times hardly ever repeat: a dictionary of them costs time and space. They stay plain, because most versions
         # of Spark cannot read the encodings that are denser.
@@ -143,6 +155,10 @@ class _TableFile:
                 raise TypeError(f"{self._hidden}: the column {field.name} takes {field.type}: {error}") from error
         with _writing(self._hidden):
             self._writer.write_table(arrow.Table.from_arrays(arrays, schema=self._schema))
+        self.has_rows = True
+
+    def successor(self) -> _TableFile:
+        return _TableFile(self._final.parent, self._table, self._run, self._number + 1)
 
     def complete(self) -> None:
         with _writing(self._hidden):

@@ -34,6 +34,8 @@ class Limits:
     header_bytes: int = 1 << 20
     text_bytes: int = 1 << 16
     """A name, an address or an expression, in UTF-8."""
+    nesting: int = DEEPEST_NESTING
+    """Arrays within arrays in a header."""
     destinations: int = 4096
     changes: int = 16_384
     """Advertisements and subscriptions, new or withdrawn, in one update."""

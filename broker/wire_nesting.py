@@ -7,7 +7,7 @@ reading, so it is taken only when there are enough long arrays for such a nest, 
 
 from __future__ import annotations
 
-from broker.wire_limits import DEEPEST_NESTING, DIGEST_BYTES, MANY_LONG_ARRAYS, Limits, WireError, beyond
+from broker.wire_limits import DIGEST_BYTES, MANY_LONG_ARRAYS, Limits, WireError, beyond
 
 _ARRAY, _TEXT, _BYTES, _SCALAR, _REFUSED = "array", "text", "bytes", "scalar", "refused"
 
@@ -46,8 +46,8 @@ def check_structure(packed: bytes, kind: str, limits: Limits) -> None:
             continue
         missing[-1] -= 1
         what, length, position = _element(packed, position) if position < len(packed) else (_SCALAR, 1, position)
-        if what == _ARRAY and len(missing) > DEEPEST_NESTING:
-            raise beyond(kind, f"arrays are nested {len(missing)} deep", "nesting", DEEPEST_NESTING)
+        if what == _ARRAY and len(missing) > limits.nesting:
+            raise beyond(kind, f"arrays are nested {len(missing)} deep", "nesting", limits.nesting)
         if what == _ARRAY and length > longest:
             raise beyond(kind, f"an array has {length} elements", "of the longest list", longest)
         if what == _TEXT and length > limits.text_bytes:

@@ -30,7 +30,7 @@ class Provenance:
     runs: int
     failed: int
     seconds: float
-    """That all runs took together, each on one core."""
+    """CPU time of all runs together."""
     backend: str
     versions: Mapping[str, str]
     machine: str

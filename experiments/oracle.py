@@ -10,6 +10,7 @@ tree under FBR, by clusters that are connected inside under MERC.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -80,14 +81,16 @@ class Oracle:
         self._index = matching.create("auto")
         self._subscriptions: dict[int, _Subscription] = {}
         self._numbers: dict[tuple[str, str], int] = {}
-        self._publications: list[_Publication] = []
+        self._publications: deque[_Publication] = deque()
+        self._next_number = 0
+        self._withdrawn: deque[int] = deque()
         self._links = {_ends(link.a, link.b): _Outages() for link in overlay.links}
         self._brokers = {broker.id: _Outages() for broker in overlay.brokers}
         self._changes: list[int] = []
         self._reached: dict[tuple[int, str], frozenset[str]] = {}
 
     def subscribed(self, client: str, name: str, broker: str, expression: Expression, at: int) -> None:
-        number = len(self._subscriptions)
+        number, self._next_number = self._next_number, self._next_number + 1
         self._subscriptions[number] = _Subscription(client, broker, at)
         self._numbers[client, name] = number
         self._index.add(number, expression)
@@ -95,6 +98,7 @@ class Oracle:
     def unsubscribed(self, client: str, name: str, at: int) -> None:
         number = self._numbers.pop((client, name))
         self._subscriptions[number].removed = at
+        self._withdrawn.append(number)
         self._index.remove(number)
 
     def published(
@@ -128,17 +132,33 @@ class Oracle:
         if not self._changes or self._changes[-1] != at:
             self._changes.append(at)
 
-    def expectations(self) -> list[Expectation]:
-        """Every expected pair, in order of publication; a client counts once however many subscriptions match."""
-        expected: list[Expectation] = []
-        for publication in self._publications:
-            owed: dict[str, bool] = {}
-            for number in publication.wanted:
-                subscription = self._subscriptions[number]
-                is_owed = owed.get(subscription.client, False) or self._is_owed(publication, subscription)
-                owed[subscription.client] = is_owed
-            expected += [Expectation(publication.id, client, is_owed) for client, is_owed in sorted(owed.items())]
-        return expected
+    def __len__(self) -> int:
+        """Publications that were not judged."""
+        return len(self._publications)
+
+    @property
+    def oldest(self) -> tuple[PublicationId, int] | None:
+        """Of the publications that were not judged: its id, and when it was accepted."""
+        return (self._publications[0].id, self._publications[0].at) if self._publications else None
+
+    def judge_oldest(self) -> list[Expectation]:
+        """Its expected pairs; a client counts once however many subscriptions match. Then it is forgotten.
+
+        What happened up to `reach` after it decides, so it is not to be asked for earlier than that.
+        """
+        publication = self._publications.popleft()
+        owed: dict[str, bool] = {}
+        for number in publication.wanted:
+            subscription = self._subscriptions[number]
+            is_owed = owed.get(subscription.client, False) or self._is_owed(publication, subscription)
+            owed[subscription.client] = is_owed
+        self._forget_withdrawn(publication.at)
+        return [Expectation(publication.id, client, is_owed) for client, is_owed in sorted(owed.items())]
+
+    def _forget_withdrawn(self, before: int) -> None:
+        """Publications accepted later than that do not want what was gone by then."""
+        while self._withdrawn and self._subscriptions[self._withdrawn[0]].removed < before:
+            del self._subscriptions[self._withdrawn.popleft()]
 
     def _is_owed(self, publication: _Publication, subscription: _Subscription) -> bool:
         end = publication.at + self._reach

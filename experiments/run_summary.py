@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from broker.trace import BrokerRow, DeliveryRow, DropRow, HopRow, MatchRow, PublicationRow, Row, Trace
+from broker.trace import BrokerRow, DeliveryRow, DropRow, ExpectationRow, HopRow, MatchRow, PublicationRow, Row, Trace
 from experiments.oracle import Expectation
 
 
@@ -51,17 +52,24 @@ class RunSummary:
 
 
 class Gatherer:
-    """A trace that counts what passes through it."""
+    """A trace that counts what passes through it.
+
+    What concerns one publication is held until it is judged, so that memory does not grow with the run but for the
+    latencies, of which each takes eight bytes.
+    """
 
     def __init__(self, onward: Trace) -> None:
         self._onward = onward
         self._published = 0
-        self._latencies: list[float] = []
-        self._pairs: Counter[tuple[str, str]] = Counter()
+        self._latencies = array("d")
+        self._clients: dict[str, Counter[str]] = {}
+        """How often each client got a publication, by publication."""
+        self._matching: dict[str, set[str]] = {}
+        """The brokers that matched a publication."""
+        self._pairs: Counter[str] = Counter()
         self._delivery_hops = 0
         self._destinations = [0, 0]
         self._source_destinations = [0, 0]
-        self._matching_brokers: set[tuple[str, str]] = set()
         self._drops: Counter[str] = Counter()
         self._brokers: dict[str, BrokerRow] = {}
 
@@ -73,9 +81,9 @@ class Gatherer:
                 if row.hop == 1:
                     _add(self._source_destinations, row.destinations)
         elif isinstance(row, MatchRow):
-            self._matching_brokers.add((row.message, row.broker))
+            self._matching.setdefault(row.message, set()).add(row.broker)
         elif isinstance(row, DeliveryRow):
-            self._pairs[row.publication, row.client] += 1
+            self._clients.setdefault(row.publication, Counter())[row.client] += 1
             self._latencies.append(row.delivered_s - row.published_s)
             self._delivery_hops += row.hops
         elif isinstance(row, PublicationRow):
@@ -85,9 +93,20 @@ class Gatherer:
         elif isinstance(row, BrokerRow):
             self._brokers[row.broker] = row
 
-    @property
-    def deliveries(self) -> int:
-        return len(self._latencies)
+    def judge(self, publication: str, expectations: Sequence[Expectation]) -> None:
+        """Compares what arrived of a publication with what should have, and forgets it."""
+        for each in expectations:
+            self.record(ExpectationRow(publication, each.client, expected=True, owed=each.is_owed))
+        delivered = self._clients.pop(publication, Counter())
+        expected = {each.client for each in expectations}
+        owed = {each.client for each in expectations if each.is_owed}
+        self._pairs["expected"] += len(expected)
+        self._pairs["owed"] += len(owed)
+        self._pairs["delivered"] += len(delivered)
+        self._pairs["missed"] += len(owed - delivered.keys())
+        self._pairs["duplicated"] += delivered.total() - len(delivered)
+        self._pairs["unexpected"] += len(delivered.keys() - expected)
+        self._pairs["matching brokers"] += len(self._matching.pop(publication, ()))
 
     def summary(
         self,
@@ -97,15 +116,15 @@ class Gatherer:
         seed: int,
         matcher: str,
         refused: int,
-        expectations: Sequence[Expectation],
         duplicate_advertisements: int,
         busy_share_max: float,
         messages: Mapping[str, int],
         digest: str,
     ) -> RunSummary:
-        expected = {(str(each.publication), each.client) for each in expectations}
-        owed = {(str(each.publication), each.client) for each in expectations if each.is_owed}
-        delivered = self._pairs.keys()
+        """When all publications were judged."""
+        for publication in [*self._clients, *self._matching]:
+            # A delivery that came after its publication was judged, or of one that was never accepted.
+            self.judge(publication, ())
         latencies = sorted(self._latencies)
         stored = [row.local_subscriptions + row.remote_subscriptions for row in self._brokers.values()]
         return RunSummary(
@@ -115,12 +134,12 @@ class Gatherer:
             matcher=matcher,
             published=self._published,
             refused=refused,
-            expected=len(expected),
-            owed=len(owed),
-            delivered=len(delivered),
-            missed=len(owed - delivered),
-            duplicated=sum(count - 1 for count in self._pairs.values()),
-            unexpected=len(delivered - expected),
+            expected=self._pairs["expected"],
+            owed=self._pairs["owed"],
+            delivered=self._pairs["delivered"],
+            missed=self._pairs["missed"],
+            duplicated=self._pairs["duplicated"],
+            unexpected=self._pairs["unexpected"],
             latency_ms_mean=_mean(sum(latencies), len(latencies)) * 1e3,
             latency_ms_p50=_percentile(latencies, 0.50) * 1e3,
             latency_ms_p95=_percentile(latencies, 0.95) * 1e3,
@@ -128,7 +147,7 @@ class Gatherer:
             hops_mean=_mean(self._delivery_hops, len(latencies)),
             destinations_mean=_mean(*self._destinations),
             destinations_at_source_mean=_mean(*self._source_destinations),
-            matches_mean=_mean(len(self._matching_brokers), self._published),
+            matches_mean=_mean(self._pairs["matching brokers"], self._published),
             stored_subscriptions_mean=_mean(sum(stored), len(stored)),
             routing_table_bytes_max=max((row.routing_table_bytes for row in self._brokers.values()), default=0),
             duplicate_advertisements=duplicate_advertisements,

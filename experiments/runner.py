@@ -11,7 +11,7 @@ import json
 import platform
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import TypeAlias
@@ -24,7 +24,7 @@ from broker.settings import SECOND, Settings
 from broker.simulation.cost_file import NATIVE, CostFileError, read_costs
 from broker.simulation.costs import PADRES_2015, CostProfile
 from broker.simulation.world import SimulatedOverlay
-from broker.trace import Digest, ExpectationRow, FaultRow, Trace, seconds
+from broker.trace import Digest, FaultRow, Trace, seconds
 from broker.trace_files import TraceWriter
 from experiments.cpu_timing import collecting_rarely
 from experiments.errors import ScenarioError
@@ -61,6 +61,8 @@ PATIENCE = 60 * SECOND
 """Longer than a publication takes at saturated brokers, or what is merely late would be sent again."""
 PATIENCE_WITH_LOSS = 15 * SECOND
 """Where links lose frames, nobody notices before that; a broken link is noticed at once."""
+OVER_AFTER = 60 * SECOND
+"""A publication that is so old, and that no broker answers for, arrives nowhere any more."""
 SLICE = SECOND
 
 
@@ -84,6 +86,7 @@ def _folder(out: Path) -> Iterator[Path]:
     """A folder that gets its name when all is in it, or goes."""
     if out.exists():
         raise ScenarioError(f"{out} exists; give another folder, or remove it first")
+    missing = [folder for folder in out.parents if not folder.exists()]
     out.parent.mkdir(parents=True, exist_ok=True)
     unfinished = out.with_name(f".{out.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
@@ -93,6 +96,10 @@ def _folder(out: Path) -> Iterator[Path]:
         unfinished.rename(out)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+        for folder in missing:
+            # Those that hold nothing; a complete run stays in its place.
+            with suppress(OSError):
+                folder.rmdir()
 
 
 def _write_json(path: Path, content: object) -> None:
@@ -187,9 +194,8 @@ class Run:
         while self._world.now < last and not self._is_done():
             self._run_until(min(last, self._world.now + SLICE), last)
         self._world.finish()
-        expectations = self._oracle.expectations()
-        for each in expectations:
-            self._gatherer.record(ExpectationRow(str(each.publication), each.client, expected=True, owed=each.is_owed))
+        while self._oracle.oldest is not None:
+            self._judge_oldest()
         brokers = [node.broker for node in self._world.nodes.values() if node.broker is not None]
         return self._gatherer.summary(
             scenario=self._scenario.name,
@@ -197,7 +203,6 @@ class Run:
             seed=self._scenario.seed,
             matcher=self._scenario.matcher,
             refused=self._refused,
-            expectations=expectations,
             duplicate_advertisements=sum(broker.router.counts().duplicate_advertisements for broker in brokers),
             busy_share_max=busy,
             messages=self._world.sent,
@@ -208,7 +213,28 @@ class Run:
         """In slices, so that the progress bar moves."""
         while self._world.now < until:
             self._world.run_until(min(until, self._world.now + SLICE))
+            self._judge_settled()
             self._progress(f"{self._protocol}: simulated seconds", self._world.now // SECOND, last // SECOND)
+
+    @property
+    def unjudged(self) -> int:
+        """Publications that the run still holds, with what arrived of them."""
+        return len(self._oracle)
+
+    def _judge_settled(self) -> None:
+        """Publications that are over, in their order, so that a long run does not hold them all."""
+        brokers = [node.broker for node in self._world.nodes.values() if node.broker is not None]
+        while (oldest := self._oracle.oldest) is not None:
+            id, accepted = oldest
+            if self._world.now < accepted + OVER_AFTER or any(broker.answers_for(id) for broker in brokers):
+                return
+            self._judge_oldest()
+
+    def _judge_oldest(self) -> None:
+        oldest = self._oracle.oldest
+        assert oldest is not None
+        self._gatherer.judge(str(oldest[0]), self._oracle.judge_oldest())
+        self._world.forget_publication(oldest[0])
 
     def _is_done(self) -> bool:
         """Is nothing under way any more?"""

@@ -9,7 +9,8 @@
     ├── UnsupportedExpressionError   a conjunctive index was given something else
     ├── DuplicateIdError             add with an id that is taken
     ├── UnknownIdError               remove of an id that is not there
-    └── UnknownIndexError            no index, backend or option of that name
+    ├── UnknownIndexError            no index, backend or option of that name
+    └── BackendMissingError          a native index where the compiled module is not installed
 
 Each carries the values it talks about. `exit_code` is what the command line returns for it.
 """
@@ -116,3 +117,15 @@ class UnknownIdError(MatchingError, KeyError):
 
 class UnknownIndexError(MatchingError, LookupError):
     exit_code = 2
+
+
+class BackendMissingError(MatchingError, RuntimeError):
+    exit_code = 3
+
+    def __init__(self, index: str) -> None:
+        self.index = index
+        super().__init__(
+            f"{index} with the native backend needs the compiled module, which this installation lacks; "
+            "install a C++20 compiler (Debian, Ubuntu: apt-get install g++) and run 'make install', "
+            "or 'pip install --force-reinstall .'"
+        )

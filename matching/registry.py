@@ -2,21 +2,32 @@
 
 matching.create("pst-bloom")           an index
 matching.create("pst-hash", access_predicates=3)
-matching.names()                       all names
+matching.create("a-tree", backend="native")
+matching.names()                       all that can be created here
 matching.info("pst-bloom").accepts     what it can hold
+
+A backend is an implementation of an index: Python is the readable one, native is C++ and needs the compiled module
+`matching._native`, which an install without a C++ compiler lacks.
 """
 
 from __future__ import annotations
 
 import difflib
 import importlib
+import importlib.util
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 
-from matching.errors import UnknownIndexError
+from matching.errors import BackendMissingError, UnknownIndexError
 from matching.matcher import Matcher
+
+PYTHON = "python"
+NATIVE = "native"
+
+NATIVE_MODULE = "matching._native"
 
 
 class Accepts(StrEnum):
@@ -31,31 +42,61 @@ class IndexInfo:
     name: str
     title: str
     accepts: Accepts
-    module: str
-    class_name: str
-    backends: tuple[str, ...] = ("python",)
+    implementations: Mapping[str, tuple[str, str]]
+    """By backend, the module and the class. The first is the default."""
 
-    def load(self) -> type[Matcher]:
-        index: type[Matcher] = getattr(importlib.import_module(self.module), self.class_name)
+    @property
+    def backends(self) -> tuple[str, ...]:
+        return tuple(self.implementations)
+
+    @property
+    def available_backends(self) -> tuple[str, ...]:
+        """Those that this installation has."""
+        return tuple(backend for backend in self.implementations if backend != NATIVE or has_native_module())
+
+    def load(self, backend: str) -> type[Matcher]:
+        module, class_name = self.implementations[backend]
+        index: type[Matcher] = getattr(importlib.import_module(module), class_name)
         return index
 
 
 INDEXES = {
     info.name: info
     for info in (
-        IndexInfo("auto", "the best index for each expression", Accepts.ANY_EXPRESSION, "matching.auto", "Auto"),
-        IndexInfo("scan", "linear scan", Accepts.ANY_EXPRESSION, "matching.linear_scan", "LinearScan"),
-        IndexInfo("a-tree", "A-Tree", Accepts.ANY_EXPRESSION, "matching.a_tree", "ATree"),
-        IndexInfo("pst-bloom", "PSTBloom", Accepts.CONJUNCTIONS, "matching.pst_bloom", "PSTBloom"),
-        IndexInfo("pst-hash", "PSTHash", Accepts.CONJUNCTIONS, "matching.pst_hash", "PSTHash"),
-        IndexInfo("be-tree", "BE-Tree", Accepts.CONJUNCTIONS, "matching.be_tree", "BETree"),
-        IndexInfo("op-index", "OpIndex", Accepts.NORMAL_FORMS, "matching.op_index", "OpIndex"),
+        IndexInfo(
+            "auto",
+            "the best index for each expression",
+            Accepts.ANY_EXPRESSION,
+            {PYTHON: ("matching.auto", "Auto"), NATIVE: ("matching.auto", "NativeAuto")},
+        ),
+        IndexInfo(
+            "scan",
+            "linear scan",
+            Accepts.ANY_EXPRESSION,
+            {PYTHON: ("matching.linear_scan", "LinearScan"), NATIVE: ("matching.native_scan", "NativeScan")},
+        ),
+        IndexInfo(
+            "a-tree",
+            "A-Tree",
+            Accepts.ANY_EXPRESSION,
+            {PYTHON: ("matching.a_tree", "ATree"), NATIVE: ("matching.a_tree.native", "NativeATree")},
+        ),
+        IndexInfo("flat", "access-predicate lists", Accepts.CONJUNCTIONS, {NATIVE: ("matching.flat", "Flat")}),
+        IndexInfo("pst-bloom", "PSTBloom", Accepts.CONJUNCTIONS, {PYTHON: ("matching.pst_bloom", "PSTBloom")}),
+        IndexInfo("pst-hash", "PSTHash", Accepts.CONJUNCTIONS, {PYTHON: ("matching.pst_hash", "PSTHash")}),
+        IndexInfo("be-tree", "BE-Tree", Accepts.CONJUNCTIONS, {PYTHON: ("matching.be_tree", "BETree")}),
+        IndexInfo("op-index", "OpIndex", Accepts.NORMAL_FORMS, {PYTHON: ("matching.op_index", "OpIndex")}),
     )
 }
 
 
-def names() -> tuple[str, ...]:
-    return tuple(INDEXES)
+def names(backend: str | None = None) -> tuple[str, ...]:
+    """The indexes that can be created here, with that backend if one is given."""
+    return tuple(
+        name
+        for name, info in INDEXES.items()
+        if (info.available_backends if backend is None else backend in info.available_backends)
+    )
 
 
 def info(name: str) -> IndexInfo:
@@ -65,11 +106,18 @@ def info(name: str) -> IndexInfo:
 
 
 def create(name: str, backend: str | None = None, **options: object) -> Matcher:
-    """An empty index. Options are the keyword arguments of its class."""
+    """An empty index. Options are the keyword arguments of its class.
+
+    Without a backend, it is the index's first; `auto` then has the best that is installed.
+    """
     chosen = info(name)
-    if backend is not None and backend not in chosen.backends:
+    if backend is None:
+        backend = chosen.backends[-1] if name == "auto" and has_native_module() else chosen.backends[0]
+    if backend not in chosen.backends:
         raise UnknownIndexError(f"{name} has no backend {backend!r}; it has {', '.join(chosen.backends)}")
-    index = chosen.load()
+    if backend == NATIVE and not has_native_module():
+        raise BackendMissingError(name)
+    index = chosen.load(backend)
     known = [parameter for parameter in inspect.signature(index).parameters if parameter != "self"]
     for option in options:
         if option not in known:
@@ -83,5 +131,12 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
+@cache
+def has_native_module() -> bool:
+    return importlib.util.find_spec(NATIVE_MODULE) is not None
+
+
 def backend_in_words() -> str:
-    return "matching in pure Python"
+    return (
+        "matching with the native core" if has_native_module() else "matching in pure Python, no native core installed"
+    )

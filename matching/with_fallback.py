@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from matching.errors import UnsupportedExpressionError
-from matching.matcher import Found, Matcher
+from matching.matcher import Found, Matcher, MatchReport
 from matching.model import Expression
 from matching.registry import Accepts, create, info
 from matching.values import Value
@@ -29,6 +29,10 @@ class WithFallback(Matcher):
         super().__init__()
         self._preferred = preferred
         self._rest = rest
+
+    def match_packed(self, attributes: bytes) -> MatchReport:
+        """A native index reads the bytes itself, so while the other one is empty nothing is unpacked."""
+        return super().match_packed(attributes) if len(self._rest) else self._preferred.match_packed(attributes)
 
     def _insert(self, id: int, expression: Expression) -> None:
         try:

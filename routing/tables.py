@@ -101,11 +101,12 @@ class LocalSubscriptions:
     def match(self, attributes: bytes) -> tuple[MatchReport, dict[str, tuple[EntryId, ...]]]:
         """The work done, and the clients with the subscriptions that match."""
         report = self._index.match_packed(attributes)
-        wanted: dict[str, list[EntryId]] = {}
+        wanted: dict[str, tuple[EntryId, ...]] = {}
+        clients = self._clients
         for number in report.ids:
-            client, entry = self._clients[number]
-            wanted.setdefault(client, []).append(entry)
-        return report, {client: tuple(entries) for client, entries in sorted(wanted.items())}
+            client, entry = clients[number]
+            wanted[client] = (*wanted[client], entry) if client in wanted else (entry,)
+        return report, dict(sorted(wanted.items()))
 
     def __len__(self) -> int:
         return len(self._index)

@@ -30,11 +30,13 @@ OUTSIDE_THE_CORE = (
     "broker/simulation/",
     "broker/runtime/",
     "broker/gateway/",
+    "broker/security/",
 )
 ONLY_IN = {
     "pyspark": ("experiments/analysis/", "experiments/sweep_spark.py"),
     "duckdb": ("experiments/analysis/",),
     "networkx": ("topologies/",),
+    "cryptography": ("broker/security/",),
     "simpy": ("broker/simulation/",),
     "pyarrow": ("broker/trace_files.py", "experiments/analysis/"),
     "aiomqtt": ("broker/gateway/",),

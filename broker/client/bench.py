@@ -12,8 +12,10 @@ from dataclasses import dataclass
 
 from broker.client.bench_workload import MARK, BenchWorkload
 from broker.client.client import Client, connect
+from broker.client.environment import shown_credentials
 from broker.client.errors import ClientError, RefusedError, TimeoutExpiredError
 from broker.client.subscription import Subscription
+from broker.client.talk import talk_of_connections
 from routing.messages import PublicationId
 
 PROBE = "bench_probe"
@@ -146,7 +148,13 @@ class Bench:
             return result
 
     def _client(self, server: str) -> Client:
-        return connect(server, mode=self._options.mode, window=self._options.window, timeout=SETUP_WITHIN_S)
+        return connect(
+            server,
+            mode=self._options.mode,
+            window=self._options.window,
+            timeout=SETUP_WITHIN_S,
+            **shown_credentials(),
+        )
 
     async def _subscribers(self, stack: AsyncExitStack) -> list[Client]:
         clients: list[Client] = []
@@ -300,4 +308,5 @@ def check(options: BenchOptions) -> None:
 
 def run_bench(options: BenchOptions, progress: Progress) -> BenchResult:
     check(options)
+    talk_of_connections()
     return asyncio.run(Bench(options, progress).run())

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import ssl
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from types import TracebackType
@@ -24,7 +25,7 @@ import msgpack
 
 from broker.addresses import Address
 from broker.client.connection import LIMITS, Connection, decoded
-from broker.client.deliveries import Deliveries
+from broker.client.deliveries import UNNAMED, Deliveries
 from broker.client.dialling import Dialling
 from broker.client.entries import Entries
 from broker.client.errors import ClientError, RefusedError, TimeoutExpiredError
@@ -77,7 +78,7 @@ class Client:
             options.is_durable,
             options.window,
         )
-        self._dialling = Dialling(servers, options.connect_within_s, self._hello, self)
+        self._dialling = Dialling(servers, options.connect_within_s, options.tls, self._hello, self)
         self._next_name = 0
         self._connection: Connection | None = None
         self._broker = ""
@@ -87,7 +88,13 @@ class Client:
         is_reliable = self._hello.mode is DeliveryMode.AT_LEAST_ONCE
         self._publishing = Publishing(loop, is_answered=is_reliable)
         self._entries = Entries(loop, self._subscription_lost)
-        self._deliveries = Deliveries(loop, options.window, is_acknowledged=is_reliable, is_durable=options.is_durable)
+        self._deliveries = Deliveries(
+            loop,
+            options.window,
+            lambda name: self._entries.abandon(Subscribe, [name]),
+            is_acknowledged=is_reliable,
+            is_durable=options.is_durable,
+        )
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -122,6 +129,9 @@ class Client:
             await asyncio.wait([self._reconnecting])
         if self._connection is not None:
             self._deliveries.tell()
+            unnamed = [name for each in self._deliveries.all() for name in each.expressions if name.startswith(UNNAMED)]
+            if self._options.is_durable:
+                self._entries.abandon(Subscribe, unnamed)
             await self._connection.close(is_kept=self._options.is_durable, within_s=1.0)
         self._finish(None)
         if unanswered:
@@ -317,7 +327,7 @@ class Client:
             return
         self._connection = None
         self._deliveries.disconnected(self._broker)
-        self._entries.disconnected()
+        self._entries.disconnected(self._broker)
         self._publishing.disconnected()
         if not self._is_closing:
             log.warning("lost broker %s (%s); connecting again", self._broker, reason)
@@ -349,7 +359,9 @@ class Client:
 
     def _new_name(self) -> str:
         self._next_name += 1
-        return f"~{self._next_name}"
+        # A durable client's names may have outlived an earlier process, and must not be taken for this one's.
+        life = f"{self._hello.session}-" if self._options.is_durable else ""
+        return f"{UNNAMED}{life}{self._next_name}"
 
     def _in_time(self, what: str) -> InTime:
         return InTime(what, self._options.timeout_s, lambda: self.is_connected)
@@ -360,6 +372,7 @@ def connect(
     *,
     name: str = "",
     token: str = "",
+    tls: ssl.SSLContext | None = None,
     mode: DeliveryMode | str = DeliveryMode.AT_LEAST_ONCE,
     durable: bool = False,
     window: int = 1024,
@@ -375,6 +388,7 @@ def connect(
     options = ClientOptions(
         name=name,
         token=token,
+        tls=tls,
         mode=chosen,
         is_durable=durable,
         window=window,

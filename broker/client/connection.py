@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import ssl
 from typing import Protocol
 
 from broker.addresses import Address
@@ -178,18 +179,24 @@ class Connection(asyncio.Protocol):
             self._receiver.connection_lost(self, reason)
 
 
-async def open_connection(address: Address, receiver: Receiver, hello: Hello, within_s: float) -> Connection:
+async def open_connection(
+    address: Address, receiver: Receiver, hello: Hello, within_s: float, tls: ssl.SSLContext | None = None
+) -> Connection:
     """A connection with a broker that took the greeting."""
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(within_s):
             _, connection = await loop.create_connection(
-                lambda: Connection(receiver, hello, loop), address.host, address.port
+                lambda: Connection(receiver, hello, loop), address.host, address.port, ssl=tls
             )
     except TimeoutError:
         raise ConnectError(f"no connection within {within_s:g} s") from None
+    except ssl.SSLError as error:
+        raise ConnectError(f"TLS: {error.reason or error}") from None
     except OSError as error:
-        raise ConnectError(os.strerror(error.errno).lower() if error.errno else str(error)) from None
+        # A handshake that the other end broke off has neither number nor words.
+        words = os.strerror(error.errno).lower() if error.errno else str(error)
+        raise ConnectError(words or ("TLS: no handshake" if tls else "the connection broke off")) from None
     try:
         await connection.established(within_s)
     except BaseException:

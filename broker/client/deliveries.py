@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 from broker.client.acknowledgements import Acknowledgements
 from broker.client.connection import Connection
@@ -14,6 +15,9 @@ from routing.messages import PublicationId
 
 log = logging.getLogger("mercast.client")
 
+UNNAMED = "~"
+"""Names that the client made up begin with this."""
+
 TELL_WITHIN_S = 0.01
 TELL_AT_LEAST_EVERY = 128
 """Deliveries. Telling costs a frame at either end, and a broker has a window of deliveries for each client."""
@@ -21,8 +25,16 @@ TELL_AT_LEAST_EVERY = 128
 
 class Deliveries:
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, window: int, *, is_acknowledged: bool, is_durable: bool
+        self,
+        loop: asyncio.AbstractEventLoop,
+        window: int,
+        on_stray: Callable[[str], None],
+        *,
+        is_acknowledged: bool,
+        is_durable: bool,
     ) -> None:
+        """`on_stray` is told of a subscription that the broker has and nobody here will ever ask for."""
+        self._on_stray = on_stray
         self.repeated = 0
         """Deliveries that came again and were left out."""
         self._loop = loop
@@ -59,7 +71,8 @@ class Deliveries:
                 del self._subscriptions[name]
         if is_kept:
             for publication in subscription.unfinished():
-                self._hold(publication.subscriptions[0], publication)
+                name = next(each for each in publication.subscriptions if each in subscription.expressions)
+                self._hold(name, publication)
         else:
             subscription.discard()
         self.has_room_again(subscription)
@@ -92,9 +105,13 @@ class Deliveries:
         found = [self._subscriptions.get(name) for name in delivery.subscriptions]
         subscriptions = list(dict.fromkeys(each for each in found if each is not None))
         unclaimed = [name for name, each in zip(delivery.subscriptions, found, strict=True) if each is None]
-        if not self._is_durable:
+        if not self._is_durable or self._acknowledgements is None:
             # On its way when the application left the subscription.
             unclaimed = []
+        for name in [name for name in unclaimed if name.startswith(UNNAMED)]:
+            # Of an earlier life of this client, which did not get to say that nobody can ask for it again.
+            unclaimed.remove(name)
+            self._on_stray(name)
         parts = len(subscriptions) or bool(unclaimed)
         if self._acknowledgements is not None:
             if parts > 1:
@@ -112,8 +129,7 @@ class Deliveries:
         waiting = self._unclaimed.setdefault(name, [])
         if not waiting:
             log.warning("publications wait for subscription %r: subscribe to it by name, or unsubscribe", name)
-        if len(waiting) < self._window:
-            waiting.append(publication)
+        waiting.append(publication)
 
     def unclaim(self, name: str) -> None:
         for publication in self._unclaimed.pop(name, ()):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import ssl
 from collections.abc import Mapping
 from random import Random
 
@@ -20,10 +21,18 @@ LONGEST_PAUSE_S = 5.0
 
 
 class Dialling:
-    def __init__(self, servers: tuple[Address, ...], within_s: float, hello: Hello, receiver: Receiver) -> None:
+    def __init__(
+        self,
+        servers: tuple[Address, ...],
+        within_s: float,
+        tls: ssl.SSLContext | None,
+        hello: Hello,
+        receiver: Receiver,
+    ) -> None:
         """`within_s`: how long one server may take."""
         self._servers = servers
         self._within_s = within_s
+        self._tls = tls
         self._hello = hello
         self._receiver = receiver
         self._turn = 0
@@ -53,7 +62,7 @@ class Dialling:
             place = (self._turn + step) % len(self._servers)
             address = self._servers[place]
             try:
-                await open_connection(address, self._receiver, self._hello, self._within_s)
+                await open_connection(address, self._receiver, self._hello, self._within_s, self._tls)
             except ClientError as error:
                 failures[address] = error
             else:

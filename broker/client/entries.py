@@ -52,6 +52,8 @@ class Entries:
         self._unanswered: dict[int, _Unanswered] = {}
         self._again: dict[int, str] = {}
         """Requests that re-enter something, which nobody waits for."""
+        self._left_at: dict[str, dict[tuple[Kind, str], str]] = {}
+        """What stood at each broker when the connection to it broke: the client may be elsewhere before it returns."""
         self._connection: Connection | None = None
         self._end: ClientError | None = None
         self._on_lost = on_lost
@@ -132,17 +134,26 @@ class Entries:
 
     def connected(self, connection: Connection, welcome: Welcome) -> None:
         self._connection = connection
-        if not welcome.is_resumed:
-            for (kind, name), expression in self._entered.items():
-                self._request += 1
-                self._again[self._request] = name
+        there = self._left_at.pop(welcome.broker, {}) if welcome.is_resumed else {}
+        for key, expression in self._entered.items():
+            if there.get(key) != expression:
+                kind, name = key
+                self._again[self._next()] = name
                 self._send(kind(self._request, name, expression))
+        self._withdraw_what_else_is(there)
         for request in self._unanswered.values():
             self._send(request.frame)
 
-    def disconnected(self) -> None:
+    def _withdraw_what_else_is(self, there: Mapping[tuple[Kind, str], str]) -> None:
+        """At a broker to which the client returns, what it withdrew while it was elsewhere."""
+        for kind, name in there:
+            if (kind, name) not in self._entered:
+                self._send(self._withdrawal(kind, name))
+
+    def disconnected(self, broker: str) -> None:
         self._connection = None
         self._again.clear()
+        self._left_at[broker] = dict(self._entered)
 
     def end(self, error: ClientError | None) -> None:
         self._connection = None

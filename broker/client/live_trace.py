@@ -13,6 +13,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from broker.client.client import Client, connect
+from broker.client.environment import shown_credentials
 from broker.client.errors import ClientError
 from broker.client_frames import TraceStep
 from matching.values import Value
@@ -75,7 +76,7 @@ def _towards(step: TraceStep) -> str:
 
 async def trace_live(servers: str, attributes: Mapping[str, Value], payload: bytes, within_s: float) -> LiveTrace:
     async with AsyncExitStack() as stack:
-        first = await stack.enter_async_context(connect(servers, timeout=within_s))
+        first = await stack.enter_async_context(connect(servers, timeout=within_s, **shown_credentials()))
         id = await first.publish(attributes, payload, is_traced=True)
         if id is None:
             raise ClientError("the connection broke while publishing, and the publication's id is not known; try again")
@@ -120,7 +121,7 @@ class _Walk:
 
     async def _reach(self, broker: str, address: str) -> None:
         try:
-            client = connect(f"mercast://{address}", timeout=self._within_s)
+            client = connect(f"mercast://{address}", timeout=self._within_s, **shown_credentials())
             self._brokers[broker] = await self._stack.enter_async_context(client)
         except ClientError as error:
             self.unreachable[broker] = str(error)

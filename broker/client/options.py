@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import ssl
+from dataclasses import dataclass, field
 
 from broker.client_frames import DeliveryMode
 
@@ -11,7 +12,9 @@ from broker.client_frames import DeliveryMode
 class ClientOptions:
     name: str = ""
     """Drawn at random when empty. Needed by a durable client, which is known by it after its restart."""
-    token: str = ""
+    token: str = field(default="", repr=False)
+    tls: ssl.SSLContext | None = None
+    """None: in the clear."""
     mode: DeliveryMode = DeliveryMode.AT_LEAST_ONCE
     is_durable: bool = False
     window: int = 1024

@@ -11,8 +11,10 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from broker.client.client import Client, connect
+from broker.client.environment import shown_credentials
 from broker.client.errors import ClientError, RefusedError
 from broker.client.servers import chosen_servers
+from broker.client.talk import talk_of_connections
 from matching.errors import MatchingError
 from matching.publication_form import parse_publication
 from matching.values import Value
@@ -38,6 +40,7 @@ class PubOptions:
 def run(words: Sequence[str], options: PubOptions) -> None:
     if not words and sys.stdin.isatty():
         raise _UsageError("say what to publish, as 'symbol=IBM price=92.5', or give JSON lines on standard input")
+    talk_of_connections()
     asyncio.run(_publish(words, options))
 
 
@@ -49,7 +52,12 @@ async def _publish(words: Sequence[str], options: PubOptions) -> None:
     # Read first: what cannot be read is found before a connection is made.
     typed = parse_publication(" ".join(words)) if words else None
     publications = _from_input(options.count) if typed is None else _typed(typed, options.count)
-    async with connect(chosen_servers(options.server), mode=options.mode, timeout=options.timeout_s or None) as client:
+    async with connect(
+        chosen_servers(options.server),
+        mode=options.mode,
+        timeout=options.timeout_s or None,
+        **shown_credentials(),
+    ) as client:
         for expression in options.advertise:
             await client.advertise(expression)
         answers = _Answers(options.is_json)

@@ -11,9 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from broker.client.client import connect
+from broker.client.environment import shown_credentials
 from broker.client.errors import TimeoutExpiredError
 from broker.client.servers import chosen_servers
 from broker.client.subscription import Publication, Subscription
+from broker.client.talk import talk_of_connections
 from matching.publication_form import to_publication_text
 
 
@@ -28,6 +30,7 @@ class SubOptions:
 
 
 def run(expressions: Sequence[str], options: SubOptions, *, is_background: bool) -> None:
+    talk_of_connections()
     ready = _leave_to_child() if is_background else _say_subscribed
     try:
         asyncio.run(_subscribe(expressions, options, ready))
@@ -65,12 +68,14 @@ def _leave_to_child() -> Callable[[str], None]:
 
 async def _subscribe(expressions: Sequence[str], options: SubOptions, ready: Callable[[str], None]) -> None:
     named = {f"sub-{number}": text for number, text in enumerate(expressions, start=1)}
+    shown = shown_credentials()
+    shown["name"] = options.durable or shown["name"]
     async with (
         connect(
             chosen_servers(options.server),
-            name=options.durable or "",
             durable=options.durable is not None,
             mode=options.mode,
+            **shown,
         ) as client,
         client.subscribe(named) as subscription,
     ):

@@ -10,6 +10,7 @@ with connect_sync("mercast://127.0.0.1:7001") as client:
 from __future__ import annotations
 
 import asyncio
+import ssl
 import threading
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from types import TracebackType
@@ -125,6 +126,7 @@ def connect_sync(
     *,
     name: str = "",
     token: str = "",
+    tls: ssl.SSLContext | None = None,
     mode: DeliveryMode | str = DeliveryMode.AT_LEAST_ONCE,
     durable: bool = False,
     window: int = 1024,
@@ -139,6 +141,7 @@ def connect_sync(
             servers,
             name=name,
             token=token,
+            tls=tls,
             mode=mode,
             durable=durable,
             window=window,

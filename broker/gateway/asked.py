@@ -14,6 +14,8 @@ from broker.client.subscription import Subscription
 from broker.gateway.config import GatewayConfig
 from broker.gateway.counts import Counts, SyncState
 
+LONGEST_NAME = 1_024
+"""In bytes: topics that hold it must not become too long."""
 AT_ONCE = 500
 """Requests to the broker that wait for answers."""
 
@@ -52,6 +54,9 @@ class AskedFor:
         """A message for a subscription's topic."""
         if not name:
             self._told_all(payload)
+            return
+        if len(name.encode()) > LONGEST_NAME:
+            self._counts.dropped("name-too-long", f"{name[:40]!r}… has more than {LONGEST_NAME} bytes")
             return
         if self._sync is not None and payload:
             self._sync.seen.add(name)

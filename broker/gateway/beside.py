@@ -36,7 +36,8 @@ async def gateway_beside(server: BrokerServer) -> AsyncIterator[None]:
         f"mercast://{reached_at}",
         is_durable=server.config.data_dir is not None,
         longest_text=server.config.overlay.limits.text_bytes,
-        token=server.security.token,
+        token=server.security.authenticator.own_token,
+        tls=server.security.inside,
     )
     server.parts["mqtt"] = lambda: asdict(gateway.status())
     running = asyncio.create_task(gateway.run(), name="mqtt gateway")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import secrets
+import ssl
 from collections.abc import Iterable
 from random import Random
 
@@ -17,9 +18,9 @@ from broker.gateway.asked import AskedFor
 from broker.gateway.config import GatewayConfig
 from broker.gateway.counts import Counts, GatewayStatus
 from broker.gateway.intake import Intake
-from broker.gateway.mapping import ORIGIN
-from broker.gateway.mqtt_client import MqttClient, UserProperties, check_files
+from broker.gateway.mqtt_client import MqttClient, check_files
 from broker.gateway.outflow import Outflow
+from broker.gateway.properties import PropertyPacker
 from broker.gateway.templates import needed_filters
 from broker.runtime.log import Log
 from broker.settings import SECOND
@@ -39,6 +40,7 @@ class Gateway:
         is_durable: bool = False,
         longest_text: int = 1 << 16,
         token: str = "",
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         """`servers` is where the broker listens; with `is_durable` it keeps deliveries for a gateway that is away."""
         check_files(config.table)
@@ -46,6 +48,7 @@ class Gateway:
         self._servers = servers if isinstance(servers, str) else list(servers)
         self._is_durable = is_durable
         self._token = token
+        self._tls = tls
         self._log = Log(config.broker)
         self._random = Random(secrets.randbits(64))
         self._counts = Counts(self._log)
@@ -87,6 +90,7 @@ class Gateway:
             self._servers,
             name=f"mqtt-gateway-{self._config.broker}",
             token=self._token,
+            tls=self._tls,
             durable=self._is_durable,
             timeout=None,
         )
@@ -123,7 +127,7 @@ class Gateway:
             await mqtt.subscribe_to_devices(filters, table.qos, is_version_5=table.is_version_5)
             # The MQTT broker tells all subscriptions before it answers, and there may be thousands.
             await mqtt.subscribe(f"{table.subscribe}/#", 1, timeout=math.inf)
-            mark = UserProperties([(ORIGIN, self._config.identifier)]) if table.is_version_5 else None
+            mark = PropertyPacker(self._config.identifier).mark() if table.is_version_5 else None
             await mqtt.publish(table.subscribe, marker, 1, properties=mark, timeout=math.inf)
             self._mqtt = mqtt
             self._counts.connections += 1

@@ -11,7 +11,6 @@ What cannot be an attribute (null, lists, numbers beyond 64 bits, a payload that
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +27,11 @@ ORIGIN = "mercast-gateway"
 BARE_VALUE = "value"
 DEEPEST = 8
 REMEMBERED_TOPICS = 20_000
+REMEMBERED_NAMES = 20_000
 _JSON_SCALAR = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|\"[^\0]*\"")
+_SCALARS_START = frozenset('-0123456789tf"')
+_FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]|[^\x00-\uffff]")
+"""Characters for which MQTT brokers may close the connection; beyond the first plane, not all of them."""
 
 
 class PropertyReading(StrEnum):
@@ -65,6 +68,7 @@ class MessageMapping:
         self._properties = properties
         self._excluded = tuple(excluded)
         self._topics: dict[str, Taken] = {}
+        self._good_names: set[str] = set()
         self._decoder = json.JSONDecoder(parse_constant=_refuse_constant)
 
     def take(self, topic: str, payload: bytes, properties: Iterable[tuple[str, str]] = ()) -> Taken:
@@ -126,16 +130,21 @@ class MessageMapping:
                 self._put(attributes, prefix + name, value)
 
     def _put(self, attributes: dict[str, Value], name: str, value: object) -> None:
-        if type(value) is float and name.isascii() and name:
-            attributes[name] = value
+        kind = type(value)
+        if name in self._good_names and (kind is float or kind is bool or (kind is str and value.isascii())):  # type: ignore[attr-defined]
+            attributes[name] = value  # type: ignore[assignment]
             return
-        if value is None or isinstance(value, list):
+        if value is None or kind is list:
             self.left_out["null" if value is None else "list"] += 1
             return
         try:
             attributes[check_attribute(name)] = check_value(value, name)
         except ValueRefusedError:
             self.left_out["value-refused"] += 1
+            return
+        if len(self._good_names) >= REMEMBERED_NAMES:
+            self._good_names.clear()
+        self._good_names.add(name)
 
     def _property_value(self, text: str) -> object:
         if self._properties == PropertyReading.TEXT or not _JSON_SCALAR.fullmatch(text):
@@ -156,14 +165,17 @@ def as_json(attributes: Mapping[str, Value]) -> bytes:
     return f"{{{','.join(fields)}}}".encode()
 
 
-def as_properties(attributes: Mapping[str, Value]) -> list[tuple[str, str]]:
-    """User properties that read back, typed, as the same attributes."""
-    return [(name, _property_text(value)) for name, value in attributes.items()]
+def is_carried(text: str) -> bool:
+    """May it stand in a user property?"""
+    return (text.isascii() and text.isprintable()) or not _FORBIDDEN.search(text)
 
 
-def _property_text(value: Value) -> str:
-    if isinstance(value, str) and not _JSON_SCALAR.fullmatch(value):
-        return value
+def property_text(value: Value) -> str:
+    """The text of a user property that reads back, typed, as the same value."""
+    if isinstance(value, str):
+        if not is_carried(value):
+            return json.dumps(value).replace("\x7f", "\\u007f")
+        return _quoted(value) if value[:1] in _SCALARS_START and _JSON_SCALAR.fullmatch(value) else value
     return _json_text(value)
 
 
@@ -172,10 +184,12 @@ def _json_text(value: Value) -> str:
         return "true" if value else "false"
     if isinstance(value, str):
         return _quoted(value)
-    if value in (math.inf, -math.inf):
+    text = repr(value)
+    if text in _INFINITE:
         # JSON has no infinity; a number this large is read as one.
-        return "1e999" if value > 0 else "-1e999"
-    return repr(value)
+        return _INFINITE[text]
+    return text
 
 
+_INFINITE = {"inf": "1e999", "-inf": "-1e999"}
 _quoted = json.JSONEncoder(ensure_ascii=False).encode

@@ -32,8 +32,6 @@ NO_RETAINED = 2
 ANSWER_WITHIN_S = 5.0
 MORE_THAN_EVER_PENDING = 1 << 20
 
-USER_PROPERTY = b"\x26"
-LONGEST_TEXT = 65_535
 
 quiet = logging.getLogger("mercast.mqtt")
 quiet.setLevel(logging.ERROR)
@@ -135,34 +133,6 @@ class MqttClient(aiomqtt.Client):
                 await self.subscribe(each, options=options, timeout=math.inf)
             else:
                 await self.subscribe(each, qos, timeout=math.inf)
-
-
-class UserProperties(Properties):
-    """User properties alone, packed at once: paho's own form is made for all kinds, and takes ten times as long."""
-
-    def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
-        packed = bytearray()
-        for name, value in pairs:
-            first, second = name.encode(), value.encode()
-            if len(first) <= LONGEST_TEXT and len(second) <= LONGEST_TEXT:
-                packed += (
-                    USER_PROPERTY + len(first).to_bytes(2, "big") + first + len(second).to_bytes(2, "big") + second
-                )
-        object.__setattr__(self, "_packed", _variable_length(len(packed)) + packed)
-
-    def pack(self) -> bytes:
-        packed: bytes = object.__getattribute__(self, "_packed")
-        return packed
-
-
-def _variable_length(number: int) -> bytes:
-    """Seven bits in each byte, the smallest first; the eighth says that more follow."""
-    encoded = bytearray()
-    while number > 0x7F:
-        encoded.append(number & 0x7F | 0x80)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)
 
 
 def properties_of(message: aiomqtt.Message) -> list[tuple[str, str]]:

@@ -8,27 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping
 
 from broker.client.subscription import Publication, Subscription
 from broker.gateway.config import GatewayConfig
 from broker.gateway.counts import Counts
-from broker.gateway.mapping import ORIGIN, as_json, as_properties
-from broker.gateway.mqtt_client import MqttClient, UserProperties
-from matching.values import Value
+from broker.gateway.mapping import as_json
+from broker.gateway.mqtt_client import MqttClient
+from broker.gateway.properties import PropertyPacker
 
-MOST_PROPERTIES = 128
-"""Attributes that go along as user properties."""
+FAILURES_BEFORE_ONE_BY_ONE = 2
+FAILURES_BEFORE_DROP = 5
 
 
 class Outflow:
     def __init__(self, config: GatewayConfig, counts: Counts) -> None:
         self._table = config.table
         self._prefixes = config.table.prefixes
-        self._origin = config.identifier
-        self._mark = UserProperties([(ORIGIN, config.identifier)]) if config.table.is_version_5 else None
+        self._packer = PropertyPacker(config.identifier)
+        self._mark = self._packer.mark() if config.table.is_version_5 else None
         self._counts = counts
         self._undelivered: list[tuple[str, Publication]] = []
+        self._failures = 0
+        self._one_by_one = 0
         self._errors: dict[str, str] = {}
         self._has_errors = asyncio.Event()
 
@@ -42,20 +43,38 @@ class Outflow:
     def forget(self) -> None:
         """The client that the deliveries came from is gone."""
         self._undelivered.clear()
+        self._failures = self._one_by_one = 0
 
     async def deliver(self, stream: Subscription, mqtt: MqttClient) -> None:
         """For as long as the connection lives."""
+        self._look_at_failures()
         while True:
             if not self._undelivered:
                 self._undelivered = [(name, each) for each in await stream.take() for name in each.subscriptions]
                 if not self._undelivered:
                     return
-            batch, rest = self._undelivered[: self._table.in_flight], self._undelivered[self._table.in_flight :]
+            size = 1 if self._one_by_one else self._table.in_flight
+            batch, rest = self._undelivered[:size], self._undelivered[size:]
             for name, each in batch:
                 self._send(mqtt, name, each)
             await mqtt.until_confirmed()
             self._counts.delivered += len(batch)
             self._undelivered = rest
+            self._failures = 0
+            self._one_by_one = max(0, self._one_by_one - 1)
+
+    def _look_at_failures(self) -> None:
+        """A delivery that the MQTT broker ends every connection for, such as one too large for it, must not stay."""
+        if not self._undelivered:
+            return
+        self._failures += 1
+        if self._failures >= FAILURES_BEFORE_ONE_BY_ONE:
+            self._one_by_one = len(self._undelivered)
+        if self._failures >= FAILURES_BEFORE_DROP:
+            name, publication = self._undelivered.pop(0)
+            detail = f"{name!r}: {FAILURES_BEFORE_DROP} connections were lost over publication {publication.id}"
+            self._counts.dropped("undeliverable", detail)
+            self._failures = 0
 
     def _send(self, mqtt: MqttClient, name: str, publication: Publication) -> None:
         payload = publication.payload
@@ -65,13 +84,8 @@ class Outflow:
             if not payload and self._table.topic_attribute not in attributes:
                 payload = as_json(attributes)
             if self._table.is_version_5 and self._table.deliver_attributes:
-                properties = UserProperties(self._properties(attributes))
+                properties = self._packer.pack(attributes)
         mqtt.send(self._prefixes.deliver_to(name), payload, self._table.deliver_qos, properties)
-
-    def _properties(self, attributes: Mapping[str, Value]) -> list[tuple[str, str]]:
-        pairs = as_properties(attributes)[:MOST_PROPERTIES]
-        pairs.append((ORIGIN, self._origin))
-        return pairs
 
     async def tell_errors(self, mqtt: MqttClient) -> None:
         while True:

@@ -46,6 +46,8 @@ from broker.inputs import (
     Unsubscribed,
 )
 from broker.runtime.connection import Connection
+from broker.runtime.security import Introduction
+from broker.security.access import NO_RIGHTS
 from broker.settings import MILLISECOND
 from broker.wire_limits import WireError
 
@@ -59,11 +61,13 @@ ANSWERS_IN_A_FRAME = 4_000
 class ClientSession:
     """The receiver at the broker's end of a client's connection, from its Hello on."""
 
-    def __init__(self, server: BrokerServer, connection: Connection, hello: Hello) -> None:
+    def __init__(self, server: BrokerServer, connection: Connection, hello: Hello, introduction: Introduction) -> None:
         self.name = hello.client
         self.session = hello.session
         self.is_reliable = hello.mode is DeliveryMode.AT_LEAST_ONCE
         self.connection = connection
+        self._introduction = introduction
+        self._rights = server.security.authenticator.rights(introduction) or NO_RIGHTS
         self._server = server
         self._limits = server.limits
         self._answers: list[int] = []
@@ -122,6 +126,11 @@ class ClientSession:
             reason = f"{count} attributes are too many; the limit is {most}"
             self.refuse(Refuse(self.name, request.reference, reason, Reason.LIMIT))
             return
+        forbidden = self._rights.refusal_to_publish(request.attributes)
+        if forbidden is not None:
+            server.violated("forbidden", self.name, "publish")
+            self.refuse(Refuse(self.name, request.reference, forbidden, Reason.FORBIDDEN))
+            return
         expires = server.now() + request.lifetime_ms * MILLISECOND if request.lifetime_ms else None
         server.published(
             Published(self.name, request.reference, request.attributes, request.payload, expires, request.is_traced)
@@ -132,6 +141,9 @@ class ClientSession:
         match content:
             case Acknowledge():
                 self._acknowledge(content.number)
+            case Subscribe() | Advertise() if (reason := self._forbidden(content)) is not None:
+                self._server.violated("forbidden", self.name, type(content).__name__.lower())
+                self.connection.send(encode(RequestRefused(content.request, Reason.FORBIDDEN, reason)))
             case Subscribe():
                 handle(Subscribed(self.name, content.name, content.expression, str(content.request)))
             case Unsubscribe():
@@ -151,6 +163,20 @@ class ClientSession:
                 self._leave(content)
             case _:
                 raise WireError(f"a client does not send {type(content).__name__}")
+
+    def _forbidden(self, content: Subscribe | Advertise) -> str | None:
+        if isinstance(content, Subscribe):
+            return self._rights.refusal_to_subscribe(content.expression)
+        return self._rights.refusal_to_advertise(content.expression)
+
+    def update_rights(self) -> None:
+        """The access list was read again."""
+        rights = self._server.security.authenticator.rights(self._introduction)
+        if rights is None:
+            self._server.violated("unauthorised", self.name)
+            self.end(Reason.UNAUTHORISED, "the access list does not let this client in any more")
+        else:
+            self._rights = rights
 
     def deliver(self, writer: DeliveryWriter, number: int, subscriptions: bytes) -> None:
         if self.is_reliable:

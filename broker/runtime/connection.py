@@ -168,6 +168,11 @@ class Connection(asyncio.BufferedProtocol):
             self.receiver.lost()
 
     @property
+    def is_made(self) -> bool:
+        """Has the other end connected, a TLS handshake included?"""
+        return self._transport is not None
+
+    @property
     def waiting_bytes(self) -> int:
         """Written, and not taken by the other end."""
         return self._transport.get_write_buffer_size() if self._transport is not None else 0

@@ -18,6 +18,7 @@ from broker.hello import LinkGoodbye, LinkHello, LinkWelcome
 from broker.runtime.connection import Connection
 from broker.runtime.link import Link
 from broker.runtime.newcomer import Newcomer
+from broker.runtime.security import Introduction
 from broker.settings import SECOND
 from broker.wire_limits import WireError
 
@@ -47,6 +48,8 @@ class Neighbours:
         self._remembered: dict[str, int] = {}
         self._gone: dict[str, asyncio.Event] = {}
         self._joining: set[asyncio.Task[None]] = set()
+        self._calling: set[str] = set()
+        """Brokers that were dialled and have yet to answer."""
 
     def want(self, peer: str, address: Address | None, cost: int = 1) -> None:
         """There is to be a link to this broker from now on."""
@@ -131,12 +134,14 @@ class Neighbours:
                     connected, address.host, address.port, ssl=server.security.dialling
                 )
                 assert caller is not None
+                self._calling.add(wanted.peer if wanted else "")
                 caller.connection.send(hello.encode(self.introduction(wanted.peer if wanted else "")))
                 return await caller.answer
         except (OSError, TimeoutError) as error:
             server.log.debug("dial failed", address=str(address), reason=str(error) or type(error).__name__)
             return None
         finally:
+            self._calling.discard(wanted.peer if wanted else "")
             if caller is not None and not caller.answer.done():
                 caller.connection.abort()
 
@@ -159,13 +164,8 @@ class Neighbours:
     def greeted(self, newcomer: Newcomer, other: LinkHello) -> None:
         """Another broker dialled."""
         code, reason = self._refusal(other)
-        mine = self.links.get(other.broker)
-        is_smaller = self._server.core.me < other.broker
-        if not code and mine is not None and mine.is_dialled and is_smaller:
-            is_restarted = mine.hello.incarnation < other.incarnation
-            code, reason = (
-                ("", "") if is_restarted else (hello.DUPLICATE, f"{self._server.core.me} has dialled already")
-            )
+        if not code and self._server.core.me < other.broker and self._is_linked_by_dialling(other):
+            code, reason = hello.DUPLICATE, f"{self._server.core.me} has dialled already"
         if code:
             newcomer.refuse(Reason.UNAUTHORISED, code, reason)
             return
@@ -173,10 +173,22 @@ class Neighbours:
         newcomer.connection.send(hello.encode(LinkWelcome(self.introduction(other.broker))))
         self._stand(Link(self._server, newcomer.connection, other, is_dialled=False))
 
+    def _is_linked_by_dialling(self, other: LinkHello) -> bool:
+        """Or about to be? What this end dialled to an earlier incarnation does not count."""
+        mine = self.links.get(other.broker)
+        if mine is None:
+            return other.broker in self._calling
+        return mine.is_dialled and mine.hello.incarnation >= other.incarnation
+
     def welcomed(self, connection: Connection, other: LinkHello) -> Link | None:
         """The broker that was dialled has answered."""
         mine = self.links.get(other.broker)
         code, reason = self._refusal(other)
+        introduction = Introduction(other.broker, True, other.token, connection.other_end, connection.certificate)
+        unauthorised = self._server.security.authenticator.refusal(introduction)
+        if unauthorised is not None:
+            self._server.violated("unauthorised", other.broker)
+            code, reason = hello.UNAUTHORISED, unauthorised
         if not code and mine is not None and not mine.is_dialled and other.broker < self._server.core.me:
             code, reason = hello.DUPLICATE, f"{other.broker} has dialled already"
         if code:

@@ -43,12 +43,13 @@ class Newcomer:
         content = client_wire.decode(frame, self._server.limits)
         if not isinstance(content, Hello):
             raise WireError(f"a connection starts with Hello, not with {type(content).__name__}")
-        refusal = self._server.security.authenticator.refusal(self._introduction(content.client, content.token))
+        introduction = self._introduction(content.client, content.token)
+        refusal = self._server.security.authenticator.refusal(introduction)
         if refusal is not None:
             self._server.violated("unauthorised", content.client)
             self.refuse(Reason.UNAUTHORISED, hello.UNAUTHORISED, refusal)
             return
-        self._server.greet_client(self, content)
+        self._server.greet_client(self, content, introduction)
 
     def _meet_broker(self, frame: bytes) -> None:
         content = hello.decode(frame, self._server.limits)

@@ -41,6 +41,7 @@ async def _serve(config: BrokerConfig, join: str | None, is_insecure: bool, trac
     stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, stop.set)
+    loop.add_signal_handler(signal.SIGHUP, server.reload_security)
     await server.start(parse_address(join) if join else None)
     print(json.dumps(_addresses(server)), flush=True)
     stopping = asyncio.create_task(stop.wait())

@@ -1,8 +1,8 @@
 """The trace of a running broker: the rows that a simulation records, with wall-clock times.
 
-Each broker writes a folder of its own, because a file is complete only when its broker stops. Two brokers that both
-record tell each other when a frame was sent and when its publication was published (`LinkTimes`), so that the rows
-are the same as a simulation's; across machines they are as good as the machines' clocks.
+Each broker writes a folder of its own, and completes its files every few seconds and when it stops. Two brokers that
+both record tell each other when a frame was sent and when its publication was published (`LinkTimes`), so that the
+rows are the same as a simulation's; across machines they are as good as the machines' clocks.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from routing.router import Counts
 
 MOST_TIMES = 100_000
 """Publications whose time is remembered."""
+ROLL_EVERY = 10_000_000_000
+"""Nanoseconds after which what was recorded becomes visible to whoever follows the trace."""
 
 
 class Recorder:
@@ -33,6 +35,7 @@ class Recorder:
         self._now = now
         self._folder = folder / f"{broker}-{incarnation}"
         self._trace = TraceWriter(self._folder, overlay)
+        self._roll_at = now() + ROLL_EVERY
         self._published: dict[PublicationId, int] = {}
         self._requests: dict[tuple[str, int], tuple[int, int, int]] = {}
         self.handling_ns = 0
@@ -157,6 +160,9 @@ class Recorder:
                 memory_bytes=memory_bytes(),
             )
         )
+        if self._now() >= self._roll_at:
+            self._trace.roll()
+            self._roll_at = self._now() + ROLL_EVERY
 
     def close(self) -> None:
         self._trace.close()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from broker.addresses import Address
+from broker.security.access import ALL_RIGHTS, Rights
 
 
 class InsecureError(Exception):
@@ -22,7 +24,7 @@ class Introduction:
     name: str
     """A client's name, or a broker's id."""
     is_broker: bool
-    token: str
+    token: str = field(repr=False)
     other_end: str
     """Its host and port."""
     certificate: object = None
@@ -33,21 +35,47 @@ class Authenticator(Protocol):
     def refusal(self, introduction: Introduction) -> str | None:
         """Why this one may not come in; None: it may."""
 
+    def rights(self, introduction: Introduction) -> Rights | None:
+        """What a client may do that came in; None: it may not be here any more."""
+
+    def reload(self) -> None:
+        """Reads again what may have changed; raises what is wrong with it, and then keeps what it had."""
+
+    @property
+    def own_token(self) -> str:
+        """For what runs beside the broker in its process."""
+
 
 class TrustEveryone:
     """For loopback, where the operating system keeps others out, and for whoever says `--insecure`."""
 
+    own_token = ""
+
     def refusal(self, introduction: Introduction) -> str | None:
         return None
+
+    def rights(self, introduction: Introduction) -> Rights | None:
+        return ALL_RIGHTS
+
+    def reload(self) -> None:
+        """Nothing was read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Security:
     authenticator: Authenticator = field(default_factory=TrustEveryone)
-    token: str = ""
+    token: str = field(default="", repr=False)
     """What this broker shows to others."""
     listening: ssl.SSLContext | None = None
     dialling: ssl.SSLContext | None = None
+    inside: ssl.SSLContext | None = None
+    """For what runs beside the broker in its process and connects as others do."""
+    load_certificates: Callable[[], None] = lambda: None
+    """Again, for connections to come."""
+
+    def reload(self) -> None:
+        self.authenticator.reload()
+        self.load_certificates()
 
     @property
     def is_open(self) -> bool:

@@ -12,31 +12,21 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from broker import hello
 from broker.addresses import Address
 from broker.client_frames import Hello, Reason
-from broker.client_wire import DeliveryWriter, packed_subscriptions
-from broker.config import BrokerConfig
+from broker.config import BrokerConfig, ConfigError
 from broker.core import ACKNOWLEDGE, Broker
 from broker.effects import (
     Accept,
-    CloseLink,
     Deliver,
-    Disconnect,
     DroppedRow,
     Effect,
-    Forget,
-    Greet,
     MatchedRow,
-    OpenLink,
-    Persist,
     Record,
     Refuse,
-    ResetLink,
-    Send,
-    SetTimer,
 )
 from broker.inputs import ClientConnected, Input, LeaveRequested, Persisted, Published, Restored, TimerFired
 from broker.runtime.client_session import ClientSession
@@ -45,13 +35,13 @@ from broker.runtime.link import Link
 from broker.runtime.log import Log
 from broker.runtime.neighbours import Neighbours
 from broker.runtime.newcomer import Newcomer
-from broker.runtime.security import Security, check_exposure
+from broker.runtime.performer import Performer
+from broker.runtime.security import Introduction, Security, check_exposure
 from broker.runtime.steps import Steps
 from broker.runtime.store import Store
+from broker.security.setup import security_of
 from broker.settings import SECOND
-from broker.simulation.costs import is_free
-from broker.wire import encode
-from routing.messages import PublicationId, Publish
+from routing.messages import Publish
 from routing.registry import create
 
 if TYPE_CHECKING:
@@ -59,7 +49,6 @@ if TYPE_CHECKING:
     from broker.runtime.recorder import Recorder
 
 CLIENT_BUFFER_BYTES = 256 << 10
-MOST_PACKED_NAMES = 50_000
 DRAIN_WITHIN_S = 5.0
 EPOCH_NS = 1_767_225_600 * SECOND
 """The start of 2026, from which incarnations count tenths of seconds: they grow with every start and stay small."""
@@ -82,14 +71,16 @@ class BrokerServer:
     ) -> None:
         self.config = config
         self.limits = config.wire_limits()
-        self.security = security or Security()
+        self.security = security or security_of(config)
         check_exposure(config.listen, self.security, is_insecure)
         self.log = Log(config.id)
         self.clients: dict[str, ClientSession] = {}
         self.newcomers: dict[Newcomer, None] = {}
         self.holding: dict[ClientSession, None] = {}
         """Sessions with publications that wait until there is room."""
-        self.counts: Counter[str] = Counter()
+        self.published_here = 0
+        self.received = 0
+        """Publications from neighbours."""
         self.rates: dict[str, float] = {}
         self.parts: dict[str, Callable[[], dict[str, object]]] = {}
         """What runs beside the broker, such as a gateway: by name, how to ask for its status."""
@@ -103,30 +94,14 @@ class BrokerServer:
         self._trace = trace
         self._admin_pages: AdminPages | None = None
         self._clock_offset = time.time_ns() - time.monotonic_ns()
-        self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._writer: DeliveryWriter | None = None
-        self._writer_for: PublicationId | None = None
-        self._packed_names: dict[tuple[str, ...], bytes] = {}
         self._traced: set[tuple[str, int]] = set()
-        self._performers: dict[type[Any], Callable[[Any], None]] = {
-            Accept: self._accept,
-            Refuse: self._refuse,
-            Greet: self._greet,
-            Disconnect: self._disconnect,
-            SetTimer: self._set_timer,
-            Persist: self._persist,
-            Forget: self._forget,
-            Record: self._record,
-            ResetLink: lambda effect: self.neighbours.reset(effect.peer),
-            OpenLink: lambda effect: self.neighbours.open(effect.peer, effect.address),
-            CloseLink: lambda effect: self.neighbours.close(effect.peer),
-        }
 
     async def start(self, join: Address | None = None) -> None:
         """Opens the store, listens, and dials the neighbours."""
         config = self.config
         self._loop = asyncio.get_running_loop()
         self.writers = Writers()
+        self.performer = Performer(self)
         self.failed: asyncio.Future[None] = self._loop.create_future()
         """Ends with an error when the broker cannot go on."""
         self.store: Store | None = None
@@ -146,7 +121,9 @@ class BrokerServer:
             str(self.address),
             config.overlay.general.router_options,
         )
-        self.core = Broker(router, config.id, incarnation, config.settings(is_traced=self._trace is not None), has_lived=earlier > 0)
+        self.core = Broker(
+            router, config.id, incarnation, config.settings(is_traced=self._trace is not None), has_lived=earlier > 0
+        )
         self.neighbours = Neighbours(self, random.Random(f"{config.id} {incarnation}"))
         self.steps = Steps(self.neighbours.address_of)
         if records:
@@ -244,30 +221,31 @@ class BrokerServer:
         self._perform(effects)
 
     def published(self, request: Published) -> None:
-        self.counts["published"] += 1
+        self.published_here += 1
         if request.is_traced:
             self._traced.add((request.client, request.reference))
         self.handle(request)
 
     def received_publication(self, peer: str, message: Publish) -> None:
-        self.counts["received"] += 1
+        self.received += 1
         if message.is_traced:
             self.steps.received(message, peer)
+
+    def totals(self) -> dict[str, int]:
+        """Publications since the start."""
+        return {
+            "published": self.published_here,
+            "received": self.received,
+            "sent": self.performer.sent,
+            "delivered": self.performer.delivered,
+        }
 
     def _perform(self, effects: list[Effect]) -> None:
         if self._traced:
             self._note_traced(effects)
         if self.steps.is_active:
             self.steps.look_at(effects)
-        performers = self._performers
-        for effect in effects:
-            kind = type(effect)
-            if kind is Deliver:
-                self._deliver(effect)  # type: ignore[arg-type]
-            elif kind is Send:
-                self._send(effect)  # type: ignore[arg-type]
-            else:
-                performers[kind](effect)
+        self.performer.perform(effects)
 
     def _note_traced(self, effects: list[Effect]) -> None:
         for effect in effects:
@@ -275,67 +253,6 @@ class BrokerServer:
                 self._traced.discard((effect.client, int(effect.reference)))
                 if isinstance(effect, Accept):
                     self.steps.accepted(effect)
-
-    def _deliver(self, effect: Deliver) -> None:
-        session = self.clients.get(effect.client)
-        if session is None:
-            return
-        if effect.publication is not self._writer_for:
-            self._writer = DeliveryWriter(effect.publication, effect.hops, effect.attributes, effect.payload)
-            self._writer_for = effect.publication
-        packed = self._packed_names.get(effect.subscriptions)
-        if packed is None:
-            if len(self._packed_names) >= MOST_PACKED_NAMES:
-                self._packed_names.clear()
-            packed = self._packed_names[effect.subscriptions] = packed_subscriptions(effect.subscriptions)
-        assert self._writer is not None
-        self.counts["delivered"] += 1
-        session.deliver(self._writer, effect.number, packed)
-
-    def _send(self, effect: Send) -> None:
-        link = self.neighbours.links.get(effect.peer)
-        if link is not None:
-            if effect.sequence is not None:
-                self.counts["sent"] += 1
-            if link.wants_times and self.recorder is not None and not is_free(effect.message):
-                link.connection.send(hello.encode(self.recorder.times_of(effect.message)))
-            link.connection.send(encode(effect.message, effect.sequence))
-
-    def _accept(self, effect: Accept) -> None:
-        session = self.clients.get(effect.client)
-        if session is not None:
-            session.accept(effect)
-
-    def _refuse(self, effect: Refuse) -> None:
-        session = self.clients.get(effect.client)
-        if session is not None:
-            session.refuse(effect)
-
-    def _greet(self, effect: Greet) -> None:
-        self.clients[effect.client].greet(effect)
-
-    def _disconnect(self, effect: Disconnect) -> None:
-        session = self.clients.get(effect.client)
-        if session is not None:
-            self.violated("slow", effect.client)
-            session.end(Reason.SLOW, effect.reason)
-
-    def _set_timer(self, effect: SetTimer) -> None:
-        earlier = self._timers.get(effect.name)
-        if earlier is not None:
-            earlier.cancel()
-        delay = (effect.at - self.now()) / SECOND
-        self._timers[effect.name] = self._loop.call_later(delay, self.handle, TimerFired(effect.name))
-
-    def _persist(self, effect: Persist) -> None:
-        if self.store is not None:
-            self.store.put(effect.key, effect.record)
-        else:
-            self.handle(Persisted(effect.key))
-
-    def _forget(self, effect: Forget) -> None:
-        if self.store is not None:
-            self.store.remove(effect.key)
 
     def _persisted(self, keys: list[tuple[str, ...]]) -> None:
         for key in keys:
@@ -346,12 +263,7 @@ class BrokerServer:
         if not self.failed.done():
             self.failed.set_exception(error)
 
-    def _record(self, effect: Record) -> None:
-        row = effect.row
-        if isinstance(row, DroppedRow):
-            self.log.info("dropped", reason=row.reason, publication=str(row.publication), detail=row.detail)
-
-    def greet_client(self, newcomer: Newcomer, first: Hello) -> None:
+    def greet_client(self, newcomer: Newcomer, first: Hello, introduction: Introduction) -> None:
         """A client that may come in."""
         config = self.config.overlay
         if first.is_durable and self.store is None:
@@ -370,13 +282,24 @@ class BrokerServer:
             newcomer.refuse(Reason.LIMIT, "", f"{len(self.clients)} clients are connected, and no more may be")
             return
         self.newcomers.pop(newcomer, None)
-        session = ClientSession(self, newcomer.connection, first)
+        session = ClientSession(self, newcomer.connection, first, introduction)
         newcomer.connection.receiver = session
         self.clients[first.client] = session
         self.log.debug("client connected", client=first.client, other_end=newcomer.connection.other_end)
         keep = None if first.is_durable else config.delivery.session if session.is_reliable else 0
         window = min(first.window, config.delivery.outbox)
         self.handle(ClientConnected(first.client, first.session, session.is_reliable, keep, window))
+
+    def reload_security(self) -> None:
+        """Certificates and access list as their files are now; who may not be here any more is sent away."""
+        try:
+            self.security.reload()
+        except ConfigError as error:
+            self.log.error("security not reloaded", reason=str(error))
+            return
+        for session in list(self.clients.values()):
+            session.update_rights()
+        self.log.info("security reloaded")
 
     def remove_client(self, session: ClientSession) -> bool:
         """Was it the client's present connection?"""
@@ -404,16 +327,16 @@ class BrokerServer:
     async def _keep_house(self) -> None:
         """Once in a while: rates, silent clients, newcomers who say nothing."""
         limits = self.config.overlay.limits
-        before, at = Counter(self.counts), self._loop.time()
+        before, at = self.totals(), self._loop.time()
         while True:
             await asyncio.sleep(min(1.0, limits.idle / SECOND / 4, limits.hello / SECOND / 4))
             now = self._loop.time()
-            self.rates = {what: round((self.counts[what] - before[what]) / (now - at), 1) for what in self.counts}
-            before, at = Counter(self.counts), now
+            totals = self.totals()
+            self.rates = {what: round((total - before[what]) / (now - at), 1) for what, total in totals.items()}
+            before, at = totals, now
             for newcomer in list(self.newcomers):
                 if now - newcomer.connection.heard > limits.hello / SECOND:
-                    self.violated("hello", newcomer.connection.other_end)
-                    newcomer.refuse(Reason.IDLE, hello.LIMIT, "nothing was said in time")
+                    self._give_up_on(newcomer)
             for session in list(self.clients.values()):
                 if now - session.connection.heard > limits.idle / SECOND:
                     self.violated("idle", session.name)
@@ -423,6 +346,15 @@ class BrokerServer:
                 self.recorder.state(self.core.router.counts(), waiting)
             self.steps.forget_old()
             self.admit()
+
+    def _give_up_on(self, newcomer: Newcomer) -> None:
+        if newcomer.connection.is_made:
+            self.violated("hello", newcomer.connection.other_end)
+            newcomer.refuse(Reason.IDLE, hello.LIMIT, "nothing was said in time")
+        else:
+            # asyncio does not tell of a handshake that failed, only nothing comes of it.
+            self.violated("tls", "?", "no handshake")
+            self.newcomers.pop(newcomer, None)
 
     @property
     def admits(self) -> bool:
@@ -464,8 +396,7 @@ class BrokerServer:
         self.writers.flush()
         self.neighbours.stop(hello.LEFT if leaves else hello.STOPPING, f"{self.config.id} is going")
         self._housekeeping.cancel()
-        for timer in self._timers.values():
-            timer.cancel()
+        self.performer.stop()
         if self.store is not None:
             await self.store.close()
         if self._admin_pages is not None:

@@ -135,7 +135,7 @@ def status_of(server: BrokerServer) -> Status:
             core.in_custody, core.unsettled, len(server.holding), server.store.waiting if server.store else 0
         ),
         rates=dict(server.rates),
-        totals=dict(server.counts),
+        totals=server.totals(),
         drops=dict(core.drops),
         violations=dict(server.violations),
         parts={name: status() for name, status in server.parts.items()},

@@ -298,7 +298,12 @@ class SimulatedOverlay:
         self.on_accepted(effect.publication, request, at)
 
     def _deliver(self, node: Node, effect: Deliver) -> None:
-        self._recorder.delivered(node.name, effect, self._published_at[effect.publication], self.now)
+        published = self._published_at.get(effect.publication)
+        if published is None:
+            late = DroppedRow("delivered when it was over", effect.publication, f"for {effect.client}")
+            self._recorder.drop(node.name, late, self.now)
+            return
+        self._recorder.delivered(node.name, effect, published, self.now)
         self.on_delivered(effect, self.now)
 
     def _set_timer(self, node: Node, effect: SetTimer) -> None:
@@ -337,6 +342,10 @@ class SimulatedOverlay:
             now = self.now
             self._recorder.hop(frame, now)
             self._take_in(receiver, received, now)
+
+    def forget_publication(self, publication: PublicationId) -> None:
+        """It is over: nobody will get it any more."""
+        self._published_at.pop(publication, None)
 
     def finish(self) -> None:
         """Rows for the links that are up and the brokers as they are, at the end of a run."""

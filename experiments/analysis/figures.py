@@ -86,10 +86,11 @@ def _latency(axes: Axes, results: Mapping[str, Result], runs: Sequence[str]) -> 
 def _latency_over_time(axes: Axes, results: Mapping[str, Result], runs: Sequence[str]) -> None:
     for run, colour in zip(runs, COLOURS, strict=False):
         rows = results["latency_over_time"].of_run(run)
+        since = [at_s - rows.column("at_s")[0] for at_s in rows.column("at_s")]
         for column, line, word in (("latency_ms_p50", "-", "median"), ("latency_ms_p99", "--", "99%")):
             mark = "o" if rows.rows.num_rows == 1 else None
-            axes.plot(rows.column("at_s"), rows.column(column), line, marker=mark, color=colour, label=f"{run}, {word}")
-    _label(axes, "time of publishing (s)", "latency (ms)")
+            axes.plot(since, rows.column(column), line, marker=mark, color=colour, label=f"{run}, {word}")
+    _label(axes, "published so long after the first (s)", "latency (ms)")
     _spread_out(axes)
 
 

@@ -1,8 +1,9 @@
 """Brokers' load: how busy they were, what passed through them, and how long publications waited.
 
 A broker's rows have what it worked since its start. Its share of busy time is taken from its last row before publishing
-began (or from its start) to its first row after publishing ended: with more rows in a trace the share is of publishing
-alone, with one row at the end it is of the whole run. It counts work, so a broker with several cores may exceed 1.
+began (or its first, or time zero where it has one row) to its first row after publishing ended: with rows around
+publishing the share is of publishing alone, with one row at the end of a simulation it is of the whole run. It counts
+work, so a broker with several cores may exceed 1.
 """
 
 from __future__ import annotations
@@ -41,8 +42,9 @@ def _busy(brokers: DataFrame, publications: DataFrame) -> DataFrame:
     is_after = f.col("at_s") >= f.col("last_s")
     moment = f.struct("at_s", "busy_s")
     ends = rows.groupBy(*BROKER).agg(
-        f.max(f.when(is_before, moment)).alias("begin"),
-        f.coalesce(f.min(f.when(is_after, moment)), f.max(moment)).alias("end"),
+        f.coalesce(f.max(f.when(is_before, moment)), f.when(f.count("*") > 1, f.min(moment))).alias("begin"),
+        f.min(f.when(is_after, moment)).alias("after"),
+        f.max(moment).alias("last"),
         f.max("queue").alias("queue_frames_max"),
     )
     nothing = f.lit(0.0)
@@ -52,17 +54,24 @@ def _busy(brokers: DataFrame, publications: DataFrame) -> DataFrame:
 
 
 def load_over_time(brokers: DataFrame) -> DataFrame:
-    """run, protocol, broker, from_s, until_s, busy_share, queue_frames: between each row of a broker and the next."""
-    earlier = Window.partitionBy(*BROKER).orderBy("at_s")
-    from_s = f.lag("at_s", 1, 0.0).over(earlier)
-    busy_s = f.col("busy_s") - f.lag("busy_s", 1, 0.0).over(earlier)
-    return brokers.select(
+    """run, protocol, broker, from_s, until_s, busy_share, queue_frames: between each row of a broker and the next.
+
+    The one row of a broker that has no more is of the time from zero.
+    """
+    rows = Window.partitionBy(*BROKER)
+    earlier = rows.orderBy("at_s")
+    from_s = f.coalesce(f.lag("at_s").over(earlier), f.when(f.count("*").over(rows) == 1, f.lit(0.0)))
+    busy_s = f.col("busy_s") - f.coalesce(f.lag("busy_s").over(earlier), f.lit(0.0))
+    intervals = brokers.select(
         *BROKER,
         from_s.alias("from_s"),
         f.col("at_s").alias("until_s"),
-        ratio(busy_s, f.col("at_s") - from_s).alias("busy_share"),
+        busy_s.alias("worked_s"),
         f.col("queue").alias("queue_frames"),
     )
+    share = ratio(f.col("worked_s"), f.col("until_s") - f.col("from_s"))
+    known = intervals.where(f.col("from_s").isNotNull())
+    return known.select(*BROKER, "from_s", "until_s", share.alias("busy_share"), "queue_frames")
 
 
 def matching_over_time(matches: DataFrame, step_s: float) -> DataFrame:

@@ -21,7 +21,7 @@ def _same_under_ddbr(rows: Rows) -> float | None:
 
 def _fbr_works_more(rows: Rows) -> bool | None:
     pairs = list(zip(rows.values(BUSY, "FBR"), rows.values(BUSY, "D-DBR"), strict=False))
-    return sum(fbr > ddbr for fbr, ddbr in pairs) >= 0.9 * len(pairs) if pairs else None
+    return sum(fbr > ddbr for fbr, ddbr in pairs) >= 0.8 * len(pairs) if pairs else None
 
 
 ENTRY = Entry(
@@ -53,7 +53,7 @@ ENTRY = Entry(
             ),
         ),
     ),
-    shapes=(Shape("FBR takes more CPU on at least nine of ten brokers", _fbr_works_more),),
+    shapes=(Shape("FBR takes more CPU on at least eight of ten brokers", _fbr_works_more),),
     minutes={"quick": 1, "paper": 8},
     has_generated_quotes=True,
 )

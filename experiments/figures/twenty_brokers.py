@@ -11,14 +11,14 @@ from experiments.sweep import RunOutcome, Value
 COMPARED = ("fbr", "d-dbr")
 ZIPF, UNIFORM = 0.5, 0.0
 LATENCY = "latency"
-STEP_S = 10.0
+STEP_S = 5.0
 SETTINGS: dict[Scale, dict[str, Value]] = {
     # A quarter of the subscriptions at four times the rate: brokers are as busy in a shorter run.
     "quick": {
         "clients.subscriptions_each": 25,
         "workload.symbols": 25,
         "workload.rate": 1_800,
-        "workload.duration_s": 30,
+        "workload.duration_s": 20,
     },
     "paper": {
         "clients.subscriptions_each": 100,

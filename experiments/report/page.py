@@ -198,7 +198,7 @@ def _origin(entry: Entry, result: EntryResult) -> str:
     scale = "the paper's parameters" if origin.scale == "paper" else "quick scale: smaller than the paper's"
     return (
         f'<p class="origin">Again: <code>{escape(origin.command)}</code><br>{origin.runs} runs, '
-        f"{origin.seconds:,.0f} s on one core in all, {scale}, seed {origin.seed}, {escape(origin.date)}. "
+        f"{origin.seconds:,.0f} s of CPU time, {scale}, seed {origin.seed}, {escape(origin.date)}. "
         f"{escape(versions)}; "
         f"{escape(origin.backend)}; {escape(origin.machine)}.{quotes}</p>"
     )

@@ -1,11 +1,17 @@
 // The module `matching._native`: what Python sees of the native indexes.
 #include <nanobind/nanobind.h>
 
-#include "message_pack.hpp"
-#include "python_reading.hpp"
+#include "a_tree/a_tree_bindings.hpp"
+#include "a_tree/expression_scan_bindings.hpp"
+#include "flat_bindings.hpp"
+#include "ids_bindings.hpp"
 
 namespace nb = nanobind;
 
 NB_MODULE(_native, module) {
     module.doc() = "The native core of matching. Use it through matching.create(..., backend=\"native\").";
+    mercast::python::bind_ids(module);
+    mercast::python::bind_flat(module);
+    mercast::a_tree::bind_a_tree(module);
+    mercast::a_tree::bind_expression_scan(module);
 }

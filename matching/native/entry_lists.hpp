@@ -1,12 +1,13 @@
 // Lists of entries: a filter word and a tail each. The words of a list lie together, the tails after them, so that a
 // scan reads words alone and touches a tail only where the word lets it pass.
 //
-// A filter word holds two of the subscription's conditions as ranges of cells of two grids, the tail three more, the
-// record's handle and the id. An entry whose conditions are all among these, and exactly ranges of cells, is decided
-// without its record. A list of one entry lies in its head, without the tail's conditions: there are as many of these
-// lists as there are rare values.
+// A filter word holds two of the subscription's conditions, each as a hash of its grid and a range of sixteenths of it;
+// the tail holds five as ranges of the grids' cells, the record's handle and the id. An entry whose conditions are all
+// among these, and exactly ranges of cells, is decided without its record. A list of one entry lies in its head, without
+// any conditions: there are as many of these lists as there are rare values.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdlib>
@@ -30,47 +31,73 @@ inline bool passes(CellRange range, const std::uint8_t* cells) {
     return static_cast<std::uint8_t>(cells[range.grid] - range.first) <= range.span;
 }
 
-struct FilterWord {
-    CellRange a, b;
-};
-static_assert(sizeof(FilterWord) == 8);
-
-inline bool passes(FilterWord word, const std::uint8_t* cells) {
-    return passes(word.a, cells) & passes(word.b, cells);
-}
-
-struct Entry {
-    static constexpr std::size_t kRanges = 5;
-
-    FilterWord word;
-    std::array<CellRange, kRanges - 2> rest;
-    std::uint32_t record = kNone;
-    std::uint32_t id = kUndecided;  // when passing all ranges decides it
-
-    static constexpr std::uint32_t kUndecided = 0xffffffffU;
-
-    void set(std::size_t number, CellRange range) {
-        if (number == 0) {
-            word.a = range;
-        } else if (number == 1) {
-            word.b = range;
-        } else {
-            rest[number - 2] = range;
-        }
-    }
-};
-
 // What a list keeps of an entry beside its word.
 struct EntryTail {
-    std::uint32_t record;
-    std::uint32_t id;
-    std::array<CellRange, Entry::kRanges - 2> ranges;
+    static constexpr std::size_t kRanges = 5;
+    static constexpr std::uint32_t kUndecided = 0xffffffffU;
+
+    std::uint32_t record = kNone;
+    std::uint32_t id = kUndecided;  // when passing all ranges decides it
+    std::array<CellRange, kRanges> ranges;
 };
-static_assert(sizeof(EntryTail) == 20);
+static_assert(sizeof(EntryTail) == 28);
 
 inline bool passes(const EntryTail& tail, const std::uint8_t* cells) {
-    return passes(tail.ranges[0], cells) & passes(tail.ranges[1], cells) & passes(tail.ranges[2], cells);
+    bool all = true;
+    for (const CellRange& range : tail.ranges) all &= passes(range, cells);
+    return all;
 }
+
+// A condition in 16 bits: eight of the grid's hash, four each for the first and the last sixteenth.
+using FilterCode = std::uint16_t;
+inline constexpr FilterCode kNoCondition = 0;
+
+inline unsigned filter_row(std::uint32_t grid) { return 1 + grid % 255; }
+
+inline FilterCode filter_code(std::uint32_t grid, std::uint32_t first, std::uint32_t last) {
+    return static_cast<FilterCode>(filter_row(grid) << 8 | first << 4 | last);
+}
+
+struct FilterWord {
+    std::array<FilterCode, 2> codes{kNoCondition, kNoCondition};
+};
+static_assert(sizeof(FilterWord) == 4);
+
+// Which codes a publication satisfies: a byte for each, so that an entry costs two loads. Grids that share a row let too
+// much pass, never too little.
+class FilterTable {
+  public:
+    FilterTable() : allowed_(256 * 256, 0) { std::fill_n(allowed_.begin(), 256, std::uint8_t{1}); }
+
+    void allow(std::uint32_t grid, std::uint32_t sixteenth) {
+        std::uint8_t* row = &allowed_[filter_row(grid) * 256];
+        const std::uint8_t* ranges = kRangesWith[sixteenth].data();
+        for (std::size_t i = 0; i < 256; ++i) row[i] |= ranges[i];
+    }
+
+    void forbid(std::uint32_t grid) { std::memset(&allowed_[filter_row(grid) * 256], 0, 256); }
+
+    unsigned passes(FilterWord word) const { return allowed_[word.codes[0]] & allowed_[word.codes[1]]; }
+
+  private:
+    // For each sixteenth, the ranges that it lies in.
+    static constexpr std::array<std::array<std::uint8_t, 256>, 16> kRangesWith = [] {
+        std::array<std::array<std::uint8_t, 256>, 16> ranges{};
+        for (std::size_t sixteenth = 0; sixteenth < 16; ++sixteenth) {
+            for (std::size_t range = 0; range < 256; ++range) {
+                ranges[sixteenth][range] = (range >> 4) <= sixteenth && sixteenth <= (range & 15) ? 1 : 0;
+            }
+        }
+        return ranges;
+    }();
+
+    std::vector<std::uint8_t> allowed_;
+};
+
+struct Entry {
+    FilterWord word;
+    EntryTail tail;
+};
 
 class EntryLists {
   public:
@@ -82,10 +109,7 @@ class EntryLists {
     };
 
     struct Head {
-        union {
-            FilterWord* words;  // followed by the tails
-            FilterWord word;    // of the only entry
-        };
+        FilterWord* words;  // followed by the tails; none while there is one entry
         std::uint32_t size;
         union {
             std::uint32_t capacity;
@@ -104,7 +128,7 @@ class EntryLists {
 
     std::uint32_t create(Owner owner) {
         if (free_.empty()) {
-            heads_.push_back(Head{{.words = nullptr}, 0, {.capacity = 0}});
+            heads_.push_back(Head{nullptr, 0, {.capacity = 0}});
             owners_.push_back(owner);
             return static_cast<std::uint32_t>(heads_.size() - 1);
         }
@@ -123,7 +147,6 @@ class EntryLists {
         }
     }
 
-    bool is_known(std::uint32_t list) const { return list < heads_.size(); }
     const Owner& owner(std::uint32_t list) const { return owners_[list]; }
     const Head& head(std::uint32_t list) const { return heads_[list]; }
     std::uint32_t size(std::uint32_t list) const { return heads_[list].size; }
@@ -131,14 +154,13 @@ class EntryLists {
     static const EntryTail* tails(const Head& head) { return reinterpret_cast<const EntryTail*>(head.words + head.capacity); }
 
     // The next append would move the list.
-    bool is_full(std::uint32_t list) const { return heads_[list].size > 1 && heads_[list].size == heads_[list].capacity; }
+    bool is_full(std::uint32_t list) const { return heads_[list].size == 1 || heads_[list].size == heads_[list].capacity; }
 
     // The entry's position.
     std::uint32_t append(std::uint32_t list, const Entry& entry) {
         Head& head = heads_[list];
         if (head.size == 0) {
-            head.word = entry.word;
-            head.record = entry.record;
+            head.record = entry.tail.record;
         } else {
             if (head.size == 1) {
                 resize_from_one(head);
@@ -146,7 +168,7 @@ class EntryLists {
                 resize(head, head.capacity + head.capacity / 2 + 1);
             }
             head.words[head.size] = entry.word;
-            mutable_tails(head)[head.size] = {entry.record, entry.id, entry.rest};
+            mutable_tails(head)[head.size] = entry.tail;
         }
         return head.size++;
     }
@@ -164,11 +186,10 @@ class EntryLists {
         head.words[position] = head.words[last];
         stored[position] = stored[last];
         if (head.size == 1) {
-            FilterWord* words = head.words;
             const std::uint32_t only = stored[0].record;
-            head.word = words[0];
+            std::free(head.words);
+            head.words = nullptr;
             head.record = only;
-            std::free(words);
         } else if (head.capacity > 8 && head.size < head.capacity / 3) {
             resize(head, head.size + head.size / 2);
         }
@@ -179,27 +200,19 @@ class EntryLists {
         const Head& head = heads_[list];
         Entry entry;
         if (head.size == 1) {
-            entry.word = head.word;
-            entry.record = head.record;
+            entry.tail.record = head.record;
         } else {
-            const EntryTail& tail = tails(head)[position];
             entry.word = head.words[position];
-            entry.rest = tail.ranges;
-            entry.record = tail.record;
-            entry.id = tail.id;
+            entry.tail = tails(head)[position];
         }
         return entry;
     }
 
+    // Of a list of several.
     void replace(std::uint32_t list, std::uint32_t position, const Entry& entry) {
         Head& head = heads_[list];
-        if (head.size == 1) {
-            head.word = entry.word;
-            head.record = entry.record;
-        } else {
-            head.words[position] = entry.word;
-            mutable_tails(head)[position] = {entry.record, entry.id, entry.rest};
-        }
+        head.words[position] = entry.word;
+        mutable_tails(head)[position] = entry.tail;
     }
 
     std::uint32_t record(std::uint32_t list, std::uint32_t position) const {
@@ -238,9 +251,8 @@ class EntryLists {
         const Head before = head;
         head.words = allocate(2);
         head.capacity = 2;
-        head.words[0] = before.word;
-        // The head kept no tail: an open range lets everything pass, and the record decides.
-        mutable_tails(head)[0] = {before.record, Entry::kUndecided, {}};
+        head.words[0] = FilterWord{};
+        mutable_tails(head)[0] = {.record = before.record, .id = EntryTail::kUndecided, .ranges = {}};
     }
 
     static void resize(Head& head, std::uint32_t capacity) {

@@ -11,10 +11,6 @@ constexpr std::uint32_t kMostPoints = 16;
 constexpr std::uint32_t kMostBuckets = 16;
 // After this many publications, what was seen weighs as much as the guess from the subscriptions.
 constexpr double kPriorPublications = 16;
-// Ranges in a list of at least this length are better filed by two conditions together, if publications have few enough
-// attributes: each pair of these is then looked up.
-constexpr std::uint32_t kLongList = 48;
-constexpr double kPairsForEntry = 16;
 // In a list up to this length, an entry that moved is searched for when it goes, which costs less than to keep its place
 // up to date: that would touch its subscription.
 constexpr std::uint32_t kSearchedList = 1024;
@@ -22,7 +18,7 @@ constexpr std::uint32_t kSearchedList = 1024;
 }  // namespace
 
 struct FlatIndex::Target {
-    enum class Kind { Always, Points, Buckets, Pairs };
+    enum class Kind { Always, Points, Buckets };
 
     Kind kind = Kind::Always;
     std::size_t interval = kNone;  // the access predicate's
@@ -31,7 +27,6 @@ struct FlatIndex::Target {
     std::uint32_t count = 0;
     std::uint32_t grid = 0;
     Grid::Buckets buckets{};
-    std::vector<std::uint64_t> pairs;
     double cost = 0;  // proportional to the publications that will look at the entry
 };
 
@@ -77,7 +72,7 @@ void FlatIndex::remove(std::int64_t id) {
     unfile(handle);
     release_dimensions(form_, dimensions_);
     release_form(form_, vocabulary_);
-    if (ids_.size() == 0) next_sequence_ = publications_ = values_seen_ = 0;
+    if (ids_.size() == 0) next_sequence_ = publications_ = 0;
 }
 
 void FlatIndex::file(const Subscription& subscription, Form form) {
@@ -114,12 +109,12 @@ void FlatIndex::file(const Subscription& subscription, Form form) {
     } else if (!form.empty()) {
         std::memcpy(places(kept) + copies, form.data(), form.size());
     }
-    entry.record = record;
+    entry.tail.record = record;
     for (std::uint32_t i = 0; i < copies; ++i) {
         const std::uint32_t list = target_lists_[i];
         if (lists_.is_full(list)) grown_lists_.push_back(list);
         places(kept)[i] = {list, lists_.append(list, entry)};
-        retain_grids(entry);
+        if (lists_.size(list) > 1) retain_grids(entry);
     }
     entries_ += copies;
     ids_.insert({subscription.id}, handle);
@@ -147,10 +142,11 @@ void FlatIndex::take_out_entries(Details& going) {
         const std::uint32_t list = places(going)[i].list;
         const std::uint32_t position = position_of(going, i);
         const Entry entry = lists_.entry(list, position);
+        // Alone, the other one will have no conditions.
+        const Entry other = lists_.size(list) == 2 ? lists_.entry(list, 1 - position) : Entry();
         const std::uint32_t moved = lists_.remove(list, position);
         if (moved != kNone && lists_.size(list) >= kSearchedList) {
-            Details& other = details(details_of(records_.at(moved)));
-            Place* place = places(other);
+            Place* place = places(details(details_of(records_.at(moved))));
             while (place->list != list) ++place;
             place->position = position;
         }
@@ -158,6 +154,7 @@ void FlatIndex::take_out_entries(Details& going) {
         if (is_value(owner)) --dimensions_[owner.number].point_entries;
         if (lists_.size(list) == 0) drop_list(list);
         release_grids(entry);
+        release_grids(other);
     }
 }
 
@@ -172,42 +169,38 @@ std::uint32_t FlatIndex::position_of(const Details& owner, std::uint32_t copy) c
 }
 
 void FlatIndex::retain_grids(const Entry& entry) {
-    dimensions_.retain_grid(entry.word.a.grid);
-    dimensions_.retain_grid(entry.word.b.grid);
-    for (const CellRange& range : entry.rest) dimensions_.retain_grid(range.grid);
+    for (const CellRange& range : entry.tail.ranges) dimensions_.retain_grid(range.grid);
 }
 
 void FlatIndex::release_grids(const Entry& entry) {
-    dimensions_.release_grid(entry.word.a.grid);
-    dimensions_.release_grid(entry.word.b.grid);
-    for (const CellRange& range : entry.rest) dimensions_.release_grid(range.grid);
+    for (const CellRange& range : entry.tail.ranges) dimensions_.release_grid(range.grid);
 }
 
 bool FlatIndex::is_stale(const Entry& entry) const {
     const auto is_old = [this](CellRange range) {
         return range.grid != 0 && dimensions_[dimensions_.grid(range.grid).dimension()].newest_grid() != range.grid;
     };
-    bool is_any_old = is_old(entry.word.a) || is_old(entry.word.b);
-    for (const CellRange& range : entry.rest) is_any_old |= is_old(range);
-    return is_any_old;
+    const auto& ranges = entry.tail.ranges;
+    return ranges[0].grid == 0 || std::any_of(ranges.begin(), ranges.end(), is_old);
 }
 
 // A list that grows sixteen times between two grids of a dimension is copied on the way: that is when its entries learn
-// of the newer grid, so that old grids die out.
+// of the newer grid, so that old grids die out. An entry that was alone gets its conditions back.
 void FlatIndex::refresh(std::uint32_t list) {
+    if (lists_.size(list) < 2) return;
     const EntryLists::Owner owner = lists_.owner(list);
     const std::uint32_t dimension = owner.is_bucket ? dimensions_.grid(owner.number).dimension() : owner.number;
     const bool is_filed_by_value = is_value(owner);
     for (std::uint32_t position = 0; position < lists_.size(list); ++position) {
         const Entry before = lists_.entry(list, position);
         if (!is_stale(before)) continue;
-        const Details& kept = details(details_of(records_.at(before.record)));
+        const Details& kept = details(details_of(records_.at(before.tail.record)));
         read_terms(form_of(kept), vocabulary_, dimensions_, false, terms_);
         rate_intervals();
         std::size_t filed_under = 0;
         while (filed_under < terms_.intervals.size() && terms_.intervals[filed_under].dimension != dimension) ++filed_under;
         Entry entry = make_entry(filed_under, is_filed_by_value, kept.id);
-        entry.record = before.record;
+        entry.tail.record = before.tail.record;
         retain_grids(entry);
         lists_.replace(list, position, entry);
         release_grids(before);
@@ -222,12 +215,6 @@ void FlatIndex::drop_list(std::uint32_t list) {
         dimensions_.release_grid(owner.number);
     } else if (owner.number == kNone) {
         always_ = kNone;
-    } else if (owner.number == kPairs) {
-        points_.erase({owner.key, kPairs});
-        for (const std::uint32_t grid : {first_of_pair(owner.key) / Grid::kCoarseBuckets,
-                                         second_of_pair(owner.key) / Grid::kCoarseBuckets}) {
-            forget_pair_list(grid);
-        }
     } else {
         points_.erase({owner.key, owner.number});
         --dimensions_[owner.number].point_lists;
@@ -235,26 +222,7 @@ void FlatIndex::drop_list(std::uint32_t list) {
 }
 
 bool FlatIndex::is_value(const EntryLists::Owner& owner) {
-    return !owner.is_bucket && owner.number != kNone && owner.number != kPairs;
-}
-
-void FlatIndex::forget_pair_list(std::uint32_t number) {
-    Grid& grid = dimensions_.grid(number);
-    --grid.paired_lists;
-    if (grid.pair_lists.size() > 2 * grid.paired_lists + 64) {
-        std::erase_if(grid.pair_lists, [&](std::uint32_t list) { return !is_pair_list_of(list, number); });
-        std::sort(grid.pair_lists.begin(), grid.pair_lists.end());
-        grid.pair_lists.erase(std::unique(grid.pair_lists.begin(), grid.pair_lists.end()), grid.pair_lists.end());
-    }
-    dimensions_.release_grid(number);
-}
-
-bool FlatIndex::is_pair_list_of(std::uint32_t list, std::uint32_t grid) const {
-    if (!lists_.is_known(list)) return false;
-    const EntryLists::Owner& owner = lists_.owner(list);
-    return !owner.is_bucket && owner.number == kPairs && lists_.size(list) != 0 &&
-           (first_of_pair(owner.key) / Grid::kCoarseBuckets == grid ||
-            second_of_pair(owner.key) / Grid::kCoarseBuckets == grid);
+    return !owner.is_bucket && owner.number != kNone;
 }
 
 void FlatIndex::refile_lists_of(std::uint32_t grid) {
@@ -268,9 +236,6 @@ void FlatIndex::refile_lists_of(std::uint32_t grid) {
     for (std::uint32_t bucket = 0; bucket < buckets; ++bucket) {
         const std::uint32_t list = dimensions_.grid(grid).list(bucket);
         if (list != kNone) move_all(list);
-    }
-    for (const std::uint32_t list : dimensions_.grid(grid).pair_lists) {
-        if (is_pair_list_of(list, grid)) move_all(list);
     }
     std::sort(moving.begin(), moving.end());
     moving.erase(std::unique(moving.begin(), moving.end()), moving.end());
@@ -390,52 +355,7 @@ FlatIndex::Target FlatIndex::choose_target() const {
         target.cost = std::min(share, 1.0) * rating.presence;
         if (best.kind == Target::Kind::Always || target.cost < best.cost) best = target;
     }
-    if (best.kind == Target::Kind::Buckets && is_long(best)) try_pairs(best);
     return best;
-}
-
-bool FlatIndex::is_long(const Target& target) const {
-    const Grid& grid = dimensions_.grid(target.grid);
-    std::uint64_t entries = 0;
-    for (std::uint32_t i = 0; i < target.buckets.count; ++i) {
-        const std::uint32_t list = grid.list(target.buckets.first + i);
-        entries += list == kNone ? 0 : lists_.size(list);
-    }
-    const double attributes = publications_ == 0 ? 0 : static_cast<double>(values_seen_) / static_cast<double>(publications_);
-    const double longest = std::max<double>(kLongList, attributes * attributes / kPairsForEntry);
-    return static_cast<double>(entries) >= longest * target.buckets.count;
-}
-
-// The two intervals that fewest publications meet, if they need few enough copies.
-void FlatIndex::try_pairs(Target& target) const {
-    std::array<std::size_t, 2> best{kNone, kNone};
-    const auto weight = [this](std::size_t i) { return ratings_[i].share * ratings_[i].presence; };
-    for (std::size_t i = 0; i < terms_.intervals.size(); ++i) {
-        if (terms_.intervals[i].is_absence() || dimensions_.grid(ratings_[i].grid).is_plain()) continue;
-        if (best[0] == kNone || weight(i) < weight(best[0])) {
-            best[1] = best[0];
-            best[0] = i;
-        } else if (best[1] == kNone || weight(i) < weight(best[1])) {
-            best[1] = i;
-        }
-    }
-    if (best[1] == kNone) return;
-    const auto first_bucket = [this](std::size_t i) {
-        return dimensions_.grid(ratings_[i].grid).coarse_bucket(ratings_[i].cells.first);
-    };
-    const auto last_bucket = [this](std::size_t i) {
-        return dimensions_.grid(ratings_[i].grid).coarse_bucket(ratings_[i].cells.last);
-    };
-    const auto [one, other] = best;
-    if ((last_bucket(one) - first_bucket(one) + 1) * (last_bucket(other) - first_bucket(other) + 1) > kMostPoints) return;
-    target.kind = Target::Kind::Pairs;
-    target.pairs.clear();
-    for (std::uint32_t i = first_bucket(one); i <= last_bucket(one); ++i) {
-        for (std::uint32_t k = first_bucket(other); k <= last_bucket(other); ++k) {
-            target.pairs.push_back(pair_key(ratings_[one].grid * Grid::kCoarseBuckets + i,
-                                            ratings_[other].grid * Grid::kCoarseBuckets + k));
-        }
-    }
 }
 
 void FlatIndex::collect_lists(const Target& target) {
@@ -453,25 +373,7 @@ void FlatIndex::collect_lists(const Target& target) {
             for (std::uint32_t i = 0; i < target.buckets.count; ++i) {
                 target_lists_.push_back(bucket_list(target.grid, target.buckets.first + i));
             }
-            break;
-        case Target::Kind::Pairs:
-            for (const std::uint64_t pair : target.pairs) target_lists_.push_back(pair_list(pair));
     }
-}
-
-std::uint32_t FlatIndex::pair_list(std::uint64_t pair) {
-    std::uint32_t list = points_.find({pair, kPairs});
-    if (list != kNone) return list;
-    list = lists_.create({pair, kPairs, false});
-    points_.insert({pair, kPairs}, list);
-    for (const std::uint32_t number : {first_of_pair(pair) / Grid::kCoarseBuckets,
-                                       second_of_pair(pair) / Grid::kCoarseBuckets}) {
-        Grid& grid = dimensions_.grid(number);
-        ++grid.paired_lists;
-        grid.pair_lists.push_back(list);
-        dimensions_.retain_grid(number);
-    }
-    return list;
 }
 
 std::uint32_t FlatIndex::point_list(std::uint32_t dimension, std::uint64_t key) {
@@ -499,10 +401,10 @@ std::uint32_t FlatIndex::bucket_list(std::uint32_t grid, std::uint32_t bucket) {
 // and much about a range, whose cells come last.
 Entry FlatIndex::make_entry(std::size_t filed_under, bool is_filed_by_value, std::int64_t id) const {
     constexpr double kComesLast = 1e18;
-    std::array<std::pair<double, std::size_t>, Entry::kRanges> best;
+    std::array<std::pair<double, std::size_t>, EntryTail::kRanges> best;
     std::size_t count = 0;
     bool is_decided = terms_.exclusions.empty() && terms_.sets.empty() && !terms_.needs_check && !terms_.has_pattern &&
-                      id >= 0 && id < Entry::kUndecided;
+                      id >= 0 && id < EntryTail::kUndecided;
     for (std::size_t i = 0; i < terms_.intervals.size(); ++i) {
         is_decided &= !terms_.intervals[i].is_absence();
         if (terms_.intervals[i].is_absence() || (i == filed_under && is_filed_by_value)) continue;
@@ -522,10 +424,13 @@ Entry FlatIndex::make_entry(std::size_t filed_under, bool is_filed_by_value, std
     for (std::size_t place = 0; place < count; ++place) {
         const Rating& rating = ratings_[best[place].second];
         if (rating.grid > 0xffff) continue;
-        entry.set(place, {static_cast<std::uint16_t>(rating.grid), rating.cells.first,
-                          static_cast<std::uint8_t>(rating.cells.last - rating.cells.first)});
+        entry.tail.ranges[place] = {static_cast<std::uint16_t>(rating.grid), rating.cells.first,
+                                    static_cast<std::uint8_t>(rating.cells.last - rating.cells.first)};
+        if (place >= entry.word.codes.size()) continue;
+        const Grid& grid = dimensions_.grid(rating.grid);
+        entry.word.codes[place] = filter_code(rating.grid, grid.sixteenth(rating.cells.first), grid.sixteenth(rating.cells.last));
     }
-    if (is_decided) entry.id = static_cast<std::uint32_t>(id);
+    if (is_decided) entry.tail.id = static_cast<std::uint32_t>(id);
     return entry;
 }
 

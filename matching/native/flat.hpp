@@ -45,9 +45,8 @@ struct Scratch {
     Event event;
     std::vector<KeyPair> keys;                // by dimension
     std::vector<std::uint8_t> cells;          // by grid
+    FilterTable filter;
     std::vector<std::uint32_t> dimensions;    // that have a value now
-    std::vector<std::uint32_t> buckets;       // coarse ones, of grids with pairs
-    std::vector<std::uint64_t> pairs;
     std::vector<std::uint32_t> lists;
     std::vector<const EntryTail*> passing;    // the tails of the entries whose word passed
     std::vector<std::uint32_t> records;       // still to be looked at
@@ -103,14 +102,6 @@ class FlatIndex {
     };
     struct Target;  // Where to file a subscription, and what it costs.
 
-    // Two grids' coarse buckets together are filed as values of a dimension of their own.
-    static constexpr std::uint32_t kPairs = kNone - 1;
-    static std::uint64_t pair_key(std::uint32_t one, std::uint32_t other) {
-        return one < other ? std::uint64_t{one} << 32 | other : std::uint64_t{other} << 32 | one;
-    }
-    static std::uint32_t first_of_pair(std::uint64_t pair) { return static_cast<std::uint32_t>(pair >> 32); }
-    static std::uint32_t second_of_pair(std::uint64_t pair) { return static_cast<std::uint32_t>(pair); }
-
     Details& details(std::uint32_t handle) const { return *reinterpret_cast<Details*>(details_.at(handle)); }
     static Place* places(Details& details) { return reinterpret_cast<Place*>(&details + 1); }
     static Form form_of(const Details& details);
@@ -146,12 +137,7 @@ class FlatIndex {
     Target choose_target() const;
     double point_share(std::uint32_t dimension, std::uint64_t key) const;
     Entry make_entry(std::size_t filed_under, bool is_filed_by_value, std::int64_t id) const;
-    bool is_long(const Target& target) const;
-    void try_pairs(Target& target) const;
     void collect_lists(const Target& target);
-    std::uint32_t pair_list(std::uint64_t pair);
-    void forget_pair_list(std::uint32_t grid);
-    bool is_pair_list_of(std::uint32_t list, std::uint32_t grid) const;
     static bool is_value(const EntryLists::Owner& owner);
     std::uint32_t point_list(std::uint32_t dimension, std::uint64_t key);
     std::uint32_t bucket_list(std::uint32_t grid, std::uint32_t bucket);
@@ -179,7 +165,6 @@ class FlatIndex {
     std::uint32_t always_ = kNone;  // the list of those that no condition leads to
     std::uint64_t next_sequence_ = 0;
     std::uint64_t publications_ = 0;
-    std::uint64_t values_seen_ = 0;  // that these had in the dimensions
     std::uint64_t entries_ = 0;
     std::size_t long_form_bytes_ = 0;
 

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kRecordsAhead = 16;
 constexpr std::size_t kListsAhead = 12;
 constexpr std::size_t kTailsAhead = 32;
-constexpr std::uint32_t kWordsOfLine = 8;
+constexpr std::uint32_t kWordsOfLine = 16;
 
 }  // namespace
 
@@ -52,14 +52,15 @@ void FlatIndex::unload(Scratch& scratch) const {
     for (const std::uint32_t dimension : scratch.dimensions) {
         scratch.keys[dimension] = KeyPair();
         const Dimension& found = dimensions_[dimension];
-        for (std::size_t i = 0; i < found.grid_count; ++i) scratch.cells[found.grids[i]] = 0;
+        for (std::size_t i = 0; i < found.grid_count; ++i) {
+            scratch.cells[found.grids[i]] = 0;
+            scratch.filter.forbid(found.grids[i]);
+        }
     }
 }
 
 void FlatIndex::find_lists(Scratch& scratch) const {
     scratch.lists.clear();
-    scratch.buckets.clear();
-    scratch.pairs.clear();
     const auto add_list = [&](std::uint32_t list) {
         scratch.lists.push_back(list);
         __builtin_prefetch(&lists_.head(list));
@@ -73,14 +74,7 @@ void FlatIndex::find_lists(Scratch& scratch) const {
             const Grid& grid = dimensions_.grid(found.grids[i]);
             const std::uint8_t cell = grid.cell(key, is_on_key);
             scratch.cells[found.grids[i]] = cell;
-            if (grid.paired_lists != 0) {
-                const std::uint32_t bucket = found.grids[i] * Grid::kCoarseBuckets + grid.coarse_bucket(cell);
-                for (const std::uint32_t other : scratch.buckets) {
-                    scratch.pairs.push_back(pair_key(bucket, other));
-                    points_.prefetch({scratch.pairs.back(), kPairs});
-                }
-                scratch.buckets.push_back(bucket);
-            }
+            scratch.filter.allow(found.grids[i], grid.sixteenth(cell));
             for (const std::uint32_t list : grid.lists_with(cell)) {
                 if (list != kNone) add_list(list);
             }
@@ -90,10 +84,6 @@ void FlatIndex::find_lists(Scratch& scratch) const {
             const std::uint32_t list = points_.find({key, dimension});
             if (list != kNone) add_list(list);
         }
-    }
-    for (const std::uint64_t pair : scratch.pairs) {
-        const std::uint32_t list = points_.find({pair, kPairs});
-        if (list != kNone) add_list(list);
     }
 }
 
@@ -115,17 +105,18 @@ std::uint64_t FlatIndex::filter(Scratch& scratch, std::vector<std::int64_t>* dec
         const EntryLists::Head& head = lists_.head(lists[i]);
         entries += head.size;
         if (head.size == 1) {
-            if (passes(head.word, cells)) scratch.records.push_back(head.record);
+            scratch.records.push_back(head.record);
             continue;
         }
         if (scratch.passing.size() < found + head.size) scratch.passing.resize((found + head.size) * 2);
         const EntryTail** passing = scratch.passing.data();
         const EntryTail* tails = EntryLists::tails(head);
         const FilterWord* words = head.words;
+        const FilterTable& filter = scratch.filter;
         // Without a branch on what passes, which no processor could foresee.
         for (std::uint32_t position = 0; position < head.size; ++position) {
             passing[found] = tails + position;
-            found += passes(words[position], cells) ? 1 : 0;
+            found += filter.passes(words[position]);
         }
     }
     for (std::size_t i = 0; i < found && i < kTailsAhead; ++i) __builtin_prefetch(scratch.passing[i]);
@@ -133,7 +124,7 @@ std::uint64_t FlatIndex::filter(Scratch& scratch, std::vector<std::int64_t>* dec
         if (i + kTailsAhead < found) __builtin_prefetch(scratch.passing[i + kTailsAhead]);
         const EntryTail& tail = *scratch.passing[i];
         if (!passes(tail, cells)) continue;
-        if (decided != nullptr && tail.id != Entry::kUndecided) {
+        if (decided != nullptr && tail.id != EntryTail::kUndecided) {
             decided->push_back(tail.id);
         } else {
             scratch.records.push_back(tail.record);
@@ -213,7 +204,6 @@ void FlatIndex::match_destinations(Scratch& scratch, DestinationAnswer& answer) 
 
 void FlatIndex::learn(const Scratch& scratch) {
     ++publications_;
-    values_seen_ += scratch.dimensions.size();
     for (const std::uint32_t dimension : scratch.dimensions) ++dimensions_[dimension].publications;
 }
 

@@ -106,15 +106,13 @@ class Grid {
     std::uint32_t list(std::uint32_t bucket) const { return lists_[bucket]; }
     void set_list(std::uint32_t bucket, std::uint32_t list) { lists_[bucket] = list; }
 
-    // The coarse bucket of a cell, as pairs of conditions are filed; 0 for a plain grid.
-    std::uint32_t coarse_bucket(std::uint8_t cell) const { return coarse(cell); }
+    // One of sixteen parts of the grid, not decreasing in the cell.
+    std::uint32_t sixteenth(std::uint8_t cell) const { return (cell - 1U) * 16 / std::max(cells(), 16U); }
 
-    std::uint32_t references = 0;    // from entries and lists
-    std::uint32_t paired_lists = 0;  // lists of pairs with this grid
-    std::vector<std::uint32_t> pair_lists;  // their numbers, and perhaps some that are gone
+    std::uint32_t references = 0;  // from entries and lists
 
     std::size_t bytes() const {
-        return sizeof(Grid) + cuts_.capacity() * sizeof(std::uint64_t) + (lists_.capacity() + pair_lists.capacity()) * sizeof(std::uint32_t);
+        return sizeof(Grid) + cuts_.capacity() * sizeof(std::uint64_t) + lists_.capacity() * sizeof(std::uint32_t);
     }
 
   private:

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import mercast
-from broker.trace import DeliveryRow, HopRow, MatchRow
+from broker.trace import BrokerRow, DeliveryRow, Digest, HopRow, MatchRow
 from broker.trace_files import iter_rows
 from experiments.errors import ScenarioError
-from experiments.runner import simulate
+from experiments.runner import Run, simulate
 from experiments.scenario import Scenario, load
 
 SMALL = {"workload.publications": "60"}
@@ -63,6 +63,23 @@ def test_when_half_of_the_links_fail_what_fbr_misses_was_not_owed() -> None:
     assert share["fbr"] < 0.4 < 0.6 < share["d-dbr"]
 
 
+def test_a_long_run_holds_the_publications_of_its_last_minute_only() -> None:
+    held: list[int] = []
+    digest = Digest()
+    scenario = small("line", workload__publications="1500", workload__rate="600", clients__subscriptions_each="1")
+
+    def look(what: str, done: int, total: int) -> None:
+        no_progress(what, done, total)
+        held.append(run.unjudged)
+
+    run = Run(scenario, "d-dbr", digest, look)
+    summary = run.complete(digest.hexdigest)
+    assert summary.published == 1_500
+    assert summary.expected == summary.owed == summary.delivered > 1_000
+    # Ten a second for a minute, give or take those of the second that is simulated.
+    assert 590 <= max(held) <= 610
+
+
 def test_a_line_shows_who_matches() -> None:
     matches = {
         protocol: simulate(small("line"), protocol, no_progress).matches_mean for protocol in ("fbr", "d-dbr", "merc")
@@ -86,6 +103,10 @@ def test_a_runs_folder_holds_all_that_it_needs_to_be_read_and_repeated(tmp_path:
     assert len(list(iter_rows(tmp_path / "run", DeliveryRow))) == summary.delivered
     assert list(iter_rows(tmp_path / "run", HopRow))
     assert {row.table for row in iter_rows(tmp_path / "run", MatchRow)} == {"L-PRT", "R-PRT"}
+    brokers = list(iter_rows(tmp_path / "run", BrokerRow))
+    # Routing tables by n² + 8n; 3,800 bytes for each of 800 subscriptions, 1,300 for the publisher's advertisement.
+    assert {row.routing_table_bytes for row in brokers} == {65}
+    assert brokers[-1].memory_bytes == 65 + 800 * 3_800 + 1_300
     assert simulate(scenario, "d-dbr", no_progress).digest == summary.digest
 
 

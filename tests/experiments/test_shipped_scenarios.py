@@ -5,8 +5,12 @@ Then the figures that the papers give for destination lists and for the load at 
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from broker.simulation.cost_file import IndexCosts, MeasuredCosts
+from experiments.calibration import to_toml
 from experiments.run_summary import RunSummary
 from experiments.runner import simulate
 from experiments.scenario import load, shipped_names
@@ -14,13 +18,18 @@ from experiments.scenario import load, shipped_names
 SHORTER: dict[str, dict[str, str]] = {
     "churn": {"workload.publications": "100"},
     "failures": {"overlay.brokers": "24", "workload.publications": "24"},
-    "gtitm-100": {"overlay.brokers": "24", "overlay.merc.transit_nodes": "4", "overlay.merc.stub_nodes": "5"},
+    "gtitm-100": {
+        "overlay.brokers": "24",
+        "overlay.merc.transit_nodes": "4",
+        "overlay.merc.stub_nodes": "5",
+        "overlay.merc.degree": "3",
+    },
     "gtitm-20": {"clients.subscriptions_each": "4", "workload.publications": "60"},
     "line": {"workload.publications": "40"},
     "line-10": {"workload.publications": "20", "clients.subscriptions_each": "2"},
     "partition": {},
     "reorganise": {"overlay.brokers": "20", "workload.publications": "200"},
-    "transit-stub-100": {"overlay.transit_nodes": "4", "overlay.stub_nodes": "5", "workload.publications": "60"},
+    "transit-stub-100": {"overlay.transit_nodes": "4", "overlay.stub_nodes": "5", "overlay.degree": "3"},
 }
 """What makes a scenario quick. A scenario that is added must be added here."""
 WITH_FAULTS = ("failures", "partition")
@@ -82,3 +91,30 @@ def test_with_70_brokers_of_degree_3_and_35_interested_a_message_has_about_2_5_d
     run = everybody_interested(**few, clients__publishers="12", workload__publications="12")
     assert run.delivered == run.owed == 420
     assert run.destinations_mean == pytest.approx(2.51, rel=0.25)
+
+
+@pytest.mark.slow
+def test_fbr_gives_in_between_1500_and_3000_publications_a_minute_and_d_dbr_does_not(tmp_path: Path) -> None:
+    """[THESIS Fig. 10.1.9]: 100 brokers of degree 6 with 3,000 subscriptions, under `padres-2015`.
+
+    Each subscription here stands for thirty, so that the set-up is quick: 100 of them, each at thirty times the cost.
+    """
+    costs = MeasuredCosts(200_000, 200_000, {"auto": IndexCosts(0, 30 * 6_100, 0)}, {"as": "padres-2015"}, "test")
+    (tmp_path / "costs.toml").write_text(to_toml(costs))
+    latency_ms = {}
+    for protocol in ("fbr", "d-dbr"):
+        for rate in (1_500, 3_000):
+            settings = {
+                "workload.rate": str(rate),
+                "workload.publications": "150",
+                "workload.symbols": "2",
+                "clients.subscriptions_each": "1",
+                "brokers.profile": "native",
+                "brokers.costs_file": str(tmp_path / "costs.toml"),
+            }
+            run = simulate(load("gtitm-100", settings), protocol, no_progress)
+            assert (run.missed, run.duplicated) == (0, 0)
+            latency_ms[protocol, rate] = run.latency_ms_mean
+    assert latency_ms["fbr", 3_000] > 2 * latency_ms["fbr", 1_500]
+    assert latency_ms["d-dbr", 3_000] < 1.2 * latency_ms["d-dbr", 1_500]
+    assert latency_ms["d-dbr", 3_000] < latency_ms["fbr", 1_500]

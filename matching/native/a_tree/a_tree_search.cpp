@@ -9,8 +9,9 @@ namespace {
 constexpr std::size_t kPredicatesAhead = 16;
 constexpr std::size_t kNodesAhead = 12;
 constexpr std::size_t kSpansAhead = 6;
-constexpr std::size_t kChildrenAhead = 16;
-constexpr std::size_t kGrandchildrenAhead = 6;
+constexpr std::size_t kChildrenAhead = 24;
+constexpr std::size_t kGrandchildrenAhead = 12;
+constexpr std::size_t kTestsAhead = 5;
 
 // Marks ids in a bitmap that spans from the smallest to the largest id, which sorts them on the way. A subscription may
 // come more than once, by several children of a disjunction that is passed over.
@@ -103,28 +104,31 @@ template <class Sink> void ATreeSearch::run(Sink& sink) {
     const ExpressionGraph& graph = index_.graph();
     state_.begin(graph);
     true_nodes_.clear();
+    waiting_.clear();
     told_ = 0;
+    decided_ = 0;
     failed_ = 0;
-    waiting_.resize(graph.top_level() + 1);
     note_presence();
     for (const NodeId constant : graph.watched_constants()) true_nodes_.push_back(constant);
     index_.predicates().satisfied(*event_, state_);
     tell_of_predicates(sink);
-    tell_of_nodes(sink);
-    for (std::vector<Waiting>& level : waiting_) {
-        if (level.empty()) continue;
-        decide(level, sink);
-        level.clear();
+    while (told_ < true_nodes_.size() || decided_ < waiting_.size()) {
         tell_of_nodes(sink);
+        decide(sink);
     }
     forget_presence();
 }
 
 void ATreeSearch::note_presence() {
     const std::size_t dimensions = 4 * std::size_t{index_.vocabulary().attributes.bound()};
-    if (is_present_.size() < dimensions) is_present_.resize(dimensions);
+    if (is_present_.size() < dimensions) {
+        is_present_.resize(dimensions);
+        values_.resize(dimensions);
+    }
     for (const Field& field : event_->fields()) {
-        is_present_[PredicateIndex::dimension_of(field.attribute, field.type)] = 1;
+        const std::uint32_t dimension = PredicateIndex::dimension_of(field.attribute, field.type);
+        is_present_[dimension] = 1;
+        values_[dimension] = PredicateIndex::value_of(field);
     }
 }
 
@@ -162,6 +166,9 @@ template <class Sink> void ATreeSearch::tell_of_nodes(Sink& sink) {
             const Links& soon = all[true_nodes_[told_ + kSpansAhead]];
             if (soon.capacity > 0) __builtin_prefetch(words + soon.word);
         }
+        if (state_.is_told(true_nodes_[told_])) continue;
+        state_.set_told(true_nodes_[told_]);
+        ++state_.evaluated;
         const Links& links = all[true_nodes_[told_]];
         const std::uint64_t* word = links.capacity > 0 ? words + links.word : &links.word;
         for (std::uint32_t number = 0; number < links.size; ++number) follow(Link::read(word[number]), sink);
@@ -174,53 +181,66 @@ template <class Sink> inline void ATreeSearch::follow(Link link, Sink& sink) {
             sink.take(link.target(), link.detail);
             break;
         case LinkKind::Disjunction:
-            if (!state_.is_true(link.target())) {
-                state_.set_true(link.target());
-                ++state_.evaluated;
-                true_nodes_.push_back(link.target());
-            }
-            break;
-        case LinkKind::LeafConjunction:
-            waiting_[2].push_back({link.target(), link.detail});
+            state_.prefetch(link.target());
+            true_nodes_.push_back(link.target());
             break;
         case LinkKind::Conjunction:
-            waiting_[index_.graph().level(link.target())].push_back({link.target(), link.detail});
+            waiting_.push_back({link.target(), link.detail});
             break;
         case LinkKind::Span:
             break;  // Has been taken apart.
     }
 }
 
-template <class Sink> void ATreeSearch::decide(const std::vector<Waiting>& conjunctions, Sink& sink) {
+// Prefetches the tests of predicates whose attributes are there.
+MERCAST_PREFETCHES void ATreeSearch::fetch_tests(Children children) const {
+    const std::uint32_t count = children.size();
+    for (std::uint32_t number = 0; number < count; ++number) {
+        const Child child = children[number];
+        if (!child.is_connective() && !is_missing(child)) index_.predicates().prefetch_test(child.node);
+    }
+}
+
+// Prefetches what the conjunctions after this one will need: their children, then what stands in those.
+MERCAST_PREFETCHES void ATreeSearch::fetch_ahead() const {
     const std::uint64_t* words = index_.graph().words();
-    const Links* links = index_.graph().links();
-    for (std::size_t number = 0; number < conjunctions.size(); ++number) {
-        fetch_children(conjunctions, number);
-        const Waiting waiting = conjunctions[number];
-        if (!sink.wants(links[waiting.node])) continue;
-        ++state_.evaluated;
-        if (are_others_true(Children(words + waiting.children))) {
-            state_.set_true(waiting.node);
-            true_nodes_.push_back(waiting.node);
-        } else {
-            failed_ += Children(words + waiting.children).subscriptions();
+    const std::size_t left = waiting_.size() - decided_;
+    if (left > kChildrenAhead) __builtin_prefetch(words + waiting_[decided_ + kChildrenAhead].children);
+    if (left > kGrandchildrenAhead) {
+        const Children children(words + waiting_[decided_ + kGrandchildrenAhead].children);
+        const std::uint32_t count = children.size();
+        for (std::uint32_t number = 1; number < count; ++number) {
+            const Child child = children[number];
+            if (is_missing(child)) return;
+            state_.prefetch(child.node);
+            if (child.is_connective()) __builtin_prefetch(words + child.children());
+        }
+        fetch_tests(children);
+    }
+    if (left > kTestsAhead) {
+        const Children children(words + waiting_[decided_ + kTestsAhead].children);
+        const std::uint32_t count = children.size();
+        for (std::uint32_t number = 1; number < count; ++number) {
+            const Child child = children[number];
+            if (is_missing(child)) return;
+            if (child.is_connective()) fetch_tests(Children(words + child.children()));
         }
     }
 }
 
-// Prefetches what the conjunctions after this one will need.
-void ATreeSearch::fetch_children(const std::vector<Waiting>& conjunctions, std::size_t number) const {
+template <class Sink> void ATreeSearch::decide(Sink& sink) {
     const std::uint64_t* words = index_.graph().words();
-    const std::size_t left = conjunctions.size() - number;
-    if (left > kChildrenAhead) __builtin_prefetch(words + conjunctions[number + kChildrenAhead].children);
-    if (left <= kGrandchildrenAhead) return;
-    const Children children(words + conjunctions[number + kGrandchildrenAhead].children);
-    const std::uint32_t count = children.size();
-    for (std::uint32_t child = 1; child < count; ++child) {
-        if (children[child].is_connective()) {
-            __builtin_prefetch(words + children[child].children());
-        } else if (is_missing(children[child])) {
-            return;
+    const Links* links = index_.graph().links();
+    for (; decided_ < waiting_.size(); ++decided_) {
+        fetch_ahead();
+        const Waiting waiting = waiting_[decided_];
+        if (!sink.wants(links[waiting.node])) continue;
+        const Children children(words + waiting.children);
+        if (are_others_true(children)) {
+            true_nodes_.push_back(waiting.node);
+        } else {
+            failed_ += children.subscriptions();
+            ++state_.evaluated;
         }
     }
 }
@@ -239,19 +259,24 @@ bool ATreeSearch::are_others_true(Children children) {
 }
 
 bool ATreeSearch::is_true(Child child) {
-    return is_known(child.node) ? state_.is_true(child.node) : pull(child);
+    if (state_.is_known(child.node)) return state_.is_true(child.node);
+    return child.is_connective() ? pull(child) : is_predicate_true(child);
 }
 
-// Evaluates a node that has not been told to be true, and what it needs of those below, none of them twice.
+// Of a predicate whose attribute is there.
+bool ATreeSearch::is_predicate_true(Child child) {
+    const bool truth = index_.predicates().is_true_at(child.node, values_[child.dimension()], *event_);
+    state_.set(child.node, truth);
+    ++state_.evaluated;
+    return truth;
+}
+
+// Evaluates a connective that is not known to be true, and what it needs of those below, none of them twice.
 bool ATreeSearch::pull(Child asked) {
     const std::uint64_t* words = index_.graph().words();
     walk_.assign(1, {asked, 0});
     while (!walk_.empty()) {
         const Child at = walk_.back().at;
-        if (!at.is_connective()) {
-            settle(at.node, index_.predicates().is_true(index_.graph().node(at.node).children, *event_));
-            continue;
-        }
         const Children children(words + at.children());
         const bool deciding = children.is_disjunction();
         const std::uint32_t count = children.size();
@@ -261,8 +286,8 @@ bool ATreeSearch::pull(Child asked) {
             const Child child = children[next];
             if (is_missing(child)) {
                 is_decided = !deciding;
-            } else if (is_known(child.node)) {
-                is_decided = state_.is_true(child.node) == deciding;
+            } else if (!child.is_connective() || state_.is_known(child.node)) {
+                is_decided = is_true(child) == deciding;
             } else {
                 is_waiting = true;
                 walk_.push_back({child, 0});
@@ -275,7 +300,7 @@ bool ATreeSearch::pull(Child asked) {
 }
 
 void ATreeSearch::settle(NodeId node, bool truth) {
-    truth ? state_.set_true(node) : state_.set_false(node);
+    state_.set(node, truth);
     ++state_.evaluated;
     walk_.pop_back();
 }

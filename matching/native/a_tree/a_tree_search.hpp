@@ -1,9 +1,13 @@
 // One publication's way through an A-Tree, from the predicates it satisfies up to the subscriptions [ATREE 5].
 //
 // Only what is true is propagated (zero suppression), and a conjunction is looked at only when its access child is true
-// (propagation on demand). A disjunction that hears of a true child is true and tells so at once; conjunctions wait for
-// their level, because by then all that is watched below them is decided, and what nobody watches is evaluated when they
-// ask. Most conjunctions fail at a child whose attribute the publication lacks, which is seen without looking at it.
+// (propagation on demand). A disjunction that hears of a true child is true. What a conjunction's other children are is
+// evaluated when it asks, once for each publication. Most conjunctions fail at a child whose attribute the publication
+// lacks, which is seen without looking at it.
+//
+// Departs from [ATREE 5.1]: nodes are taken as they come and not level by level, because what a node needs from below is
+// evaluated on demand; and finding out a node's level would be a cache miss. Nearly all the time goes into such misses,
+// so whatever is looked at is asked for some nodes in advance.
 //
 // A search keeps its room between publications, and belongs to one thread at a time.
 #pragma once
@@ -49,27 +53,30 @@ class ATreeSearch {
     template <class Sink> void tell_of_predicates(Sink& sink);
     template <class Sink> void tell_of_nodes(Sink& sink);
     template <class Sink> void follow(Link link, Sink& sink);
-    void fetch_children(const std::vector<Waiting>& conjunctions, std::size_t number) const;
-    template <class Sink> void decide(const std::vector<Waiting>& conjunctions, Sink& sink);
+    void fetch_ahead() const;
+    void fetch_tests(Children children) const;
+    template <class Sink> void decide(Sink& sink);
     void note_presence();
     void forget_presence();
     bool are_others_true(Children children);
     bool is_true(Child child);
+    bool is_predicate_true(Child child);
     bool is_missing(Child child) const {
         return !child.is_connective() && child.dimension() > 0 && is_present_[child.dimension()] == 0;
     }
-    bool is_known(NodeId node) const { return state_.is_true(node) || state_.is_false(node); }
     bool pull(Child asked);
     void settle(NodeId node, bool truth);
 
     const ATree& index_;
     const Event* event_ = nullptr;
     SearchState state_;
-    std::vector<NodeId> true_nodes_;
-    std::size_t told_ = 0;  // How many of them have told their listeners.
-    std::uint64_t failed_ = 0;  // Subscriptions that were looked at in vain.
-    std::vector<std::uint8_t> is_present_;       // By dimension.
-    std::vector<std::vector<Waiting>> waiting_;  // By level.
+    std::vector<NodeId> true_nodes_;  // One may come more than once.
+    std::size_t told_ = 0;            // How many of them have told their listeners.
+    std::vector<Waiting> waiting_;    // Conjunctions whose access child is true.
+    std::size_t decided_ = 0;         // How many of them are decided.
+    std::uint64_t failed_ = 0;        // Subscriptions that were looked at in vain.
+    std::vector<std::uint8_t> is_present_;  // By dimension.
+    std::vector<Number> values_;            // By dimension, where there is one.
     std::vector<Walk> walk_;
     std::vector<std::uint64_t> bits_;  // All zero between publications.
     std::vector<bool> is_hit_;         // All false between publications.

@@ -67,16 +67,13 @@ void ExpressionGraph::store_children(NodeId id, std::span<const NodeId> children
     const std::uint32_t is_disjunction = nodes_[id].kind == NodeKind::Disjunction ? 1 : 0;
     *pool_.at(offset) = std::bit_cast<std::uint64_t>(ChildrenHead{count, is_disjunction});
     std::uint32_t level = 1;
-    bool has_leaves_only = true;
     for (const NodeId child : children) {
         use(child);
         level = std::max(level, nodes_[child].level + 1);
-        has_leaves_only &= nodes_[child].kind == NodeKind::Predicate;
     }
     arrange(id, children);
     Node& node = nodes_[id];
     node.level = level;
-    node.has_leaves_only = has_leaves_only && count > 0;
     --nodes_on_level_[0];
     if (nodes_on_level_.size() < level) nodes_on_level_.resize(level);
     ++nodes_on_level_[level - 1];

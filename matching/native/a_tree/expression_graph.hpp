@@ -30,9 +30,9 @@ using NodeId = std::uint32_t;
 
 enum class NodeKind : std::uint8_t { Unused, Predicate, Conjunction, Disjunction };
 
-enum class LinkKind : std::uint32_t { Subscription, Disjunction, LeafConjunction, Conjunction, Span };
+enum class LinkKind : std::uint32_t { Subscription, Disjunction, Conjunction, Span };
 
-// To whom a node tells that it is true. A conjunction of predicates alone is a leaf conjunction.
+// To whom a node tells that it is true.
 struct Link {
     static constexpr std::uint32_t kTargetBits = 29;
 
@@ -96,7 +96,7 @@ struct Links {
 class Leaves {
   public:
     virtual ~Leaves() = default;
-    virtual void watch(std::uint32_t leaf, NodeId node, std::uint64_t told) = 0;
+    virtual void watch(std::uint32_t leaf, std::uint64_t told) = 0;
     virtual void unwatch(std::uint32_t leaf) = 0;
     // The links of a watched predicate have changed.
     virtual void update(std::uint32_t leaf, std::uint64_t told) = 0;
@@ -131,7 +131,6 @@ class ExpressionGraph {
         std::uint32_t subscriptions = 0;
         float share = 1.0F;
         NodeKind kind = NodeKind::Unused;
-        bool has_leaves_only = false;
         std::uint64_t share_known_at = 0;
     };
 

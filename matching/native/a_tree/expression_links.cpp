@@ -42,10 +42,7 @@ void ExpressionGraph::links_changed(NodeId id, bool is_between_one_and_two) {
 // subscription is its own.
 Link ExpressionGraph::link_to(NodeId id) const {
     const Node& node = nodes_[id];
-    if (node.kind == NodeKind::Conjunction) {
-        const LinkKind kind = node.has_leaves_only ? LinkKind::LeafConjunction : LinkKind::Conjunction;
-        return Link::to(kind, id, node.children);
-    }
+    if (node.kind == NodeKind::Conjunction) return Link::to(LinkKind::Conjunction, id, node.children);
     if (links_[id].size == 1) {
         const Link only = Link::read(links_[id].word);
         if (only.kind() == LinkKind::Subscription) return only;
@@ -81,7 +78,7 @@ void ExpressionGraph::fit_links(Links& links, std::uint32_t capacity) {
 // Tells the owner of a link that it stands in another place of this node's list.
 void ExpressionGraph::moved(NodeId id, Link link, std::uint32_t place) {
     const LinkKind kind = link.kind();
-    if (kind == LinkKind::LeafConjunction || kind == LinkKind::Conjunction) {
+    if (kind == LinkKind::Conjunction) {
         nodes_[link.target()].heard_at = place;
         return;
     }
@@ -128,7 +125,7 @@ void ExpressionGraph::listen(NodeId first) {
         watched.pop_back();
         const Node& node = nodes_[id];
         if (node.kind == NodeKind::Predicate) {
-            leaves_.watch(node.children, id, told(id));
+            leaves_.watch(node.children, told(id));
         } else if (node.level == 1) {
             // A constant: TRUE is a conjunction of nothing, and FALSE is never heard of.
             if (node.kind == NodeKind::Conjunction) constants_.push_back(id);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "../values.hpp"
+#include "prefetch.hpp"
 
 namespace mercast::a_tree {
 
@@ -22,6 +23,15 @@ class IdTable {
   public:
     std::uint32_t size() const { return size_; }
     std::size_t bytes() const { return entries_.capacity() * sizeof(Entry); }
+
+    MERCAST_PREFETCHES void prefetch(std::uint32_t hash) const {
+        if (!entries_.empty()) __builtin_prefetch(&entries_[hash & mask_]);
+    }
+
+    // Something with this hash, unchecked, or kNone: for prefetching.
+    std::uint32_t peek(std::uint32_t hash) const {
+        return find(hash, [](std::uint32_t) { return true; });
+    }
 
     template <class Same> std::uint32_t find(std::uint32_t hash, Same&& is_wanted) const {
         if (entries_.empty()) return kNone;

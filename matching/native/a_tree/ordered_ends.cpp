@@ -14,75 +14,79 @@ bool OrderedEnds::ByFirst::is_before(const End& one, const End& other) const {
     return one.detail != other.detail ? one.detail < other.detail : one.owner < other.owner;
 }
 
-// The last run that does not begin after the end; the first one when all do.
-OrderedEnds::Runs::iterator OrderedEnds::run_for(const End& end) {
-    auto run = runs_.upper_bound(end);
-    return run == runs_.begin() ? run : std::prev(run);
+std::pair<OrderedEnds::Run*, OrderedEnds::Runs::iterator> OrderedEnds::run_for(const End& end) {
+    const auto after = others_.upper_bound(end);
+    if (after == others_.begin()) return {&first_, others_.end()};
+    const auto found = std::prev(after);
+    return {found->get(), found};
 }
 
 // The number of ends in the run that come before this one.
 std::ptrdiff_t OrderedEnds::place_in(const Run& run, const End& end) const {
-    const auto before = [order = runs_.key_comp()](const End& one, const End& other) { return order.is_before(one, other); };
+    const ByFirst order = others_.key_comp();
+    const auto before = [&](const End& one, const End& other) { return order.is_before(one, other); };
     return std::lower_bound(run.ends.begin(), run.ends.end(), end, before) - run.ends.begin();
 }
 
 void OrderedEnds::insert(const End& end, std::uint64_t told) {
-    if (runs_.empty()) {
-        runs_.insert(std::make_unique<Run>(Run{{end}, {told}}));
-        return;
-    }
     // A run's order among the others does not change by what is put into it, so the set need not know.
-    Run& run = **run_for(end);
+    Run& run = *run_for(end).first;
     const std::ptrdiff_t place = place_in(run, end);
     run.ends.insert(run.ends.begin() + place, end);
     run.told.insert(run.told.begin() + place, told);
-    if (run.ends.size() <= kLongestRun) return;
+    if (run.ends.size() > kLongestRun) split(run);
+}
+
+void OrderedEnds::split(Run& run) {
     constexpr std::ptrdiff_t kHalf = kLongestRun / 2;
-    auto second = std::make_unique<Run>(Run{{run.ends.begin() + kHalf, run.ends.end()}, {run.told.begin() + kHalf, run.told.end()}});
+    auto second = std::make_unique<Run>();
+    second->ends.assign(run.ends.begin() + kHalf, run.ends.end());
+    second->told.assign(run.told.begin() + kHalf, run.told.end());
     run.ends.erase(run.ends.begin() + kHalf, run.ends.end());
     run.told.erase(run.told.begin() + kHalf, run.told.end());
-    runs_.insert(std::move(second));
+    others_.insert(std::move(second));
 }
 
 void OrderedEnds::update(const End& end, std::uint64_t told) {
-    Run& run = **run_for(end);
+    Run& run = *run_for(end).first;
     run.told[static_cast<std::size_t>(place_in(run, end))] = told;
 }
 
 void OrderedEnds::remove(const End& end) {
-    const auto found = run_for(end);
-    Run& run = **found;
-    if (run.ends.size() == 1) {
-        runs_.erase(found);
+    const auto [run, place] = run_for(end);
+    const std::ptrdiff_t at = place_in(*run, end);
+    if (place != others_.end() && run->ends.size() == 1) {
+        others_.erase(place);
         return;
     }
-    const std::ptrdiff_t place = place_in(run, end);
-    run.ends.erase(run.ends.begin() + place);
-    run.told.erase(run.told.begin() + place);
-    join(found);
+    run->ends.erase(run->ends.begin() + at);
+    run->told.erase(run->told.begin() + at);
+    join(*run, place == others_.end() ? others_.begin() : std::next(place));
 }
 
-void OrderedEnds::join(Runs::iterator run) {
-    if (run != runs_.begin() && (*run)->ends.size() + (*std::prev(run))->ends.size() <= kLongestRun / 2) --run;
-    Run& kept = **run;
-    const auto next = std::next(run);
-    if (next != runs_.end() && kept.ends.size() + (*next)->ends.size() <= kLongestRun / 2) {
-        kept.ends.insert(kept.ends.end(), (*next)->ends.begin(), (*next)->ends.end());
-        kept.told.insert(kept.told.end(), (*next)->told.begin(), (*next)->told.end());
-        runs_.erase(next);
+// Takes in the next run where both are short. The first run is never empty while there are others.
+void OrderedEnds::join(Run& run, Runs::iterator next) {
+    if (next != others_.end() && run.ends.size() + (*next)->ends.size() <= kLongestRun / 2) {
+        run.ends.insert(run.ends.end(), (*next)->ends.begin(), (*next)->ends.end());
+        run.told.insert(run.told.end(), (*next)->told.begin(), (*next)->told.end());
+        others_.erase(next);
+    } else if (next != others_.end() && run.ends.empty()) {
+        run = std::move(**next);
+        others_.erase(next);
     }
-    if (kept.ends.capacity() > 4 * kept.ends.size()) {
-        kept.ends.shrink_to_fit();
-        kept.told.shrink_to_fit();
+    if (run.ends.capacity() > 4 * run.ends.size()) {
+        run.ends.shrink_to_fit();
+        run.told.shrink_to_fit();
     }
 }
 
 std::size_t OrderedEnds::bytes() const {
     constexpr std::size_t kSetNode = 48;
-    std::size_t total = 0;
-    for (const auto& run : runs_) {
-        total += kSetNode + sizeof(Run) + run->ends.capacity() * sizeof(End) + run->told.capacity() * sizeof(std::uint64_t);
-    }
+    const auto bytes_of = [](const Run& run) {
+        return run.ends.capacity() * sizeof(End) + run.told.capacity() * sizeof(std::uint64_t);
+    };
+    std::size_t total = bytes_of(first_);
+    for (const auto& run : others_) total += kSetNode + sizeof(Run) + bytes_of(*run);
     return total;
 }
 

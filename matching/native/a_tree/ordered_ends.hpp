@@ -1,8 +1,8 @@
 // Ends of ranges in order, each with whom to tell of the predicate that it bounds.
 //
-// An ordered set of short sorted runs: insertion and removal find their run in O(log n) and move at most one run's
-// entries; reading goes through runs one after the other. Two neighbouring runs that are mostly empty become one, so
-// that memory follows what is stored.
+// Short sorted runs in order, the first in place and the others in a set: insertion and removal find their run in
+// O(log n) and move at most one run's entries; reading goes through runs one after the other. Two neighbouring runs that
+// are mostly empty become one, so that memory follows what is stored.
 #pragma once
 
 #include <algorithm>
@@ -10,10 +10,12 @@
 #include <memory>
 #include <set>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "../event.hpp"
 #include "expression_graph.hpp"
+#include "prefetch.hpp"
 #include "../interning.hpp"
 #include "../values.hpp"
 
@@ -40,33 +42,42 @@ struct End {
 class OrderedEnds {
   public:
     // Of texts, or of numbers when there is no interner.
-    explicit OrderedEnds(const Interner* texts) : runs_(ByFirst{texts}) {}
+    explicit OrderedEnds(const Interner* texts) : others_(ByFirst{texts}) {}
 
-    bool is_empty() const { return runs_.empty(); }
+    bool is_empty() const { return first_.ends.empty(); }
     void insert(const End& end, std::uint64_t told);
     void remove(const End& end);
     void update(const End& end, std::uint64_t told);
 
     // The ends that are not above the place, and those above it, in pieces: ends, whom they tell, how many.
     template <class Take> void take_up_to(const Place& place, Take&& take) const {
-        for (const auto& run : runs_) {
-            const std::size_t count = count_up_to(*run, place);
-            take(run->ends.data(), run->told.data(), count);
-            if (count < run->ends.size()) return;
+        const std::size_t count = count_up_to(first_, place);
+        take(first_.ends.data(), first_.told.data(), count);
+        if (count < first_.ends.size()) return;
+        for (const auto& run : others_) {
+            const std::size_t more = count_up_to(*run, place);
+            take(run->ends.data(), run->told.data(), more);
+            if (more < run->ends.size()) return;
         }
     }
 
     template <class Take> void take_above(const Place& place, Take&& take) const {
-        auto run = runs_.upper_bound(place);
-        if (run != runs_.begin()) {
-            const Run& first = **std::prev(run);
-            const std::size_t below = count_up_to(first, place);
-            take(first.ends.data() + below, first.told.data() + below, first.ends.size() - below);
-        }
-        for (; run != runs_.end(); ++run) take((*run)->ends.data(), (*run)->told.data(), (*run)->ends.size());
+        auto run = others_.upper_bound(place);
+        const Run& before = run == others_.begin() ? first_ : **std::prev(run);
+        const std::size_t below = count_up_to(before, place);
+        take(before.ends.data() + below, before.told.data() + below, before.ends.size() - below);
+        for (; run != others_.end(); ++run) take((*run)->ends.data(), (*run)->told.data(), (*run)->ends.size());
     }
 
-    bool is_above(const End& end, const Place& place) const { return runs_.key_comp().is_above(end, place); }
+    MERCAST_PREFETCHES void prefetch() const {
+        constexpr std::size_t kLine = 8;
+        const std::size_t size = first_.ends.size();
+        for (std::size_t at = 0; at < size; at += kLine) __builtin_prefetch(first_.told.data() + at);
+        // Where a binary search looks first.
+        for (std::size_t part = 1; part < 8; ++part) __builtin_prefetch(first_.ends.data() + size * part / 8);
+    }
+
+    bool is_above(const End& end, const Place& place) const { return others_.key_comp().is_above(end, place); }
     std::size_t bytes() const;
 
   private:
@@ -111,11 +122,14 @@ class OrderedEnds {
         return static_cast<std::size_t>(std::partition_point(run.ends.begin(), run.ends.end(), is_not_above) -
                                         run.ends.begin());
     }
-    Runs::iterator run_for(const End& end);
+    // The last run that does not begin after the end, or the first one, for which the iterator is `others_.end()`.
+    std::pair<Run*, Runs::iterator> run_for(const End& end);
     std::ptrdiff_t place_in(const Run& run, const End& end) const;
-    void join(Runs::iterator run);
+    void split(Run& run);
+    void join(Run& run, Runs::iterator next);
 
-    Runs runs_;
+    Run first_;
+    Runs others_;
 };
 
 }  // namespace mercast::a_tree

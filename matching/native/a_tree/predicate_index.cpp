@@ -6,8 +6,7 @@
 
 namespace mercast::a_tree {
 
-void PredicateIndex::watch(std::uint32_t leaf, NodeId node, std::uint64_t told) {
-    leaves_[leaf].node = node;
+void PredicateIndex::watch(std::uint32_t leaf, std::uint64_t told) {
     leaves_[leaf].told = told;
     place(leaf, Change::Add);
 }
@@ -193,17 +192,8 @@ void PredicateIndex::place_at_point(Dimension& dimension, std::uint32_t leaf, Nu
     if (point.making_true.leaves.empty() && point.making_false.leaves.empty()) drop_point(dimension, number);
 }
 
-namespace {
-
-std::uint32_t hash_of_point(std::uint32_t dimension, unsigned form, Number value) {
-    const std::uint64_t rest = (std::uint64_t{dimension} << 20) | form << 16 | static_cast<std::uint16_t>(value.residual);
-    return static_cast<std::uint32_t>(mixed(value.key + mixed(rest)));
-}
-
-}  // namespace
-
 std::uint32_t PredicateIndex::find_point(std::uint32_t dimension, Form form, Number value) const {
-    const std::uint32_t hash = hash_of_point(dimension, static_cast<unsigned>(form), value);
+    const std::uint32_t hash = hash_of_point(dimension, form, value);
     return point_table_.find(hash, [&](std::uint32_t number) {
         const Point& point = points_[number];
         return point.dimension == dimension && point.form == form && point.value == value;
@@ -223,7 +213,7 @@ std::uint32_t PredicateIndex::make_point(Dimension& dimension, Form form, Number
     point.dimension = dimension.number;
     point.form = form;
     point.value = value;
-    point_table_.insert(hash_of_point(dimension.number, static_cast<unsigned>(form), value), number);
+    point_table_.insert(hash_of_point(dimension.number, form, value), number);
     if (form == Form::Part) {
         point.place = static_cast<std::uint32_t>(dimension.part_points.size());
         dimension.part_points.push_back(number);
@@ -233,7 +223,7 @@ std::uint32_t PredicateIndex::make_point(Dimension& dimension, Form form, Number
 
 void PredicateIndex::drop_point(Dimension& dimension, std::uint32_t number) {
     const Point& point = points_[number];
-    point_table_.erase(hash_of_point(point.dimension, static_cast<unsigned>(point.form), point.value), number);
+    point_table_.erase(hash_of_point(point.dimension, point.form, point.value), number);
     if (point.form == Form::Part) {
         const std::uint32_t last = dimension.part_points.back();
         dimension.part_points[point.place] = last;
@@ -337,7 +327,7 @@ void PredicateIndex::drop_fork(Dimension& dimension, std::uint32_t number) {
 
 std::size_t PredicateIndex::bytes() const {
     constexpr std::size_t kMapNode = 48;
-    std::size_t total = leaves_.capacity() * sizeof(Leaf) + leaf_table_.bytes() + lists_.bytes() +
+    std::size_t total = leaves_.capacity() * sizeof(Leaf) + tests_.capacity() * sizeof(Test) + leaf_table_.bytes() + lists_.bytes() +
                         uses_.capacity() * sizeof(Uses) + dimensions_.capacity() * sizeof(dimensions_[0]) +
                         points_.capacity() * sizeof(Point) + point_table_.bytes() + fork_table_.bytes() +
                         forks_.capacity() * sizeof(forks_[0]) + absent_.bytes() +

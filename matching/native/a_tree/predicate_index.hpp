@@ -31,6 +31,7 @@
 #include "id_table.hpp"
 #include "../interning.hpp"
 #include "ordered_ends.hpp"
+#include "prefetch.hpp"
 #include "../predicate.hpp"
 #include "search_state.hpp"
 #include "span_pool.hpp"
@@ -49,9 +50,9 @@ class PredicateIndex final : public Leaves {
     // A new leaf, of a predicate for which `find` has just found none.
     std::uint32_t add(const Predicate& predicate, Operator op, const Conjunction& source);
     NodeId node(std::uint32_t leaf) const { return leaves_[leaf].node; }
-    void set_node(std::uint32_t leaf, NodeId node) { leaves_[leaf].node = node; }
+    void set_node(std::uint32_t leaf, NodeId node);
 
-    void watch(std::uint32_t leaf, NodeId node, std::uint64_t told) override;
+    void watch(std::uint32_t leaf, std::uint64_t told) override;
     void unwatch(std::uint32_t leaf) override { place(leaf, Change::Remove); }
     void update(std::uint32_t leaf, std::uint64_t told) override;
     void count_use(std::uint32_t leaf, int times) override;
@@ -62,6 +63,25 @@ class PredicateIndex final : public Leaves {
     // Finds the watched leaves that are true.
     void satisfied(const Event& event, SearchState& state) const;
     bool is_true(std::uint32_t leaf, const Event& event) const;
+    // The same for the predicate of a node. `value` is the event's in the predicate's dimension.
+    bool is_true_at(NodeId node, const Number& value, const Event& event) const {
+        const Test& test = tests_[node];
+        switch (test.op) {
+            case Operator::Eq: return value == test.number();
+            case Operator::Ne: return value != test.number();
+            case Operator::Lt: return value < test.number();
+            case Operator::Le: return value <= test.number();
+            case Operator::Gt: return value > test.number();
+            case Operator::Ge: return value >= test.number();
+            default: return is_true(test.leaf, event);
+        }
+    }
+    MERCAST_PREFETCHES void prefetch_test(NodeId node) const { __builtin_prefetch(&tests_[node]); }
+    // A field's value as tests compare it: the number of a text, 1 or 2 for a boolean.
+    static Number value_of(const Field& field) {
+        if (field.type == TypeClass::Number) return field.number;
+        return {field.type == TypeClass::Text ? field.text_number : truth_key(field.truth), 0};
+    }
 
     static std::uint32_t dimension_of(std::uint32_t attribute, TypeClass type) {
         return 4 * attribute + static_cast<std::uint32_t>(type);
@@ -86,6 +106,16 @@ class PredicateIndex final : public Leaves {
         Operator op = Operator::Eq;
         TypeClass type = TypeClass::Number;
         std::uint64_t told = 0;  // While it is watched.
+    };
+
+    // What a search asks of a predicate that nobody watches, small and by node. Most comparisons need nothing else.
+    struct Test {
+        std::uint64_t key = 0;
+        std::uint32_t leaf = 0;
+        std::int16_t residual = 0;
+        Operator op = Operator::Matches;  // Matches for whatever only the leaf can tell.
+
+        Number number() const { return {key, residual}; }
     };
 
     // Leaves, and whom they tell.
@@ -175,6 +205,10 @@ class PredicateIndex final : public Leaves {
     void place_at_point(Dimension& dimension, std::uint32_t leaf, Number value, Form form, Change change);
     std::uint32_t place_at(const Leaf& leaf, Number value) const;
     void set_place_at(Leaf& leaf, Number value, std::uint32_t place);
+    static std::uint32_t hash_of_point(std::uint32_t dimension, Form form, Number value) {
+        const std::uint64_t place = (std::uint64_t{dimension} << 20) | static_cast<std::uint64_t>(form) << 16;
+        return static_cast<std::uint32_t>(mixed(value.key + mixed(place | static_cast<std::uint16_t>(value.residual))));
+    }
     std::uint32_t find_point(std::uint32_t dimension, Form form, Number value) const;
     std::uint32_t make_point(Dimension& dimension, Form form, Number value);
     void drop_point(Dimension& dimension, std::uint32_t point);
@@ -192,10 +226,10 @@ class PredicateIndex final : public Leaves {
     std::string_view text(Number value) const { return vocabulary_.texts.text(static_cast<std::uint32_t>(value.key)); }
     const Interner* texts_for(TypeClass type) const { return type == TypeClass::Text ? &vocabulary_.texts : nullptr; }
 
-    static Number value_of(const Field& field) {
-        if (field.type == TypeClass::Number) return field.number;
-        return {field.type == TypeClass::Text ? field.text_number : truth_key(field.truth), 0};
-    }
+    const Dimension* dimension_for(const Field& field) const;
+    void fetch_dimension(const Field& field) const;
+    void fetch_contents(const Field& field) const;
+    void fetch_point(const Field& field) const;
     void satisfied_by(const Field& field, SearchState& state) const;
     void satisfied_by_text(const Field& field, const Dimension& dimension, SearchState& state) const;
     void satisfied_by_parts(const Field& field, const Dimension& dimension, SearchState& state) const;
@@ -209,6 +243,7 @@ class PredicateIndex final : public Leaves {
     const Verifier& verifier_;
     std::vector<Leaf> leaves_;
     std::vector<std::uint32_t> free_leaves_;
+    std::vector<Test, HugePages<Test>> tests_;
     IdTable leaf_table_;
     SpanPool lists_;
     std::vector<Number> read_;

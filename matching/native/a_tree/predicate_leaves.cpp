@@ -107,6 +107,16 @@ std::uint32_t PredicateIndex::add(const Predicate& predicate, Operator op, const
     return number;
 }
 
+void PredicateIndex::set_node(std::uint32_t number, NodeId node) {
+    Leaf& leaf = leaves_[number];
+    leaf.node = node;
+    if (tests_.size() <= node) tests_.resize(std::size_t{node} + 1);
+    const bool is_equality = leaf.op == Operator::Eq || leaf.op == Operator::Ne;
+    const bool is_comparison = leaf.op <= Operator::Le && leaf.type == TypeClass::Number;
+    tests_[node] = {leaf.first.key, number, leaf.first.residual,
+                    is_equality || is_comparison ? leaf.op : Operator::Matches};
+}
+
 void PredicateIndex::forget(std::uint32_t number) {
     const Leaf leaf = leaves_[number];
     leaf_table_.erase(leaf.hash, number);
@@ -119,6 +129,7 @@ void PredicateIndex::forget(std::uint32_t number) {
     std::vector<Leaf>().swap(leaves_);
     std::vector<std::uint32_t>().swap(free_leaves_);
     std::vector<Uses>().swap(uses_);
+    decltype(tests_)().swap(tests_);
     std::vector<std::unique_ptr<Dimension>>().swap(dimensions_);
     std::vector<std::uint32_t>().swap(present_);
     absent_ = {};

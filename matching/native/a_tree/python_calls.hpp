@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "../ids_bindings.hpp"
+
 namespace mercast::python {
 
 namespace nb = nanobind;
@@ -24,11 +26,6 @@ inline bool pattern_occurs(std::string_view pattern, std::string_view text) {
 inline nb::object kept_publication(nb::handle publication, bool needs_copy) {
     if (!needs_copy || !PyDict_CheckExact(publication.ptr())) return nb::borrow(publication);
     return nb::steal(PyDict_Copy(publication.ptr()));
-}
-
-inline nb::object as_ids(std::vector<std::int64_t>&& ids) {
-    nb::bytes raw(reinterpret_cast<const char*>(ids.data()), ids.size() * 8);
-    return nb::steal(PyMemoryView_FromObject(raw.ptr())).attr("cast")("q");
 }
 
 }  // namespace mercast::python

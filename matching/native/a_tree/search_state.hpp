@@ -1,7 +1,7 @@
 // What one search knows of the nodes, and whom it has yet to tell. Each thread that searches has its own.
 //
-// Of each node, whether it is known to be true or false: a byte, which counts only if it was written in the present
-// search. So nothing is cleaned up between searches but once in 127.
+// Of each node, whether it is known to be true or false, and whether its listeners know: a byte, which counts only if it was written in the present
+// search. So nothing is cleaned up between searches but once in 84.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 
 #include "../event.hpp"
 #include "expression_graph.hpp"
+#include "prefetch.hpp"
 
 namespace mercast::a_tree {
 
@@ -27,19 +28,20 @@ class SearchState {
             known_.resize(graph.node_limit());
             if (known_.capacity() > 4 * known_.size() + 4096) known_.shrink_to_fit();
         }
-        if (++number_ == 128) {
+        if (++number_ == 85) {
             std::fill(known_.begin(), known_.end(), std::uint8_t{0});
             number_ = 1;
         }
-        true_ = static_cast<std::uint8_t>(2 * number_);
-        false_ = static_cast<std::uint8_t>(2 * number_ + 1);
+        told_ = static_cast<std::uint8_t>(3 * number_);
     }
 
-    bool is_true(NodeId node) const { return known_[node] == true_; }
-    bool is_false(NodeId node) const { return known_[node] == false_; }
-    void set_true(NodeId node) { known_[node] = true_; }
-    void set_false(NodeId node) { known_[node] = false_; }
-    const std::uint8_t* known() const { return known_.data(); }
+    bool is_known(NodeId node) const { return known_[node] >= told_; }
+    bool is_true(NodeId node) const { return known_[node] == told_ || known_[node] == told_ + 1; }
+    bool is_told(NodeId node) const { return known_[node] == told_; }
+    void set(NodeId node, bool truth) { known_[node] = static_cast<std::uint8_t>(truth ? told_ + 1 : told_ + 2); }
+    // True, and its listeners hear of it.
+    void set_told(NodeId node) { known_[node] = told_; }
+    MERCAST_PREFETCHES void prefetch(NodeId node) const { __builtin_prefetch(&known_[node]); }
 
     // Predicates are true, and these are to hear of it.
     void tell(std::uint64_t told) { links.push_back(told); }
@@ -48,8 +50,7 @@ class SearchState {
   private:
     std::vector<std::uint8_t, HugePages<std::uint8_t>> known_;
     unsigned number_ = 0;
-    std::uint8_t true_ = 0;
-    std::uint8_t false_ = 0;
+    std::uint8_t told_ = 0;  // The two numbers after it are true and false. Earlier searches wrote smaller ones.
 };
 
 }  // namespace mercast::a_tree

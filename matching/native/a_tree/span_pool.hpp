@@ -1,7 +1,8 @@
 // Short arrays of 64-bit words in one growing piece of memory, named by 32-bit offsets.
 //
 // A span that is given back waits in the list of its size for the next one of that size, so that adding and removing in
-// turn takes no new memory. Offsets stay valid when the memory grows; pointers do not.
+// turn takes no new memory. Offsets stay valid when the memory grows; pointers do not. Short spans do not cross the
+// boundary of a cache line, so that reading one is one miss.
 #pragma once
 
 #include <array>
@@ -33,6 +34,7 @@ class SpanPool {
             used_ += capacity;
             return offset;
         }
+        leave_line_for(capacity);
         const std::size_t offset = words_.size();
         if (offset + capacity > kLargest) throw std::length_error("the index is full: 2^31 words of links");
         words_.resize(offset + capacity);
@@ -61,7 +63,17 @@ class SpanPool {
 
   private:
     static constexpr std::uint32_t kExact = 16;
+    static constexpr std::size_t kLine = 8;  // Words.
     static constexpr std::size_t kLargest = std::size_t{1} << 31;  // The highest bit of an offset is left to others.
+
+    // A span that fits into what is left of a cache line stays in it; any other starts a new line, and the rest of the
+    // old one waits for a span of its size.
+    void leave_line_for(std::uint32_t capacity) {
+        const auto left = static_cast<std::uint32_t>((kLine - words_.size() % kLine) % kLine);
+        if (left == 0 || capacity <= left) return;
+        free_[size_class(left)].push_back(static_cast<std::uint32_t>(words_.size()));
+        words_.resize(words_.size() + left);
+    }
 
     static std::size_t size_class(std::uint32_t capacity) {
         if (capacity <= kExact) return capacity;

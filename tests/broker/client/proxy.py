@@ -15,7 +15,8 @@ class Proxy:
         self._tasks: list[asyncio.Task[None]] = []
         self.loses_to_broker = False
         self.loses_to_client = False
-        self.connections = 0
+        self.refuses = False
+        """Whoever connects from now on is turned away."""
 
     @property
     def url(self) -> str:
@@ -42,7 +43,9 @@ class Proxy:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
+        if self.refuses:
+            writer.transport.abort()
+            return
         to_broker = await asyncio.open_connection(*self._target)
         self._writers += [writer, to_broker[1]]
         loop = asyncio.get_running_loop()

@@ -223,6 +223,25 @@ def test_at_most_once_needs_no_answers(server: str) -> None:
     asyncio.run(scenario())
 
 
+def test_at_most_once_a_subscriber_that_reads_nothing_holds_little(server: str) -> None:
+    async def scenario() -> None:
+        async with (
+            clients(server) as (publisher,),
+            clients(server, mode="at-most-once", window=50) as (slow,),
+            slow.subscribe("held = TRUE") as stream,
+        ):
+            for n in range(3000):
+                await publisher.publish_soon({"held": True, "n": n}, bytes(1000))
+            await publisher.flush()
+            await asyncio.sleep(0.2)
+            # The window, and what came with the read that filled it.
+            assert 50 <= len(stream) < 50 + 300
+            got = [each["n"] for each in await taken(stream, 1000)]
+            assert got == sorted(set(got))
+
+    asyncio.run(scenario())
+
+
 def test_an_expired_publication_is_not_delivered(server: str) -> None:
     async def scenario() -> None:
         async with (

@@ -170,6 +170,40 @@ def test_a_client_moves_to_another_broker_when_its_own_is_killed(tmp_path: Path)
         asyncio.run(scenario(running))
 
 
+def test_a_client_that_returns_to_a_broker_brings_what_changed_while_it_was_elsewhere(tmp_path: Path) -> None:
+    async def scenario(running: dict[str, BrokerProcess]) -> None:
+        async with (
+            proxied(running["b1"].listen) as first,
+            proxied(running["b2"].listen) as second,
+            connect([first.url, second.url], timeout=SOON_S) as client,
+            connect(running["b1"].url, timeout=SOON_S) as publisher,
+        ):
+            left = await client.subscribe("n > 0", name="left").__aenter__()
+            kept = await client.subscribe("n > 100", name="kept").__aenter__()
+            first.refuses = True
+            first.cut()
+            await until_reconnected(client)
+            assert client.broker == "b2"
+            await left.unsubscribe()
+            entered = await client.subscribe("n < 0", name="entered").__aenter__()
+            first.refuses, second.refuses = False, True
+            second.cut()
+            await until_reconnected(client, 2)
+            assert client.broker == "b1"
+            # An answer to this comes after those to what was sent on connecting.
+            await client.advertise("EXISTS n")
+            for n in (5, -5, 500):
+                await publisher.publish({"n": n})
+            assert await numbers(entered, 1) == [-5]
+            assert await numbers(kept, 1) == [500]
+            assert not len(left)
+            with pytest.raises(TimeoutExpiredError):
+                await kept.next(0.1)
+
+    with brokers(tmp_path, ["b1", "b2"]) as running:
+        asyncio.run(scenario(running))
+
+
 STORE = '[store]\ndata_dir = "data"\n'
 
 
@@ -247,6 +281,28 @@ async def _publish_all(publisher: Client, count: int) -> None:
         if n % 50 == 0:
             await asyncio.sleep(0)
     await asyncio.gather(*answers)
+
+
+def test_a_durable_client_has_no_use_for_subscriptions_without_a_name_of_an_earlier_life(tmp_path: Path) -> None:
+    async def scenario(broker: BrokerProcess) -> None:
+        async with proxied(broker.listen) as proxy, connect(broker.url) as publisher:
+            first = connect(proxy.url, name="desk-1", durable=True, reconnect_within=0.0)
+            await first.open()
+            await first.subscribe("lives = TRUE").__aenter__()
+            # As if the process were killed: nobody says farewell.
+            await proxy.stop()
+            await publisher.publish({"lives": True, "n": 1})
+            async with (
+                connect(broker.url, name="desk-1", durable=True, window=1) as second,
+                second.subscribe("lives = TRUE") as stream,
+            ):
+                # The window of one would be full for ever, if what waited for the earlier life kept its place.
+                await publisher.publish({"lives": True, "n": 2})
+                assert await numbers(stream, 1) == [2]
+            await first.close()
+
+    with brokers(tmp_path, ["b1"], tables=STORE) as running:
+        asyncio.run(scenario(running["b1"]))
 
 
 def test_a_client_that_may_give_up_says_so_to_all_who_wait(tmp_path: Path) -> None:

@@ -62,6 +62,9 @@ def test_up_sub_pub_status_trace_and_down(command: CommandLine, tmp_path: Path) 
     assert got[0]["hops"] == 1
     (overlay,) = command.status()
     assert [broker["status"]["neighbours"] for broker in overlay["brokers"]] == [{"b2": True}, {"b1": True}]
+    with command.started("status", "--watch", "--json", "--every", "100ms") as watching:
+        shown = [json.loads(line_of(watching)) for _ in range(2)]
+    assert all(each[0]["overlay"] == "pair" for each in shown)
     table = command.succeed("status").out
     assert "pair, d-dbr" in table
     assert table.count("serving") == 2

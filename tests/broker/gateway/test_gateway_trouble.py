@@ -3,6 +3,7 @@ bounded, and what is dropped is counted by its reason."""
 
 from __future__ import annotations
 
+import json
 import signal
 
 import pytest
@@ -192,3 +193,37 @@ def test_a_burst_at_qos_1_is_held_back_and_not_lost(
         mosquitto.publish_lines("devices/a/b", numbers(2_000), "-q", "1")
         assert listener.wait_for(2_000, 60) == numbers(2_000)
     assert overlay.brokers["b1"].gateway()["drops"] == {}
+
+
+def test_a_delivery_that_the_mqtt_broker_refuses_is_dropped_and_the_rest_arrives(
+    start_mosquitto: StartMosquitto, start_overlay: StartOverlay
+) -> None:
+    large, small = start_mosquitto(), start_mosquitto("message_size_limit 1000")
+    overlay = start_overlay([("b1", f'"127.0.0.1:{large.port}"'), ("b2", f'"127.0.0.1:{small.port}"')], DEVICES)
+    small.publish("mercast/subscribe/all", "n >= 0", "-r")
+    overlay.wait_for_names("b2", 1)
+    overlay.wait_for_remote("b1", 1)
+    with small.listening("mercast/deliver/all", form="%p") as listener:
+        large.publish("devices/a/b", '{"n":1}', "-q", "1")
+        large.publish("devices/a/b", '{"n":2, "text": "%s"}' % ("x" * 5_000), "-q", "1")
+        large.publish("devices/a/b", '{"n":3}', "-q", "1")
+        wait_until(lambda: '{"n":3}' in listener.lines, "what comes after the one that is too large")
+    assert set(listener.lines) == {'{"n":1}', '{"n":3}'}
+    assert overlay.brokers["b2"].gateway()["drops"].keys() <= {"undeliverable"}
+
+
+def test_values_that_mqtt_cannot_carry_as_properties_disturb_nothing(
+    start_mosquitto: StartMosquitto, start_overlay: StartOverlay
+) -> None:
+    mosquitto = start_mosquitto()
+    overlay = start_overlay([("b1", f'"127.0.0.1:{mosquitto.port}"')], DEVICES)
+    mosquitto.publish("mercast/subscribe/all", "EXISTS text", "-r")
+    overlay.wait_for_names("b1", 1)
+    texts = ["\0", "\n", "\x7f", "\x9f", "\ufdd0", "\uffff", "\U0001fffe", "ä\U0001f600"]
+    bodies = [json.dumps({"text": text, f"name {text}": 1}) for text in texts]
+    with mosquitto.listening("mercast/deliver/all", form="%p") as listener:
+        for body in bodies:
+            mosquitto.publish("devices/a/b", body, "-q", "1")
+        assert listener.wait_for(len(bodies)) == bodies
+    gateway = overlay.brokers["b1"].gateway()
+    assert (gateway["connections"], gateway["drops"]) == (1, {})

@@ -40,7 +40,7 @@ def test_admin_pages_show_health_numbers_and_state(tmp_path: Path) -> None:
             assert status["broker"] == "b1"
             assert [(each["id"], each["is_up"]) for each in status["neighbours"]] == [("b2", True)]
             assert status["tables"]["local_subscriptions"] == 1
-            assert status["totals"] == {"published": 1, "delivered": 1}
+            assert status["totals"] == {"published": 1, "received": 0, "sent": 0, "delivered": 1}
             (session,) = status["clients"]
             assert (session["name"], session["subscriptions"], session["on_the_way"]) == ("reader", 1, 1)
             metrics = await asyncio.to_thread(get, port, "/metrics")

@@ -58,7 +58,7 @@ def test_a_client_with_two_matching_subscriptions_gets_a_publication_once(tmp_pa
         ):
             await client.publish({"n": 5})
             assert (await both.next(40.0)).subscriptions == ("one", "two")
-            assert overlay["b1"].counts["delivered"] == 1
+            assert overlay["b1"].performer.delivered == 1
 
     run(test)
 

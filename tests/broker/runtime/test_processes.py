@@ -225,6 +225,8 @@ def test_ten_durable_brokers_are_killed_in_turn_under_load_and_nothing_owed_is_l
                     processes.kill(victim)
                     await asyncio.sleep(0.5)
                     await asyncio.to_thread(processes.restart, victim)
+                    # What is owed rests on subscriptions that are known where they must be.
+                    await asyncio.to_thread(processes.linked)
                 await asyncio.gather(*publishing)
                 for stream in streams:
                     assert sorted(await collect(stream, count, 90)) == list(range(count))

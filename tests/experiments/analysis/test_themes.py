@@ -199,7 +199,17 @@ def test_busy_share_is_of_publishing_where_rows_allow_it(frame: MakeFrame) -> No
         (0, 0, 0, 0),
     ]
     shares = [(row["from_s"], row["busy_share"]) for row in rows(load_over_time(brokers), "broker", "from_s")]
-    assert shares == [(0.0, 0.4), (10.0, 0.2), (15.0, 0.8), (20.0, 0.025), (0.0, 0.25)]
+    assert shares == [(10.0, 0.2), (15.0, 0.8), (20.0, 0.025), (0.0, 0.25)]
+
+
+def test_busy_share_of_a_deployment_does_not_count_from_time_zero(frame: MakeFrame) -> None:
+    from experiments.analysis.load import broker_load
+
+    clock = 1_790_000_000.0
+    published = [PublicationRow("a/1/0", "a", "p1", clock, 3, 1)]
+    brokers = frame([broker("a", clock + 1, 2, 0, 0), broker("a", clock + 5, 3, 0, 0)])
+    found = only(broker_load(brokers, frame(published), frame(HOPS), frame(MATCHES)))
+    assert found["busy_share"] == pytest.approx(0.25)
 
 
 def test_waiting_is_up_to_matching_and_staying_up_to_leaving(frame: MakeFrame) -> None:

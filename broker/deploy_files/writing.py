@@ -1,0 +1,36 @@
+"""Files into a folder: the paths on stdout, and none written over unless told to."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from broker.addresses import Address
+from broker.deploy_files.plan import DeployError, Plan
+
+
+def write_files(files: Mapping[str, str], folder: Path, *, is_forced: bool) -> None:
+    there = [path for path in files if (folder / path).exists()]
+    if there and not is_forced:
+        raise DeployError(f"{folder / there[0]} is there already; say --force, or another --out")
+    for path, text in files.items():
+        target = folder / path
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise DeployError(f"cannot write {target}: {error.strerror}") from error
+        if path.endswith(".sh"):
+            target.chmod(0o755)
+        print(target)
+
+
+def warn_of_gateways(plan: Plan) -> None:
+    for place in plan.places:
+        if place.mqtt and Address(place.mqtt, 0).is_loopback:
+            print(
+                f"mercast: the MQTT broker of {place.id} is at {place.mqtt}, which within a container is the container "
+                "itself; give its host's name in the overlay file",
+                file=sys.stderr,
+            )

@@ -1,0 +1,259 @@
+"""Clients' sessions at a broker: they come, enter and withdraw what they want, get lost, come back, and end.
+
+A session may outlive connections, and with a store also the broker's process. Of a session that is stored, everything
+that it entered is stored before it is answered for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+
+from broker.clients import Client, Clients
+from broker.deliveries import Deliveries
+from broker.effects import Accept, Deliver, Effect, Forget, Greet, Persist, Refuse
+from broker.inputs import (
+    Advertised,
+    ClientConnected,
+    ClientLeft,
+    ClientLost,
+    ClientPaused,
+    ClientResumed,
+    DeliveryAcknowledged,
+    Subscribed,
+    Unadvertised,
+    Unsubscribed,
+)
+from broker.persisting import Key, Persisting
+from broker.settings import Settings
+from matching import MatchingError
+from matching.language import parse
+from matching.model import Expression
+from routing.messages import EntryId, PublicationId
+from routing.router import Router
+
+Request = Subscribed | Advertised | Unsubscribed | Unadvertised
+
+SESSION_RECORDS = ("client", "taken", "acknowledged")
+
+
+class Sessions:
+    def __init__(
+        self,
+        settings: Settings,
+        router: Router,
+        effects: list[Effect],
+        persisting: Persisting,
+        drops: Counter[str],
+        drop: Callable[[str, PublicationId, str], None],
+        forget: Callable[[Deliver], None],
+        new_entry: Callable[[], EntryId],
+    ) -> None:
+        """`forget` hears of deliveries that need not be kept any more, `drop` of those that are lost."""
+        self.clients = Clients(settings.is_durable)
+        self._settings = settings
+        self._router = router
+        self._effects = effects
+        self._persisting = persisting
+        self._drops = drops
+        self._forget = forget
+        self._new_entry = new_entry
+        self._deliveries = Deliveries(settings, drop, forget)
+
+    def deliver(self, deliveries: list[Deliver], now: int) -> None:
+        for delivery in deliveries:
+            client = self.clients.find(delivery.client)
+            if client is not None:
+                self._deliveries.offer(client, delivery, now, self._effects)
+            else:
+                self._forget(delivery)
+
+    def acknowledged(self, acknowledgement: DeliveryAcknowledged, now: int) -> None:
+        client = self.clients.find(acknowledgement.client)
+        if client is None or not client.is_reliable:
+            return
+        self._deliveries.acknowledged(client, acknowledgement.number, now, self._effects)
+        client.acknowledged = min(acknowledgement.number, client.last_number)
+        if self._settings.is_durable:
+            self._effects.append(Persist(("acknowledged", client.name), client.acknowledged))
+
+    def is_stored(self, client: Client) -> bool:
+        """Does its session survive a restart?"""
+        return self._settings.is_durable and (client.is_reliable or client.keep is None)
+
+    def changed(
+        self, happened: ClientConnected | ClientLost | ClientLeft | ClientPaused | ClientResumed, now: int
+    ) -> None:
+        if isinstance(happened, ClientConnected):
+            self._connected(happened, now)
+            return
+        client = self.clients.find(happened.client)
+        if client is None:
+            return
+        if isinstance(happened, ClientPaused):
+            client.has_room = False
+        elif isinstance(happened, ClientResumed):
+            client.has_room = True
+            self._deliveries.hand_over(client, now, self._effects)
+        elif isinstance(happened, ClientLost) and client.keep != 0:
+            client.disconnect(now)
+        else:
+            self._end(client)
+
+    def _connected(self, happened: ClientConnected, now: int) -> None:
+        known = self.clients.find(happened.client)
+        is_resumed = known is not None
+        if known is not None and happened.session != known.session and known.keep is not None and happened.session:
+            self._end(known)
+            is_resumed = False
+        client = self.clients.get(happened.client)
+        client.connect()
+        if happened.session:
+            if client.session != happened.session:
+                client.session, client.taken = happened.session, 0
+            client.is_reliable = bool(happened.is_reliable)
+            client.keep = happened.keep
+            client.window = happened.window or client.window
+            if self.is_stored(client):
+                kept = (client.session, client.is_reliable, client.keep)
+                self._effects.append(Persist(("client", client.name), kept))
+            self._effects.append(Greet(client.name, is_resumed, client.taken))
+        self._deliveries.hand_over(client, now, self._effects)
+
+    def _end(self, client: Client) -> None:
+        for name in list(client.subscriptions):
+            self._withdraw(client, "subscription", name)
+        for name in list(client.advertisements):
+            self._withdraw(client, "advertisement", name)
+        for delivery in client.held():
+            self._forget(delivery)
+        if self.is_stored(client):
+            for kind in SESSION_RECORDS:
+                self._effects.append(Forget((kind, client.name)))
+        self.clients.remove(client.name)
+
+    def end_overdue(self, now: int) -> None:
+        """Sessions whose clients did not come back in time."""
+        for client in self.clients.overdue(now):
+            self._end(client)
+
+    def requested(self, request: Request, now: int) -> None:
+        client = self.clients.get(request.client)
+        if not client.is_connected:
+            # Whoever asks for something is here.
+            self.changed(ClientConnected(client.name), now)
+        kind = "subscription" if isinstance(request, Subscribed | Unsubscribed) else "advertisement"
+        key = (kind, request.client, request.name)
+        if isinstance(request, Subscribed | Advertised):
+            self._enter_requested(client, kind, key, request, now)
+        elif key in self._persisting:
+            self._persisting.after(key, lambda: self.requested(request, now))
+        elif request.name not in _entries(client, kind):
+            self._refuse(request, f"no {kind} is called {request.name!r}", "unknown")
+        else:
+            self._withdraw(client, kind, request.name)
+            self._accept(request)
+
+    def _enter_requested(self, client: Client, kind: str, key: Key, request: Subscribed | Advertised, now: int) -> None:
+        known = _entries(client, kind)
+        try:
+            expression = parse(request.expression)
+        except MatchingError as error:
+            self._refuse(request, str(error), "invalid")
+            return
+        text = str(expression)
+        if key in self._persisting:
+            self._persisting.after(key, lambda: self.requested(request, now))
+            return
+        if request.name in known and client.expressions[known[request.name]] == text:
+            self._accept(request)
+            return
+        if request.name not in known and len(known) >= self._settings.entries_of_client:
+            self._drops[f"refused: limit of {kind}s"] += 1
+            self._refuse(request, f"{client.name} has {len(known)} {kind}s, and no client may have more", "limit")
+            return
+
+        def go() -> None:
+            if self.clients.find(client.name) is not client:
+                self._effects.append(Forget(key))
+                return
+            if request.name in known:
+                self._take_out(client, kind, request.name)
+            self._enter(client, kind, request.name, expression, text)
+            self._accept(request)
+
+        if self.is_stored(client):
+            self._persisting.persist(key, text, go)
+        else:
+            go()
+
+    def _accept(self, request: Request) -> None:
+        self._effects.append(Accept(request.client, request.reference or request.name))
+
+    def _refuse(self, request: Request, reason: str, code: str) -> None:
+        self._effects.append(Refuse(request.client, request.reference or request.name, reason, code))
+
+    def _enter(self, client: Client, kind: str, name: str, expression: Expression, text: str) -> None:
+        entry = self._new_entry()
+        if kind == "subscription":
+            self.clients.add_subscription(client, name, entry)
+            self._router.subscribe(entry, client.name, expression)
+        else:
+            client.advertisements[name] = entry
+            self._router.advertise(entry, client.name, expression)
+        client.expressions[entry] = text
+
+    def _withdraw(self, client: Client, kind: str, name: str) -> None:
+        self._take_out(client, kind, name)
+        if self.is_stored(client):
+            self._effects.append(Forget((kind, client.name, name)))
+
+    def _take_out(self, client: Client, kind: str, name: str) -> None:
+        if kind == "subscription":
+            entry = self.clients.drop_subscription(client, name)
+            self._router.unsubscribe(entry)
+        else:
+            entry = client.advertisements.pop(name)
+            self._router.unadvertise(entry)
+        del client.expressions[entry]
+
+    def restore(self, records: Mapping[Key, object], now: int) -> None:
+        """Sessions and what they had entered; nobody is connected."""
+        for key, record in records.items():
+            if key[0] in SESSION_RECORDS:
+                _restore_session(self.clients.get(key[1]), key[0], record)
+        for key, record in records.items():
+            if key[0] in ("subscription", "advertisement"):
+                self._enter(self.clients.get(key[1]), key[0], key[2], parse(str(record)), str(record))
+        for client in self.clients:
+            client.disconnect(now)
+
+    def restore_delivery(self, delivery: Deliver) -> bool:
+        """Does it still wait for its client?"""
+        client = self.clients.find(delivery.client)
+        if client is None or delivery.number <= client.acknowledged:
+            return False
+        client.wait(delivery)
+        client.last_number = max(client.last_number, delivery.number)
+        return True
+
+    def sort_restored(self) -> None:
+        for client in self.clients:
+            client.waiting = deque(sorted(client.waiting, key=attrgetter("number")))
+
+
+def _entries(client: Client, kind: str) -> dict[str, EntryId]:
+    return client.subscriptions if kind == "subscription" else client.advertisements
+
+
+def _restore_session(client: Client, kind: str, record: object) -> None:
+    if kind == "client":
+        assert isinstance(record, tuple)
+        client.session, client.is_reliable, client.keep = record
+        return
+    assert isinstance(record, int)
+    if kind == "taken":
+        client.taken = record
+    else:
+        client.last_number = client.acknowledged = record

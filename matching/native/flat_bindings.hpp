@@ -1,0 +1,258 @@
+// The flat index as Python sees it. What is not plain is answered with a code or None, and the wrapper in `matching.flat`
+// asks Python's own checks, which know how to complain.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "flat.hpp"
+#include "ids_bindings.hpp"
+#include "message_pack.hpp"
+#include "python_reading.hpp"
+
+namespace mercast::python {
+
+namespace nb = nanobind;
+
+// What became of an expression that was to be added.
+enum class Added : int { Done, DoneWithPatterns, IsTaken, IsNotPlain, IdIsTooLarge };
+
+class BoundFlat {
+  public:
+    int add(nb::handle id, nb::handle expression, nb::handle destination) {
+        require_nobody_matches();
+        std::int64_t number;
+        if (!as_int64(id.ptr(), number)) return static_cast<int>(Added::IdIsTooLarge);
+        if (index_.contains(number)) return static_cast<int>(Added::IsTaken);
+        std::optional<std::string_view> name;
+        if (!destination.is_none()) {
+            std::string_view text;
+            if (!as_text(destination.ptr(), text)) throw nb::type_error("a destination is a str");
+            name = text;
+        }
+        if (!read_conjunction(expression.ptr())) return static_cast<int>(Added::IsNotPlain);
+        index_.add(number, conjunction_, name);
+        bool has_patterns = false;
+        for (const Predicate& predicate : conjunction_.predicates) has_patterns |= is_pattern(predicate.op);
+        return static_cast<int>(has_patterns ? Added::DoneWithPatterns : Added::Done);
+    }
+
+    // Adds from the start of the sequences until one is not simply done. Returns how many were.
+    std::size_t add_while_done(nb::handle ids, nb::handle expressions) {
+        PyObject** id_items = PySequence_Fast_ITEMS(ids.ptr());
+        PyObject** items = PySequence_Fast_ITEMS(expressions.ptr());
+        const Py_ssize_t count = PySequence_Fast_GET_SIZE(ids.ptr());
+        for (Py_ssize_t i = 0; i < count; ++i) {
+            if (i + 4 < count) __builtin_prefetch(items[i + 4]);
+            if (add(id_items[i], items[i], nb::none()) != static_cast<int>(Added::Done)) return static_cast<std::size_t>(i);
+        }
+        return static_cast<std::size_t>(count);
+    }
+
+    // False if the id is not there.
+    bool remove(nb::handle id) {
+        require_nobody_matches();
+        std::int64_t number;
+        if (!as_int64(id.ptr(), number) || !index_.contains(number)) return false;
+        index_.remove(number);
+        return true;
+    }
+
+    bool contains(nb::handle id) const {
+        std::int64_t number;
+        return as_int64(id.ptr(), number) && index_.contains(number);
+    }
+
+    std::uint32_t size() const { return index_.size(); }
+    nb::object ids() const { return as_ids(index_.ids_in_order()); }
+
+    nb::object expression(std::int64_t id) const;
+
+    nb::object destination(std::int64_t id) const {
+        const std::uint32_t number = index_.destination(id);
+        return number == Interner::kUnknown ? nb::none() : nb::object(name_of(number));
+    }
+
+    nb::object match(nb::handle publication) {
+        if (!read_publication(publication.ptr(), index_.vocabulary(), scratch_.event)) return nb::none();
+        return matched();
+    }
+
+    nb::object match_packed(nb::handle attributes) {
+        return read_packed(attributes) ? matched() : nb::none();
+    }
+
+    nb::object match_destinations(nb::handle publication) {
+        if (!read_publication(publication.ptr(), index_.vocabulary(), scratch_.event)) return nb::none();
+        return matched_destinations();
+    }
+
+    nb::object match_packed_destinations(nb::handle attributes) {
+        return read_packed(attributes) ? matched_destinations() : nb::none();
+    }
+
+    // One answer for each publication, None for one that is not plain. Other Python threads run meanwhile.
+    nb::list match_many(nb::list publications, unsigned threads);
+
+    nb::tuple figures() const {
+        const FlatIndex::Figures figures = index_.figures();
+        return nb::make_tuple(figures.lists, figures.entries, figures.dimensions, figures.grids, figures.bytes);
+    }
+
+  private:
+    void require_nobody_matches() const {
+        if (matching_ > 0) throw std::runtime_error("the index is being matched: change it when match_many has ended");
+    }
+
+    bool read_conjunction(PyObject* expression) {
+        conjunction_.clear();
+        const Model& known = model();
+        if (known.is_predicate(expression)) return known.read(expression, conjunction_);
+        PyObject* parts = known.is_and(expression) ? known.children(expression) : expression;
+        if (!PyTuple_CheckExact(parts)) return false;
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts); ++i) {
+            PyObject* part = PyTuple_GET_ITEM(parts, i);
+            if (!known.is_predicate(part) || !known.read(part, conjunction_)) return false;
+        }
+        return true;
+    }
+
+    bool read_packed(nb::handle attributes) {
+        if (!PyBytes_CheckExact(attributes.ptr())) return false;
+        return read_message_pack(reinterpret_cast<const std::uint8_t*>(PyBytes_AS_STRING(attributes.ptr())),
+                                 static_cast<std::size_t>(PyBytes_GET_SIZE(attributes.ptr())), index_.vocabulary(),
+                                 scratch_.event);
+    }
+
+    static nb::object answered(Answer& answer) {
+        nb::object pending = answer.pending.empty() ? nb::none() : as_ids(std::move(answer.pending));
+        answer.pending.clear();
+        return nb::make_tuple(as_ids(std::vector<std::int64_t>(answer.ids)), pending, answer.candidates, answer.evaluated);
+    }
+
+    nb::object matched() {
+        index_.match(scratch_, answer_);
+        if (matching_ == 0) index_.learn(scratch_);
+        return answered(answer_);
+    }
+
+    nb::object matched_destinations() {
+        DestinationAnswer answer;
+        index_.match_destinations(scratch_, answer);
+        nb::list names;
+        for (const std::uint32_t number : answer.destinations) names.append(name_of(number));
+        nb::object pending = answer.pending.empty() ? nb::none() : as_ids(std::move(answer.pending));
+        nb::object without = answer.without ? nb::cast(*answer.without) : nb::none();
+        return nb::make_tuple(names, pending, without, answer.candidates, answer.evaluated);
+    }
+
+    nb::str name_of(std::uint32_t destination) const {
+        const std::string& name = index_.destinations().text(destination);
+        return nb::str(name.data(), name.size());
+    }
+
+    nb::object value_of(const StoredOperand& operand, TypeClass type) const;
+
+    FlatIndex index_;
+    Conjunction conjunction_;
+    Scratch scratch_;
+    Answer answer_;
+    std::uint32_t matching_ = 0;
+};
+
+inline nb::object BoundFlat::value_of(const StoredOperand& operand, TypeClass type) const {
+    switch (type) {
+        case TypeClass::Truth: return nb::cast(operand.truth);
+        case TypeClass::Text: {
+            const std::string& text = index_.vocabulary().texts.text(operand.text);
+            return nb::str(text.data(), text.size());
+        }
+        default: break;
+    }
+    if (operand.is_integer) return nb::cast(static_cast<std::int64_t>(operand.bits));
+    return nb::cast(std::bit_cast<double>(operand.bits));
+}
+
+// As it was added: a predicate, or an AND of predicates in their order.
+inline nb::object BoundFlat::expression(std::int64_t id) const {
+    FormReader reader(index_.form(id));
+    StoredPredicate predicate;
+    nb::list parts;
+    while (reader.next(predicate)) {
+        nb::list values;
+        for (std::uint32_t i = 0; i < predicate.operands; ++i) values.append(value_of(reader.operand(predicate.type), predicate.type));
+        const std::string& name = index_.vocabulary().attributes.text(predicate.attribute);
+        parts.append(model().predicate(nb::str(name.data(), name.size()), predicate.op, nb::tuple(values)));
+    }
+    return parts.size() == 1 ? nb::object(parts[0]) : model().conjunction(nb::tuple(parts));
+}
+
+inline nb::list BoundFlat::match_many(nb::list publications, unsigned threads) {
+    const std::size_t count = publications.size();
+    // Copies keep the texts alive, to which events refer, whatever other threads do to the dicts.
+    nb::list kept;
+    std::vector<Event> events(count);
+    std::vector<bool> is_plain(count);
+    for (std::size_t i = 0; i < count; ++i) {
+        nb::object publication = nb::borrow(publications[i]);
+        if (PyDict_CheckExact(publication.ptr())) publication = nb::steal(PyDict_Copy(publication.ptr()));
+        kept.append(publication);
+        is_plain[i] = read_publication(publication.ptr(), index_.vocabulary(), events[i]);
+        if (!is_plain[i]) events[i].begin(index_.vocabulary());
+    }
+    std::vector<Answer> answers(count);
+    std::vector<std::exception_ptr> failures(threads);
+    std::atomic<std::size_t> next = 0;
+    const auto work = [&](std::size_t worker) {
+        try {
+            Scratch scratch;
+            for (std::size_t i = next++; i < count; i = next++) {
+                std::swap(scratch.event, events[i]);
+                index_.match(scratch, answers[i]);
+            }
+        } catch (...) {
+            failures[worker] = std::current_exception();
+        }
+    };
+    ++matching_;
+    {
+        nb::gil_scoped_release released;
+        std::vector<std::thread> others;
+        for (unsigned worker = 1; worker < threads; ++worker) others.emplace_back(work, worker);
+        work(0);
+        for (std::thread& other : others) other.join();
+    }
+    --matching_;
+    for (const std::exception_ptr& failure : failures) {
+        if (failure != nullptr) std::rethrow_exception(failure);
+    }
+    nb::list results;
+    for (std::size_t i = 0; i < count; ++i) results.append(is_plain[i] ? answered(answers[i]) : nb::none());
+    return results;
+}
+
+inline void bind_flat(nb::module_& module) {
+    nb::class_<BoundFlat>(module, "Flat")
+        .def(nb::init<>())
+        .def("add", &BoundFlat::add, nb::arg("id"), nb::arg("expression"), nb::arg("destination").none())
+        .def("add_while_done", &BoundFlat::add_while_done, nb::arg("ids"), nb::arg("expressions"))
+        .def("remove", &BoundFlat::remove, nb::arg("id"))
+        .def("contains", &BoundFlat::contains, nb::arg("id").none())
+        .def("size", &BoundFlat::size)
+        .def("ids", &BoundFlat::ids)
+        .def("expression", &BoundFlat::expression, nb::arg("id"))
+        .def("destination", &BoundFlat::destination, nb::arg("id"))
+        .def("match", &BoundFlat::match, nb::arg("publication").none())
+        .def("match_packed", &BoundFlat::match_packed, nb::arg("attributes").none())
+        .def("match_destinations", &BoundFlat::match_destinations, nb::arg("publication").none())
+        .def("match_packed_destinations", &BoundFlat::match_packed_destinations, nb::arg("attributes").none())
+        .def("match_many", &BoundFlat::match_many, nb::arg("publications"), nb::arg("threads"))
+        .def("figures", &BoundFlat::figures);
+}
+
+}  // namespace mercast::python

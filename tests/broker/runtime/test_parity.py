@@ -1,0 +1,151 @@
+"""One core, two worlds: the same scenario through the simulation and through processes delivers the same pairs."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import msgpack
+import pytest
+
+from broker import connect
+from broker.client.errors import TimeoutExpiredError
+from broker.client.subscription import Subscription
+from broker.effects import Deliver
+from broker.inputs import ClientConnected, Published, Subscribed
+from broker.settings import SECOND, Settings
+from broker.simulation.costs import PADRES_2015
+from broker.simulation.world import SimulatedOverlay
+from broker.trace import Row
+from matching.language import parse
+from matching.matcher import unpack_attributes
+from matching.values import Value
+from tests.broker.runtime.overlays import OverlayFileMaker, Processes, run
+from topologies.toml_file import read_overlay_file
+
+CLUSTERS = {"b1": ("x",), "b2": ("x", "y"), "b3": ("y",), "b4": ("x",)}
+LINKS = [("b1", "b2"), ("b2", "b3"), ("b2", "b4")]
+EXPRESSIONS = {
+    "b1-a": "price > 50",
+    "b1-b": "symbol = 'IBM' AND price BETWEEN 20 AND 80",
+    "b2-a": "symbol IN ('IBM', 'HPQ') OR volume < 10",
+    "b3-a": "NOT (symbol = 'IBM')",
+    "b3-b": "symbol STARTS WITH 'I' AND volume >= 50",
+    "b4-a": "EXISTS rare",
+    "b4-b": "price < 30 XOR volume < 30",
+}
+"""By client; the first two letters are its broker."""
+
+Pairs = set[tuple[Value, str]]
+"""Which publication, by its attribute `n`, reached which client."""
+
+
+def publications() -> list[dict[str, Value]]:
+    generator = random.Random(7)
+    made: list[dict[str, Value]] = []
+    for n in range(60):
+        publication: dict[str, Value] = {
+            "n": n,
+            "symbol": generator.choice(("IBM", "HPQ", "INTC", "SAP")),
+            "price": generator.randrange(100),
+            "volume": generator.randrange(100),
+        }
+        if generator.random() < 0.2:
+            publication["rare"] = True
+        made.append(publication)
+    return made
+
+
+def expected() -> Pairs:
+    return {
+        (publication["n"], client)
+        for publication in publications()
+        for client, text in EXPRESSIONS.items()
+        if parse(text).matches(publication)
+    }
+
+
+class Untraced:
+    def record(self, row: Row) -> None:
+        """Nobody asked."""
+
+
+def simulated(file: OverlayFileMaker, protocol: str, matcher: str) -> Pairs:
+    overlay = read_overlay_file(file.path).overlay
+    world = SimulatedOverlay(
+        overlay,
+        protocol,
+        matcher=matcher,
+        settings=Settings(),
+        profile=PADRES_2015,
+        trace=Untraced(),
+        random=random.Random(1),
+        cores=dict.fromkeys(overlay.ids, 1),
+        queue_frames=100_000,
+    )
+    pairs: list[tuple[Value, str]] = []
+
+    def delivered(effect: Deliver, _at: int) -> None:
+        pairs.append((unpack_attributes(effect.attributes)["n"], effect.client))
+
+    world.on_delivered = delivered
+    for client, text in EXPRESSIONS.items():
+        world.submit(client[:2], ClientConnected(client))
+        world.submit(client[:2], Subscribed(client, "all", text))
+    world.run_until(20 * SECOND)
+    for reference, publication in enumerate(publications()):
+        broker = overlay.ids[reference % len(overlay.ids)]
+        world.submit(broker, Published(f"{broker}-p", reference, msgpack.packb(publication)))
+        world.run_until(world.now + SECOND // 10)
+    world.run_until(world.now + 100 * SECOND)
+    assert len(pairs) == len(set(pairs)), "none twice"
+    return set(pairs)
+
+
+async def _drained(client: str, stream: Subscription, count: int) -> list[tuple[Value, str]]:
+    """All that comes: what is expected, and a moment longer for what is not."""
+    pairs = [((await stream.next(60.0))["n"], client) for _ in range(count)]
+    try:
+        pairs.append(((await stream.next(0.3))["n"], client))
+    except TimeoutExpiredError:
+        return pairs
+    raise AssertionError(f"{client} got more than the {count} publications that match")
+
+
+def real(file: OverlayFileMaker) -> Pairs:
+    pairs: list[tuple[Value, str]] = []
+    wanted = expected()
+
+    async def test() -> None:
+        async with AsyncExitStack() as stack:
+            streams = {}
+            for client, text in EXPRESSIONS.items():
+                connection = await stack.enter_async_context(connect(file.url(client[:2]), name=client))
+                streams[client] = await stack.enter_async_context(connection.subscribe(text))
+            await asyncio.to_thread(processes.linked)
+            publishers = [await stack.enter_async_context(connect(file.url(id))) for id in file.ids]
+            for reference, publication in enumerate(publications()):
+                await publishers[reference % len(publishers)].publish(publication)
+            for client, stream in streams.items():
+                count = sum(other == client for _, other in wanted)
+                pairs.extend(await _drained(client, stream, count))
+
+    with Processes(file) as processes:
+        processes.linked()
+        run(test)
+    assert len(pairs) == len(set(pairs)), "none twice"
+    return set(pairs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("matcher", ["auto", "pst-bloom", "be-tree"])
+@pytest.mark.parametrize("protocol", ["fbr", "d-dbr", "merc"])
+def test_simulation_and_processes_deliver_the_same_pairs(tmp_path: Path, protocol: str, matcher: str) -> None:
+    file = OverlayFileMaker(
+        tmp_path, CLUSTERS, LINKS, clusters=CLUSTERS, overlay={"protocol": protocol, "matcher": matcher}
+    )
+    in_simulation = simulated(file, protocol, matcher)
+    assert in_simulation == expected()
+    assert real(file) == in_simulation

@@ -1,0 +1,81 @@
+"""The access list: who fits which rule, what a right covers, and what is wrong with a list."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgpack
+import pytest
+
+from broker.config_tables import ConfigError
+from broker.security.access import ALL_RIGHTS, NO_RIGHTS, Rights, read_access_list
+from matching.language import parse
+from tests.broker.security.secured import rule
+
+SECRET = "a word that nobody guesses"
+
+
+def listed(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "access.toml"
+    path.write_text(text)
+    return path
+
+
+def test_the_first_rule_that_fits_name_and_credentials_counts(tmp_path: Path) -> None:
+    text = rule("sensor-*", SECRET, publish="a = 1") + rule("*", certificate="desk", subscribe="TRUE")
+    access = read_access_list(listed(tmp_path, text))
+    assert access.rights_of("sensor-7", SECRET, ()) == Rights(publish=parse("a = 1"))
+    assert access.rights_of("sensor-7", "a wrong word", ()) is None
+    assert access.rights_of("other", SECRET, ()) is None
+    assert access.rights_of("other", "", ("desk",)) == Rights(subscribe=parse("TRUE"))
+    assert access.rights_of("other", "", ("desktop",)) is None
+
+
+def test_a_rule_with_token_and_certificate_asks_for_both(tmp_path: Path) -> None:
+    access = read_access_list(listed(tmp_path, rule("desk", SECRET, certificate="desk")))
+    assert access.rights_of("desk", SECRET, ()) is None
+    assert access.rights_of("desk", "", ("desk",)) is None
+    assert access.rights_of("desk", SECRET, ("desk",)) is not None
+
+
+def test_rights_cover_what_they_name_and_nothing_else() -> None:
+    rights = Rights(parse("room = 'lab'"), parse("temperature > 0"), parse("room IN ('lab', 'hall')"))
+    assert rights.refusal_to_publish(msgpack.packb({"room": "lab", "t": 3})) is None
+    assert rights.refusal_to_publish(msgpack.packb({"room": "hall"})) is not None
+    assert rights.refusal_to_publish(msgpack.packb({})) is not None
+    assert rights.refusal_to_subscribe("temperature > 30 AND room = 'lab'") is None
+    assert rights.refusal_to_subscribe("temperature > -1") is not None
+    assert rights.refusal_to_subscribe("TRUE") is not None
+    assert rights.refusal_to_subscribe("temperature > 3 OR room = 'lab'") is not None
+    assert rights.refusal_to_advertise("room = 'hall'") is None
+    assert rights.refusal_to_advertise("room != 'lab'") is not None
+
+
+def test_all_rights_and_none() -> None:
+    packed: bytes = msgpack.packb({"a": 1})
+    assert ALL_RIGHTS.refusal_to_publish(packed) is None
+    assert ALL_RIGHTS.refusal_to_subscribe("NOT EXISTS a") is None
+    assert NO_RIGHTS.refusal_to_publish(packed) == "this client may not publish"
+    assert NO_RIGHTS.refusal_to_subscribe("a = 1") == "this client may not subscribe to anything"
+    assert NO_RIGHTS.refusal_to_advertise("a = 1") == "this client may not advertise anything"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[[client]\n", "is not TOML"),
+        ('[clients]\nname = "x"', "has an unknown table 'clients'"),
+        ("client = 3", "write [[client]] with two brackets"),
+        ('[[client]]\ntoken_sha256 = "ab"', "[[client]] 1: token_sha256 must be 64 hexadecimal digits"),
+        ("[[client]]\nanonymous = true", "[[client]] 1: has no name"),
+        ('[[client]]\nname = "x"', "lets anybody be 'x'"),
+        ('[[client]]\nname = "x"\nanonymous = true\ncertificate = "x"', "asks for credentials and is anonymous"),
+        ('[[client]]\nname = "x"\nanonymus = true', "'anonymus'; did you mean 'anonymous'?"),
+        ('[[client]]\nname = "x"\nanonymous = true\npublish = "a ="', "[[client]] 1: publish"),
+    ],
+)
+def test_a_list_that_cannot_be_used_is_refused_by_place(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        read_access_list(listed(tmp_path, text))
+    assert message in str(refused.value)
+    assert "access.toml" in str(refused.value)

@@ -1,0 +1,277 @@
+"""The threat model, line by line: who is refused, with which reason, and that it is counted."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import ssl
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from broker import ClientError, ConnectError, RefusedError, connect, tls
+from broker.client_frames import Reason
+from broker.config_tables import ConfigError
+from broker.runtime.server import BrokerServer
+from broker.security.certificates import Authority, issue, new_authority, write_set
+from tests.broker.runtime.overlays import InLoop, OverlayFileMaker, run, until
+from tests.broker.security.secured import HERE, rule, shown, with_certificates, with_tokens
+
+SECRET = "a word that nobody guesses"
+OPEN = rule("desk", certificate="desk", publish="TRUE", subscribe="TRUE", advertise="TRUE")
+
+
+async def refusal(url: str, **credentials: object) -> ClientError:
+    with pytest.raises(ClientError) as refused:
+        async with connect(url, timeout=5.0, **credentials):  # type: ignore[arg-type]
+            pass
+    return refused.value
+
+
+def put(folder: Path, name: str, pair: tuple[bytes, bytes]) -> None:
+    (folder / f"{name}.pem").write_bytes(pair[0])
+    (folder / f"{name}.key").write_bytes(pair[1])
+
+
+def authority_of(folder: Path) -> Authority:
+    """The one whose key `write_set` wrote."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    key = load_pem_private_key((folder / "ca.key").read_bytes(), None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    return Authority(x509.load_pem_x509_certificate((folder / "ca.pem").read_bytes()), key)
+
+
+def test_publications_cross_a_link_and_reach_a_client_over_tls(tmp_path: Path) -> None:
+    file = with_certificates(tmp_path, ["b1", "b2"], [("b1", "b2")])
+
+    async def test() -> None:
+        async with (
+            InLoop(file) as overlay,
+            connect(file.url("b1"), tls=shown(tmp_path, "desk")) as publisher,
+            connect(file.url("b2"), tls=shown(tmp_path, "lab")) as reader,
+            reader.subscribe("n > 0") as stream,
+        ):
+            await overlay.quiet()
+            await publisher.publish({"n": 1})
+            assert (await stream.next(20.0))["n"] == 1
+
+    run(test)
+
+
+def test_a_client_without_certificate_or_token_is_refused_and_counted(tmp_path: Path) -> None:
+    file = with_certificates(tmp_path, ["b1"])
+
+    async def test() -> None:
+        async with InLoop(file) as overlay:
+            error = await refusal(file.url("b1"), tls=shown(tmp_path))
+            assert isinstance(error, RefusedError)
+            assert error.reason == Reason.UNAUTHORISED
+            assert overlay["b1"].violations["unauthorised"] == 1
+
+    run(test)
+
+
+def test_a_certificate_of_another_authority_is_refused_at_the_handshake(tmp_path: Path) -> None:
+    file = with_certificates(tmp_path, ["b1"])
+    put(tmp_path, "stranger", issue(new_authority("others"), "desk"))
+    stranger = tls(tmp_path / "certs" / "ca.pem", tmp_path / "stranger.pem", tmp_path / "stranger.key")
+
+    async def test() -> None:
+        async with InLoop(file) as overlay:
+            assert isinstance(await refusal(file.url("b1"), tls=stranger), ConnectError)
+            assert not overlay["b1"].clients
+
+    run(test)
+
+
+def test_an_expired_certificate_is_refused(tmp_path: Path) -> None:
+    file = with_certificates(tmp_path, ["b1"])
+    certs = tmp_path / "certs"
+    put(certs, "old", issue(authority_of(certs), "desk", lasts=-timedelta(minutes=1)))
+
+    async def test() -> None:
+        async with InLoop(file) as overlay:
+            assert isinstance(await refusal(file.url("b1"), tls=shown(tmp_path, "old")), ConnectError)
+            assert not overlay["b1"].clients
+
+    run(test)
+
+
+def test_a_client_refuses_a_broker_of_another_authority_or_of_another_host(tmp_path: Path) -> None:
+    file = with_certificates(tmp_path, ["b1"])
+    certs = tmp_path / "certs"
+    put(certs, "b1", issue(authority_of(certs), "b1", ["elsewhere.example"]))
+    write_set(tmp_path / "others", "others", {}, ("desk",))
+    others = tls(tmp_path / "others" / "ca.pem")
+
+    async def test() -> None:
+        async with InLoop(file):
+            wrong_host = await refusal(file.url("b1"), tls=shown(tmp_path, "desk"))
+            assert "TLS" in str(wrong_host)
+            assert "certificate verify failed" in str(wrong_host).replace("_", " ").lower()
+            assert "TLS" in str(await refusal(file.url("b1"), tls=others))
+
+    run(test)
+
+
+def test_older_tls_and_no_tls_are_not_spoken(tmp_path: Path) -> None:
+    file = with_certificates(tmp_path, ["b1"])
+    old = shown(tmp_path, "desk")
+    old.minimum_version = ssl.TLSVersion.TLSv1_2
+    old.maximum_version = ssl.TLSVersion.TLSv1_2
+
+    async def test() -> None:
+        async with InLoop(file) as overlay:
+            assert "TLS" in str(await refusal(file.url("b1"), tls=old))
+            assert isinstance(await refusal(file.url("b1")), ConnectError)
+            assert not overlay["b1"].clients
+            await until(lambda: overlay["b1"].violations["tls"] >= 2)
+
+    run(test)
+
+
+def test_a_missing_or_wrong_token_is_refused_without_saying_which(tmp_path: Path) -> None:
+    file = with_tokens(tmp_path, rule("desk", SECRET, publish="TRUE"))
+
+    async def test() -> None:
+        async with InLoop(file) as overlay:
+            texts = {
+                str(await refusal(file.url("b1"), name="desk")),
+                str(await refusal(file.url("b1"), name="desk", token="guess")),
+                str(await refusal(file.url("b1"), name="nobody", token=SECRET)),
+            }
+            assert len(texts) == 1
+            assert overlay["b1"].violations["unauthorised"] == 3
+            async with connect(file.url("b1"), name="desk", token=SECRET) as client:
+                assert await client.publish({"a": 1}) is not None
+
+    run(test)
+
+
+def test_nobody_publishes_subscribes_or_advertises_beyond_its_rights(tmp_path: Path) -> None:
+    rights = {"publish": "room = 'lab'", "subscribe": "temperature > 0", "advertise": "room = 'lab'"}
+    file = with_tokens(tmp_path, rule("desk", SECRET, **rights))
+
+    async def test() -> None:
+        async with InLoop(file) as overlay, connect(file.url("b1"), name="desk", token=SECRET) as client:
+            await client.publish({"room": "lab"})
+            with pytest.raises(RefusedError, match="may publish only what satisfies room = 'lab'"):
+                await client.publish({"room": "hall"})
+            with pytest.raises(RefusedError, match="may subscribe to only what temperature > 0 covers"):
+                async with client.subscribe("TRUE"):
+                    pass
+            async with client.subscribe("temperature > 30"):
+                pass
+            with pytest.raises(RefusedError, match="may advertise only"):
+                await client.advertise("room = 'hall'")
+            await client.advertise("room = 'lab' AND temperature > 3")
+            assert overlay["b1"].violations["forbidden"] == 3
+
+    run(test)
+
+
+def test_a_broker_that_is_not_in_the_overlay_is_refused_even_with_a_certificate(tmp_path: Path) -> None:
+    file = with_certificates(tmp_path, ["b1", "b2"], [("b1", "b2")])
+    intruder = intruding(tmp_path, file, "b9")
+    put(tmp_path / "certs", "b9", issue(authority_of(tmp_path / "certs"), "b9", HERE))
+
+    async def test() -> None:
+        async with InLoop(file) as overlay:
+            server = BrokerServer(intruder.broker("b9"))
+            await server.start()
+            await until(lambda: overlay["b1"].violations["unauthorised"] > 0)
+            assert set(overlay["b1"].neighbours.links) == {"b2"}
+            await server.stop()
+
+    run(test)
+
+
+def test_a_broker_cannot_take_the_name_of_another(tmp_path: Path) -> None:
+    """b2's id, with b3's certificate."""
+    file = with_certificates(tmp_path, ["b1", "b2", "b3"], [("b1", "b2"), ("b1", "b3")])
+    for end in ("pem", "key"):
+        shutil.copy(tmp_path / "certs" / f"b3.{end}", tmp_path / "certs" / f"b2.{end}")
+
+    async def test() -> None:
+        servers = {id: BrokerServer(file.broker(id)) for id in ("b1", "b2")}
+        for server in servers.values():
+            await server.start()
+        await until(lambda: sum(server.violations["unauthorised"] for server in servers.values()) > 0)
+        assert not servers["b1"].neighbours.links
+        for server in servers.values():
+            await server.stop()
+
+    run(test)
+
+
+def test_in_the_clear_brokers_know_each_other_by_their_token(tmp_path: Path) -> None:
+    file = with_tokens(tmp_path, OPEN, ["b1", "b2"], [("b1", "b2")])
+
+    async def test() -> None:
+        async with InLoop(file) as overlay:
+            assert "b2" in overlay["b1"].neighbours.links
+        guess = tmp_path / "guess"
+        guess.mkdir()
+        shutil.copy(tmp_path / "access.toml", guess)
+        (guess / "brokers.token").write_text("not the word that they know")
+        text = file.path.read_text()
+        (guess / "test.toml").write_text(text)
+        from broker.config import read_config
+
+        servers = [BrokerServer(file.broker("b1")), BrokerServer(read_config(guess / "test.toml").broker("b2"))]
+        for server in servers:
+            await server.start()
+        await until(lambda: any(server.violations["unauthorised"] for server in servers))
+        assert not servers[0].neighbours.links
+        for server in servers:
+            await server.stop()
+
+    run(test)
+
+
+def intruding(tmp_path: Path, file: OverlayFileMaker, id: str) -> OverlayFileMaker:
+    """A file that names one broker more than the others know, as a neighbour of b1."""
+    own = tmp_path / "intruder"
+    own.mkdir()
+    (own / "certs").symlink_to(tmp_path / "certs")
+    made = OverlayFileMaker(own, ["b1", id], [("b1", id)], tables={"tls": tls_table()})
+    text = made.path.read_text().replace(f":{made.ports['b1']}", f":{file.ports['b1']}")
+    made.path.write_text(text)
+    return made
+
+
+def tls_table() -> dict[str, object]:
+    from tests.broker.security.secured import TLS
+
+    return dict(TLS)
+
+
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        ({"tls": {"ca": "certs/ca.pem"}}, "[tls] needs certificate"),
+        ({"tls": {"ca": "no", "certificate": "no", "key": "no"}}, "there is no file"),
+        ({"tls": {"cert": "x"}}, "[tls] has an unknown key 'cert'"),
+        ({"acl": {"file": "access.toml"}}, "needs brokers_token_file"),
+        ({"acl": {"brokers_token_file": "short"}}, "16 are the least"),
+    ],
+)
+def test_a_configuration_that_would_not_be_safe_is_refused(
+    tmp_path: Path, tables: dict[str, dict[str, object]], message: str
+) -> None:
+    (tmp_path / "access.toml").write_text(OPEN)
+    (tmp_path / "short").write_text("short")
+    file = OverlayFileMaker(tmp_path, ["b1", "b2"], [("b1", "b2")], tables=tables)
+
+    async def test() -> None:
+        with pytest.raises(ConfigError) as refused:
+            BrokerServer(file.broker("b1"))
+        assert message in str(refused.value)
+        assert str(file.path) in str(refused.value)
+        await asyncio.sleep(0)
+
+    run(test)

@@ -1,0 +1,118 @@
+"""Secured brokers as processes: the commands that set them up, reloading on SIGHUP, and logs without secrets."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from broker import Client, ClientError, RefusedError, connect
+from tests.broker.runtime.overlays import ROOT, OverlayFileMaker, Processes, run, wait_until
+from tests.broker.security.secured import TLS, rule, shown, with_certificates
+
+SECRET = "xyzzy-a-word-that-nobody-guesses"
+WRONG = "plugh-a-guess-that-is-wrong"
+
+
+def mercast(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "mercast.py", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+def test_certificates_and_tokens_that_the_commands_make_work_as_typed(tmp_path: Path) -> None:
+    file = OverlayFileMaker(tmp_path, ["b1", "b2"], [("b1", "b2")])
+    certs = tmp_path / "certs"
+    made = mercast("certs", str(file.path), "--out", str(certs), "--client", "desk")
+    assert made.returncode == 0, made.stderr
+    assert "for trying out" in made.stderr
+    assert tomllib.loads(made.stdout)["tls"]["ca"] == f"{certs}/ca.pem"
+    assert (certs / "ca.key").stat().st_mode & 0o077 == 0
+    again = mercast("certs", str(file.path), "--out", str(certs))
+    assert (again.returncode, "exists" in again.stderr) == (3, True)
+    token = mercast("token", "desk")
+    (tmp_path / "access.toml").write_text(token.stderr)
+    text = file.path.read_text().replace("[[broker]]", '[acl]\nfile = "access.toml"\n[[broker]]', 1)
+    file.path.write_text(text.replace("[acl]", f"{made.stdout}[acl]", 1))
+    shows = {"MERCAST_CA": str(certs / "ca.pem"), "MERCAST_TOKEN": token.stdout.strip()}
+    with Processes(file) as processes:
+        processes.linked()
+        refused = mercast("pub", "-s", file.url("b1"), "a=1", **shows)
+        assert refused.returncode == 1
+        assert "these credentials" in refused.stderr, "the rule is for clients called desk"
+        accepted = mercast("pub", "-s", file.url("b1"), "a=1", MERCAST_CLIENT="desk", **shows)
+        assert accepted.returncode == 0, accepted.stderr
+
+
+def test_on_sighup_a_client_that_lost_its_rule_is_sent_away_and_a_bad_list_changes_nothing(tmp_path: Path) -> None:
+    file = with_certificates(tmp_path, ["b1"], acl=rule("desk", SECRET, publish="TRUE"))
+    access = tmp_path / "access.toml"
+    with Processes(file) as processes:
+
+        async def test() -> None:
+            options = {"name": "desk", "token": SECRET, "tls": shown(tmp_path), "reconnect_within": 1.0}
+            async with connect(file.url("b1"), **options) as client:  # type: ignore[arg-type]
+                await client.publish({"a": 1})
+                access.write_text("[[client]\n")
+                os.kill(processes.pid("b1"), signal.SIGHUP)
+                await asyncio.to_thread(wait_until, lambda: "security not reloaded" in processes.log("b1"))
+                await client.publish({"a": 2})
+                access.write_text(rule("other", SECRET, publish="TRUE"))
+                os.kill(processes.pid("b1"), signal.SIGHUP)
+                await asyncio.to_thread(wait_until, lambda: "unauthorised" in processes.log("b1"))
+                with pytest.raises(ClientError):
+                    await publish_for_ever(client)
+
+        run(test)
+
+
+async def publish_for_ever(client: Client) -> None:
+    while True:
+        await client.publish({"a": 3})
+        await asyncio.sleep(0.05)
+
+
+def test_no_secret_is_ever_logged_or_shown(tmp_path: Path) -> None:
+    file = with_certificates(tmp_path, ["b1", "b2"], [("b1", "b2")], acl=rule("desk", SECRET, publish="TRUE"))
+    with Processes(file, arguments=["--log", "debug"]) as processes:
+        processes.linked()
+
+        async def test() -> None:
+            async with connect(file.url("b1"), name="desk", token=SECRET, tls=shown(tmp_path)) as client:
+                await client.publish({"a": 1})
+            with pytest.raises(RefusedError):
+                async with connect(file.url("b1"), name="desk", token=WRONG, tls=shown(tmp_path)):
+                    pass
+
+        run(test)
+        shown_by_admin = str(processes.status("b1"))
+        logs = processes.log("b1") + processes.log("b2")
+    key = (tmp_path / "certs" / "b1.key").read_text().splitlines()[1]
+    assert "refused" in logs
+    for secret in (SECRET, WRONG, key):
+        assert secret not in logs
+        assert secret not in shown_by_admin
+
+
+def test_a_broker_for_other_machines_starts_with_authentication_and_not_without(tmp_path: Path) -> None:
+    port = OverlayFileMaker(tmp_path, ["b1"]).ports["b1"]
+    everywhere = {"b1": f"0.0.0.0:{port}"}
+    bare = OverlayFileMaker(tmp_path, ["b1"], name="bare", listen=everywhere)
+    refused = mercast("broker", str(bare.path), "--id", "b1")
+    assert (refused.returncode, "--insecure" in refused.stderr) == (3, True)
+    with_certificates(tmp_path, ["b1"])
+    safe = OverlayFileMaker(tmp_path, ["b1"], name="safe", listen=everywhere, tables={"tls": TLS})
+    with Processes(safe) as processes:
+        assert processes.status("b1")["broker"] == "b1"
