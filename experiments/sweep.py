@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -25,6 +26,11 @@ Kind: TypeAlias = Literal["simulate", "count-lists", "reorganise", "routing-memo
 Submit: TypeAlias = Callable[["RunSpec"], "Future[RunOutcome]"]
 
 OUTCOME = "outcome.json"
+
+
+@cache
+def _version() -> str:
+    return version("mercast")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +44,7 @@ class RunSpec:
     def folder_name(self) -> str:
         from experiments.sweep_kinds import identity_of
 
-        told = json.dumps([self.kind, version("mercast"), identity_of(self)], sort_keys=True)
+        told = json.dumps([self.kind, _version(), identity_of(self)], sort_keys=True)
         return f"{self.kind}-{hashlib.sha256(told.encode()).hexdigest()[:20]}"
 
     def __str__(self) -> str:

@@ -33,6 +33,11 @@ class Publication:
             self._attributes = unpack_attributes(self._packed)
         return self._attributes
 
+    @property
+    def packed_attributes(self) -> bytes:
+        """One MessagePack map, as the broker sent it."""
+        return self._packed
+
     def __getitem__(self, name: str) -> Value:
         return self.attributes[name]
 

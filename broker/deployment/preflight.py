@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from broker.addresses import Address
 from broker.config import BrokerConfig, OverlayConfig
 from broker.deployment.errors import PreflightError, UnreachablePeerError
-from broker.runtime.security import Security, check_exposure
+from broker.runtime.security import check_exposure
+from broker.security.setup import security_of
 from topologies.errors import nearest
 
 REACH_WITHIN_S = 2.0
@@ -26,7 +27,8 @@ def chosen_brokers(config: OverlayConfig, only: Sequence[str]) -> list[BrokerCon
 
 def check(brokers: Sequence[BrokerConfig], *, is_insecure: bool, may_lack_peers: bool) -> None:
     for broker in brokers:
-        check_exposure(broker.listen, Security(), is_insecure)
+        # Reads certificates, keys and access lists: what is missing is found here.
+        check_exposure(broker.listen, security_of(broker), is_insecure)
         _check_port(broker, broker.listen, "listen")
         if broker.admin is not None:
             _check_port(broker, broker.admin, "admin")

@@ -1,4 +1,7 @@
-"""A progress bar on stderr while brokers come up. Where stderr is no terminal, nothing is drawn."""
+"""A progress bar on stderr while brokers come up or are measured. Where stderr is no terminal, nothing is drawn.
+
+It is drawn only when it is told of progress: a thread that redraws it would take CPU time from what is measured.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,12 @@ def waiting() -> Iterator[Callable[[str, int, int], None]]:
 
     console = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Progress(
+        *columns, console=console, transient=True, auto_refresh=False, disable=not console.is_terminal
+    ) as bar:
         task = bar.add_task("", total=None)
 
         def show(what: str, done: int, total: int) -> None:
-            bar.update(task, description=what, completed=done, total=total)
+            bar.update(task, description=what, completed=done, total=total, refresh=True)
 
         yield show

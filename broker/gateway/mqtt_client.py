@@ -11,11 +11,13 @@ import logging
 import math
 import socket
 import ssl
+import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 
 import aiomqtt
+from aiomqtt.types import PahoSocket
 from paho.mqtt.client import MQTT_CLEAN_START_FIRST_ONLY, Client
 from paho.mqtt.enums import MQTTErrorCode
 from paho.mqtt.packettypes import PacketTypes
@@ -53,6 +55,7 @@ class MqttClient(aiomqtt.Client):
     def __init__(self, config: GatewayConfig, take: Callable[[aiomqtt.Message], None]) -> None:
         """`take` is called with each message and must not raise."""
         table = config.table
+        self._thread = threading.get_ident()
         self._unconfirmed: set[int] = set()
         self._all_confirmed: asyncio.Future[None] | None = None
         connecting = None
@@ -117,6 +120,20 @@ class MqttClient(aiomqtt.Client):
         self._unconfirmed.remove(mid)
         if not self._unconfirmed and self._all_confirmed is not None and not self._all_confirmed.done():
             self._all_confirmed.set_result(None)
+
+    def _on_socket_register_write(self, client: Client, userdata: object, sock: PahoSocket) -> None:
+        """aiomqtt leaves it to a later turn of the loop, when the socket may be closed or be another one's."""
+        if threading.get_ident() != self._thread:
+            super()._on_socket_register_write(client, userdata, sock)
+        elif sock.fileno() >= 0:
+            self._loop.add_writer(sock.fileno(), self._write)
+
+    def _write(self) -> None:
+        try:
+            self._client.loop_write()
+        except OSError as error:
+            if not self._disconnected.done():
+                self._disconnected.set_exception(error)
 
     def acknowledge(self, message_id: int, qos: int) -> None:
         self._client.ack(message_id, qos)

@@ -9,12 +9,15 @@ from __future__ import annotations
 import asyncio
 import math
 
+import msgpack
+
 from broker.client.subscription import Publication, Subscription
 from broker.gateway.config import GatewayConfig
 from broker.gateway.counts import Counts
 from broker.gateway.mapping import as_json
 from broker.gateway.mqtt_client import MqttClient
 from broker.gateway.properties import PropertyPacker
+from matching.values import Value
 
 FAILURES_BEFORE_ONE_BY_ONE = 2
 FAILURES_BEFORE_DROP = 5
@@ -80,7 +83,8 @@ class Outflow:
         payload = publication.payload
         properties = self._mark
         if not payload or (self._table.is_version_5 and self._table.deliver_attributes):
-            attributes = publication.attributes
+            # The broker has checked them.
+            attributes: dict[str, Value] = msgpack.unpackb(publication.packed_attributes)
             if not payload and self._table.topic_attribute not in attributes:
                 payload = as_json(attributes)
             if self._table.is_version_5 and self._table.deliver_attributes:

@@ -9,7 +9,18 @@ from broker.simulation.events import FrameArrives
 from broker.simulation.links import SimulatedLink
 from broker.simulation.memory import estimated_bytes
 from broker.simulation.node import Node
-from broker.trace import BrokerRow, DeliveryRow, DropRow, HopRow, LinkRow, MatchRow, PublicationRow, Trace, seconds
+from broker.trace import (
+    NANOSECONDS,
+    BrokerRow,
+    DeliveryRow,
+    DropRow,
+    HopRow,
+    LinkRow,
+    MatchRow,
+    PublicationRow,
+    Trace,
+    seconds,
+)
 from matching.matcher import unpack_attributes
 from routing.messages import Message, PublicationId, Publish
 
@@ -42,8 +53,8 @@ class Recorder:
                 destinations,
                 frame.header_bytes,
                 frame.body_bytes,
-                seconds(frame.sent),
-                seconds(received),
+                frame.sent / NANOSECONDS,
+                received / NANOSECONDS,
             )
         )
 

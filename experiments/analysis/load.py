@@ -48,8 +48,10 @@ def _busy(brokers: DataFrame, publications: DataFrame) -> DataFrame:
         f.max("queue").alias("queue_frames_max"),
     )
     nothing = f.lit(0.0)
-    busy_s = f.col("end.busy_s") - f.coalesce(f.col("begin.busy_s"), nothing)
-    length_s = f.col("end.at_s") - f.coalesce(f.col("begin.at_s"), nothing)
+    begin_s = f.coalesce(f.col("begin.at_s"), nothing)
+    end = f.when(f.col("after.at_s") > begin_s, f.col("after")).otherwise(f.col("last"))
+    busy_s = end["busy_s"] - f.coalesce(f.col("begin.busy_s"), nothing)
+    length_s = end["at_s"] - begin_s
     return ends.select(*BROKER, busy_s.alias("busy_s"), ratio(busy_s, length_s).alias("busy_share"), "queue_frames_max")
 
 

@@ -106,7 +106,7 @@ def test_fbr_gives_in_between_1500_and_3000_publications_a_minute_and_d_dbr_does
         for rate in (1_500, 3_000):
             settings = {
                 "workload.rate": str(rate),
-                "workload.publications": "150",
+                "workload.duration_s": "6",
                 "workload.symbols": "2",
                 "clients.subscriptions_each": "1",
                 "brokers.profile": "native",

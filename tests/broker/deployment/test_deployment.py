@@ -114,6 +114,17 @@ def test_brokers_that_others_could_reach_are_not_started_without_being_told(
     assert "--insecure" in outcome.talk
 
 
+def test_a_missing_key_is_named_before_anything_is_started(command: CommandLine, tmp_path: Path) -> None:
+    file, ports = two_brokers(tmp_path)
+    tls = '[tls]\nca = "ca.pem"\ncertificate = "{broker}.pem"\nkey = "{broker}.key"\n'
+    file.write_text(file.read_text().replace("[[broker]]", f"{tls}[[broker]]", 1))
+    (tmp_path / "b1.pem").write_text("a certificate")
+    outcome = command.run("up", str(file))
+    assert outcome.code == 3
+    assert f"[tls] key: there is no file {tmp_path / 'b1.key'}" in outcome.talk
+    assert not any(_listens(port) for port in ports.values())
+
+
 @pytest.mark.slow
 def test_a_neighbour_elsewhere_must_be_reachable(command: CommandLine, tmp_path: Path) -> None:
     file, ports = two_brokers(tmp_path)

@@ -48,11 +48,10 @@ def test_no_qos_1_message_is_lost_when_mosquitto_restarts(
         mosquitto.start()
     broker = overlay.brokers["b1"]
     with mosquitto.listening("mercast/deliver/all", form="%p") as listener:
-        wait_until(lambda: broker.gateway()["connections"] >= 4, "the gateway has connected again")
-        overlay.wait_for_names("b1", 1)
         mosquitto.publish_lines("devices/a/b", numbers(10, 900), "-q", "1")
         wait_until(lambda: set(listener.lines) >= set(numbers(10, 900)), "the last ten messages")
     assert broker.gateway()["taken"] >= 910
+    assert broker.gateway()["connections"] >= 2
     assert broker.gateway()["drops"] == {}
 
 

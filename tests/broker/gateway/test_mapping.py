@@ -49,9 +49,9 @@ def as_properties(publication: Mapping[str, Value]) -> list[tuple[str, str]]:
     packed = PropertyPacker("me").pack(publication).pack()
     _, length = properties.unpack(packed)  # type: ignore[no-untyped-call]
     assert length == len(packed)
-    *pairs, mark = properties.UserProperty
-    assert mark == (ORIGIN, "me")
-    return pairs
+    pairs: list[tuple[str, str]] = getattr(properties, "UserProperty")  # noqa: B009
+    assert pairs[-1] == (ORIGIN, "me")
+    return pairs[:-1]
 
 
 def mapping(reading: PropertyReading = PropertyReading.TYPED) -> MessageMapping:

@@ -39,7 +39,7 @@ def test_the_summary_is_what_each_run_counted_itself(analysed: Analysis, folder_
     assert sorted(rows) == LABELS
     for label, row in rows.items():
         counted = json.loads((folder_of_runs / label / "summary.json").read_text())
-        shared = [name for name in counted if name in row and name not in ("messages", "busy_share_max")]
+        shared = [name for name in counted if name in row and name != "messages"]
         assert len(shared) >= 16
         assert {name: row[name] for name in shared} == {name: pytest.approx(counted[name]) for name in shared}, label
     assert rows["lossy"]["delivered_of_expected"] < 1 == rows["lossy"]["delivered_of_owed"]

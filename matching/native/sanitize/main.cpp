@@ -1,0 +1,17 @@
+// native_soak [SEED [OPERATIONS [FUZZ_ROUNDS]]]: exit code 1 when an answer was wrong; the sanitizers end it themselves.
+#include <cstdio>
+#include <cstdlib>
+
+#include "soak.hpp"
+
+int main(int count, char** arguments) {
+    const auto number = [&](int position, std::uint64_t otherwise) {
+        return count > position ? std::strtoull(arguments[position], nullptr, 10) : otherwise;
+    };
+    const std::uint64_t seed = number(1, 1), operations = number(2, 1'000'000), rounds = number(3, 300'000);
+    const int wrong_flat = mercast::soak_flat(seed, operations);
+    std::printf("flat: %llu operations, %d wrong answers\n", static_cast<unsigned long long>(operations), wrong_flat);
+    const int wrong_packed = mercast::fuzz_packed(seed, rounds);
+    std::printf("packed: %llu inputs, %d wrong answers\n", static_cast<unsigned long long>(rounds), wrong_packed);
+    return wrong_flat + wrong_packed == 0 ? 0 : 1;
+}
