@@ -1,22 +1,29 @@
-# Everything runs in .venv, made on first use and again when pyproject.toml changes.
+# Everything runs in .venv, made on first use and again when pyproject.toml or a C++ source changes.
 
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+NATIVE := $(shell find matching/native -name '*.cpp' -o -name '*.hpp')
 
-.PHONY: help install demo test check lint quick bench clean
+# The native core without its bindings, with a driver of its own, under AddressSanitizer and UndefinedBehaviorSanitizer.
+SOAK := build/sanitize/native_soak
+SOAK_OBJECTS := $(patsubst %.cpp,build/sanitize/%.o,$(filter-out %/bindings.cpp,$(filter %.cpp,$(NATIVE))))
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+
+.PHONY: help install demo test check lint quick bench sanitize clean
 
 help:
 	@echo 'make demo     set up, then simulate 100 brokers under FBR, D-DBR and MERC, side by side'
 	@echo 'make test     set up, then run all tests'
 	@echo 'make check    ruff, mypy and the quick tests'
 	@echo 'make bench    the measurements behind the tables in the README'
+	@echo 'make sanitize the native core under sanitizers: a million operations beside a scan, and mutated publications'
 	@echo 'make install  only set up: .venv with everything for development'
 	@echo 'make clean    remove .venv and whatever was built'
 
 install: $(INSTALLED)
 
-$(INSTALLED): pyproject.toml
+$(INSTALLED): pyproject.toml CMakeLists.txt $(NATIVE)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "mercast needs Python 3.11 or newer, and $(PYTHON) is not:"; \
 	  echo "  Debian, Ubuntu: apt-get install python3 python3-venv"; \
@@ -25,6 +32,10 @@ $(INSTALLED): pyproject.toml
 	  echo "this Python has no venv module; Debian, Ubuntu: apt-get install python3-venv"; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -c 'import matching._native' 2>/dev/null || { \
+	  echo "no native core: it did not compile here, and matching runs in pure Python, many times slower."; \
+	  echo "  Debian, Ubuntu: apt-get install g++ python3-dev"; \
+	  echo "  then: touch CMakeLists.txt && make install"; }
 	@touch $@
 
 demo: $(INSTALLED)
@@ -48,6 +59,16 @@ bench: $(INSTALLED)
 	$(BIN)/mercast match bench -i pst-bloom -i op-index --dimensions 10000 --scaling 5000,10000,20000
 	$(BIN)/mercast match bench -i a-tree --workload abe-gen --subscriptions 5000
 	$(BIN)/mercast match bench -i be-tree -i pst-bloom --workload shifting --subscriptions 5000
+
+sanitize: $(SOAK)
+	$(SOAK)
+
+$(SOAK): $(SOAK_OBJECTS)
+	$(CXX) $(SANITIZE) -o $@ $^ -pthread
+
+build/sanitize/%.o: %.cpp $(filter %.hpp,$(NATIVE))
+	@mkdir -p $(@D)
+	$(CXX) -std=c++20 -O1 -g1 -Wall -Wextra $(SANITIZE) -c -o $@ $<
 
 clean:
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

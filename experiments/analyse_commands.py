@@ -56,8 +56,11 @@ def analyse(
         _follow(follow, master, out, memory, every_s, refreshes)
         return
     from experiments.analysis import session
-    from experiments.analysis.runs import find_runs
+    from experiments.analysis.spark_session import check_programs
     from experiments.progress_bar import progress_bar
+
+    check_programs()
+    from experiments.analysis.runs import find_runs
 
     folders = find_runs(runs or [])
     is_short = sum(folder.trace_bytes for folder in folders) < SHORT_BYTES
@@ -152,7 +155,7 @@ def analyse_bench(
     from contextlib import ExitStack
 
     from experiments.analysis import session
-    from experiments.analysis.errors import AnalysisError
+    from experiments.errors import BenchPlanError
     from experiments.matching_bench_options import whole_numbers
     from experiments.progress_bar import progress_bar
 
@@ -166,7 +169,7 @@ def analyse_bench(
 
         for name in table or ():
             if name not in RESULTS:
-                raise AnalysisError(f"--table {name}: there is {', '.join(RESULTS)}")
+                raise BenchPlanError(f"--table {name}: there is {', '.join(RESULTS)}")
         progress = stack.enter_context(progress_bar())
         chosen = table or list(RESULTS)
         measured = list(benchmark(spark, folder, sizes, chosen, cores=cores, memory=memory, progress=progress))

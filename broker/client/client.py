@@ -154,6 +154,11 @@ class Client:
         return self._deliveries.repeated
 
     @property
+    def unclaimed(self) -> tuple[str, ...]:
+        """Durable subscriptions of an earlier process for which something came, and which this one has not entered."""
+        return self._deliveries.unclaimed
+
+    @property
     def refusals(self) -> Mapping[str, int]:
         """How many publications were refused, by reason."""
         return self._publishing.refusals

@@ -131,6 +131,11 @@ class Deliveries:
             log.warning("publications wait for subscription %r: subscribe to it by name, or unsubscribe", name)
         waiting.append(publication)
 
+    @property
+    def unclaimed(self) -> tuple[str, ...]:
+        """Names of subscriptions for which publications wait, and nobody here has subscribed by them."""
+        return tuple(self._unclaimed)
+
     def unclaim(self, name: str) -> None:
         for publication in self._unclaimed.pop(name, ()):
             publication.finish()

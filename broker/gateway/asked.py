@@ -46,6 +46,9 @@ class AskedFor:
     def is_synchronised(self) -> bool:
         return self._sync is not None and self._sync.is_done and not self._changes
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._wanted
+
     def expect(self, marker: bytes) -> None:
         """The MQTT broker is about to tell all names, and then this."""
         self._sync = SyncState(marker)

@@ -27,6 +27,7 @@ from broker.settings import SECOND
 
 BROKER_AGAIN_S = 1.0
 """The wait before a broker that would not have the gateway is asked again."""
+LOOK_EVERY_S = 2.0
 
 
 class Gateway:
@@ -97,9 +98,20 @@ class Gateway:
         async with client, client.subscribe({}) as stream, asyncio.TaskGroup() as tasks:
             tasks.create_task(self._intake.publish_to(client))
             tasks.create_task(self._asked.enter_into(stream))
-            tasks.create_task(self._stay_connected(client, stream))
+            tasks.create_task(self._stay_connected(stream))
+            tasks.create_task(self._end_what_nobody_asks_for(client))
 
-    async def _stay_connected(self, client: Client, stream: Subscription) -> None:
+    async def _end_what_nobody_asks_for(self, client: Client) -> None:
+        """A durable broker knows subscriptions from before a restart; some may have been withdrawn meanwhile."""
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            if self._mqtt is not None and self._asked.is_synchronised:
+                for name in client.unclaimed:
+                    if name not in self._asked:
+                        self._log.info("mqtt subscription ended", name=name, reason="withdrawn while away")
+                        await client.unsubscribe(name)
+
+    async def _stay_connected(self, stream: Subscription) -> None:
         """Dials the MQTT broker, and again with growing pauses when it is lost."""
         table = self._config.table
         pause = table.redial_first
@@ -148,4 +160,4 @@ def _innermost(group: BaseExceptionGroup[BaseException]) -> str:
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return str(error)
+    return str(error.__cause__ or error)

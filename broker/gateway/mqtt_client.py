@@ -35,8 +35,9 @@ ANSWER_WITHIN_S = 5.0
 MORE_THAN_EVER_PENDING = 1 << 20
 
 
+# What goes wrong is raised, and told by who runs the connection.
 quiet = logging.getLogger("mercast.mqtt")
-quiet.setLevel(logging.ERROR)
+quiet.setLevel(logging.CRITICAL)
 
 
 def _queue_that_calls(take: Callable[[aiomqtt.Message], None]) -> type[asyncio.Queue[aiomqtt.Message]]:

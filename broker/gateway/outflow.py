@@ -53,9 +53,12 @@ class Outflow:
         self._look_at_failures()
         while True:
             if not self._undelivered:
-                self._undelivered = [(name, each) for each in await stream.take() for name in each.subscriptions]
-                if not self._undelivered:
+                taken = await stream.take()
+                if not taken:
                     return
+                # One that was withdrawn while the gateway was away may have matched as well.
+                names = stream.expressions
+                self._undelivered = [(name, each) for each in taken for name in each.subscriptions if name in names]
             size = 1 if self._one_by_one else self._table.in_flight
             batch, rest = self._undelivered[:size], self._undelivered[size:]
             for name, each in batch:

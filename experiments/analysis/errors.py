@@ -1,7 +1,7 @@
 """What can go wrong in an analysis, beside a trace that is missing or damaged (`broker.trace.TraceError`).
 
 AnalysisError               Spark gave up; the message has its reason
-├── NoRunsError             a folder without runs, or two runs asked for by one name
+├── NoRunsError             a folder that is not there, or has no runs below it
 ├── ProgramMissingError     Java or pyspark is not there; the message has the command that installs it
 └── ClusterError            nobody answers at the cluster's address
 """

@@ -35,14 +35,21 @@ SETTINGS = {
 }
 
 
-def start(master: str, *, memory: str = "2g", is_short: bool = False) -> SparkSession:
-    """`is_short`: for small traces. Java then compiles quickly rather than well, which saves seconds at the start."""
+def check_programs() -> None:
+    """Java and pyspark are there; to be asked before modules that import pyspark."""
     _check_java()
-    _check_cluster(master)
     try:
-        from pyspark.sql import SparkSession
+        import pyspark.sql  # noqa: F401
     except ImportError as error:
         raise ProgramMissingError(f"the analysis needs {error.name}: pip install 'mercast[spark]'") from error
+
+
+def start(master: str, *, memory: str = "2g", is_short: bool = False) -> SparkSession:
+    """`is_short`: for small traces. Java then compiles quickly rather than well, which saves seconds at the start."""
+    check_programs()
+    _check_cluster(master)
+    from pyspark.sql import SparkSession
+
     # Read by the program that starts Java, so it cannot be a setting of the session.
     os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "conf"))
     builder = SparkSession.Builder().appName("mercast").master(master)

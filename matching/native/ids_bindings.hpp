@@ -124,6 +124,12 @@ inline void bind_ids(nb::module_& module) {
         {0, nullptr},
     };
     nb::class_<Ids> bound(module, "Ids", nb::type_slots(slots));
+    bound.def("index", [](const Ids& ids, std::int64_t id) {
+        const auto found = std::find(ids.values.begin(), ids.values.end(), id);
+        if (found == ids.values.end()) throw nb::value_error("this id is not among them");
+        return found - ids.values.begin();
+    });
+    bound.def("count", [](const Ids& ids, std::int64_t id) { return std::count(ids.values.begin(), ids.values.end(), id); });
     nb::module_::import_("collections.abc").attr("Sequence").attr("register")(bound);
 }
 

@@ -114,7 +114,12 @@ class TermsReader {
         if (!is_positive) return;
         interval.first = smallest;
         interval.last = largest;
-        if (is_inline && predicate.operands > 1) terms_.sets.push_back({dimension, start, predicate.operands});
+        if (!is_inline) return;
+        // Filed twice under one value, a subscription would be found twice.
+        std::sort(terms_.values.begin() + start, terms_.values.end());
+        terms_.values.erase(std::unique(terms_.values.begin() + start, terms_.values.end()), terms_.values.end());
+        const auto count = static_cast<std::uint32_t>(terms_.values.size() - start);
+        if (count > 1) terms_.sets.push_back({dimension, start, count});
     }
 
     void exclude(const StoredPredicate& predicate, Interval exclusion) {

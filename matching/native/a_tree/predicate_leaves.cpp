@@ -41,7 +41,17 @@ bool PredicateIndex::read_values(const Predicate& predicate, Operator op, const 
             }
         }
     }
-    if (has_list(op)) std::sort(read_.begin(), read_.end());
+    if (!has_list(op)) return true;
+    std::sort(read_.begin(), read_.end());
+    std::size_t kept = 0;
+    for (const Number& value : read_) {
+        if (kept == 0 || value != read_[kept - 1]) {
+            read_[kept++] = value;
+        } else if (is_acquiring && predicate.type == TypeClass::Text) {
+            vocabulary_.texts.release(static_cast<std::uint32_t>(value.key));
+        }
+    }
+    read_.resize(kept);
     return true;
 }
 

@@ -11,7 +11,9 @@ int main(int count, char** arguments) {
     const std::uint64_t seed = number(1, 1), operations = number(2, 1'000'000), rounds = number(3, 300'000);
     const int wrong_flat = mercast::soak_flat(seed, operations);
     std::printf("flat: %llu operations, %d wrong answers\n", static_cast<unsigned long long>(operations), wrong_flat);
+    const int wrong_a_tree = mercast::soak_a_tree(seed, operations);
+    std::printf("a-tree: %llu operations, %d wrong answers\n", static_cast<unsigned long long>(operations), wrong_a_tree);
     const int wrong_packed = mercast::fuzz_packed(seed, rounds);
     std::printf("packed: %llu inputs, %d wrong answers\n", static_cast<unsigned long long>(rounds), wrong_packed);
-    return wrong_flat + wrong_packed == 0 ? 0 : 1;
+    return wrong_flat + wrong_a_tree + wrong_packed == 0 ? 0 : 1;
 }

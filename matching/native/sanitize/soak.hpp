@@ -26,6 +26,9 @@ class Random {
 // Adds, removes and matches in waves, beside a plain scan that evaluates each predicate on its own.
 int soak_flat(std::uint64_t seed, std::uint64_t operations);
 
+// The same with arbitrary expressions, for the A-Tree and the scan of expressions.
+int soak_a_tree(std::uint64_t seed, std::uint64_t operations);
+
 // Gives the reader of MessagePack valid, mutated and random bytes, and matches what it takes.
 int fuzz_packed(std::uint64_t seed, std::uint64_t rounds);
 
