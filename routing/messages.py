@@ -127,8 +127,7 @@ class Resend:
     hop_limit: int = DEFAULT_HOP_LIMIT
 
 
-@dataclass(frozen=True, slots=True)
-class Publish:
+class Publish(NamedTuple):
     """A publication on its way from `source`, who answers for it on this stretch.
 
     Under D-DBR the source is the publisher's broker; at an edge broker and at every hop of filter-based routing a new
@@ -159,7 +158,7 @@ class Publish:
 
     def on_its_way(self, local: tuple[str, ...], transit: tuple[str, ...], further: int) -> Publish:
         """For these destinations, and so many hops further. Brokers between source and destination do this with every
-        publication, and field by field it takes a fifth of the time that `dataclasses.replace` takes."""
+        publication: hence a tuple, and every field by hand."""
         return Publish(
             self.id,
             self.source,

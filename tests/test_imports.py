@@ -104,6 +104,8 @@ def test_randomness_comes_from_a_generator_that_was_passed_in(path: Path) -> Non
         "match --help",
         "topology --help",
         "simulate --help",
+        "deploy --help",
+        "mqtt-bench --help",
         "experiment --help",
         "demo --help",
         "pub --help",

@@ -19,11 +19,11 @@ class Reading:
     payload: bytes
 
 
-def reading(random: Random, number: int) -> Reading:
+def reading(draws: Random, number: int) -> Reading:
     """About 100 bytes of JSON."""
-    temperature = round(LOWEST + SPAN * random.random() * 0.999_999, 6)
-    fields = {"temperature": temperature, "humidity": random.randrange(100), "battery": 0.93, "number": number}
-    return Reading(f"room-{random.randrange(ROOMS)}", json.dumps({**fields, "firmware": "2026.11-r3"}).encode())
+    temperature = round(LOWEST + SPAN * draws.random() * 0.999_999, 6)
+    fields = {"temperature": temperature, "humidity": draws.randrange(100), "battery": 0.93, "number": number}
+    return Reading(f"room-{draws.randrange(ROOMS)}", json.dumps({**fields, "firmware": "2026.11-r3"}).encode())
 
 
 def expressions(count: int) -> Iterator[tuple[str, str]]:

@@ -37,7 +37,7 @@ class AdminPages:
                 web.post("/leave", self._leave),
             ]
         )
-        self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
+        self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1.0)
         await self._runner.setup()
         site = web.TCPSite(self._runner, address.host, address.port)
         await site.start()

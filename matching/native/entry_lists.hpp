@@ -156,6 +156,14 @@ class EntryLists {
     // The next append would move the list.
     bool is_full(std::uint32_t list) const { return heads_[list].size == 1 || heads_[list].size == heads_[list].capacity; }
 
+    // Before an append.
+    void prefetch_end(std::uint32_t list) const {
+        const Head& head = heads_[list];
+        if (head.size < 2) return;
+        __builtin_prefetch(head.words + head.size, 1);
+        __builtin_prefetch(tails(head) + head.size, 1);
+    }
+
     // The entry's position.
     std::uint32_t append(std::uint32_t list, const Entry& entry) {
         Head& head = heads_[list];

@@ -13,7 +13,7 @@ constexpr std::uint32_t kMostBuckets = 16;
 constexpr double kPriorPublications = 16;
 // In a list up to this length, an entry that moved is searched for when it goes, which costs less than to keep its place
 // up to date: that would touch its subscription.
-constexpr std::uint32_t kSearchedList = 1024;
+constexpr std::uint32_t kSearchedList = 48;
 
 }  // namespace
 
@@ -84,6 +84,7 @@ void FlatIndex::file(const Subscription& subscription, Form form) {
         collect_lists(target);
         entry = make_entry(target.interval, target.kind == Target::Kind::Points, subscription.id);
     }
+    for (const std::uint32_t list : target_lists_) lists_.prefetch_end(list);
     RecordHeader header;
     header.id = static_cast<std::uint32_t>(subscription.id);
     header.destination = subscription.destination;

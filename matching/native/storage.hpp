@@ -59,7 +59,7 @@ class SlotPool {
 
     // A live slot that is to move so that memory follows what is stored, or kNone while little is wasted.
     std::uint32_t to_compact() const {
-        return end_ - live_ > live_ / 2 + kChunkSlots ? end_ - 1 : kNone;
+        return end_ - live_ > live_ + kChunkSlots ? end_ - 1 : kNone;
     }
 
     std::size_t slot_bytes() const { return slot_bytes_; }

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import get_args
+from typing import Any, get_args
 
 import msgpack
 import pytest
@@ -63,8 +62,8 @@ def test_every_kind_of_message_has_a_number_and_a_test() -> None:
     [*MESSAGE_FIELDS.items(), *CHANGE_FIELDS.items(), (LinkState, LINK_STATE_FIELDS)],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
 )
-def test_no_field_of_a_message_is_left_out_of_the_tests(kind: type, fields: dict[str, object]) -> None:
-    assert set(fields) == {field.name for field in dataclasses.fields(kind)}
+def test_no_field_of_a_message_is_left_out_of_the_tests(kind: Any, fields: dict[str, object]) -> None:
+    assert set(fields) == set(kind.__match_args__)
 
 
 @pytest.mark.parametrize("kind", MESSAGE_FIELDS, ids=lambda kind: kind.__name__)
@@ -88,7 +87,7 @@ def test_a_publication_comes_with_its_number_on_the_link(message: Message, seque
 @settings(deadline=None)
 @given(BODIES, BODIES)
 def test_attributes_and_payload_come_back_byte_for_byte_whatever_they_are(attributes: bytes, payload: bytes) -> None:
-    sent = dataclasses.replace(PUBLISH, attributes=attributes, payload=payload)
+    sent = PUBLISH._replace(attributes=attributes, payload=payload)
     frame = encode(sent, 1)
     assert frame.endswith(attributes + payload)
     back, _ = decode(frame, LIMITS)
@@ -98,8 +97,8 @@ def test_attributes_and_payload_come_back_byte_for_byte_whatever_they_are(attrib
 
 
 def test_a_body_as_large_as_the_frame_allows_goes_through() -> None:
-    room = LIMITS.frame_bytes - header_size(dataclasses.replace(PUBLISH, attributes=b"\xc1" * 70_000), 9)
-    large = dataclasses.replace(PUBLISH, attributes=b"\xc1" * 70_000, payload=b"\xdc" * (room - 70_000))
+    room = LIMITS.frame_bytes - header_size(PUBLISH._replace(attributes=b"\xc1" * 70_000), 9)
+    large = PUBLISH._replace(attributes=b"\xc1" * 70_000, payload=b"\xdc" * (room - 70_000))
     assert size(large, 9) == LIMITS.frame_bytes
     assert decode(encode(large, 9), LIMITS) == (large, 9)
 
@@ -134,7 +133,7 @@ def test_only_publications_are_numbered() -> None:
 
 @pytest.mark.parametrize(
     "message",
-    [Credit(2**64), dataclasses.replace(PUBLISH, source="\ud800")],
+    [Credit(2**64), PUBLISH._replace(source="\ud800")],
     ids=["65 bits", "a lone surrogate"],
 )
 def test_what_cannot_be_written_is_refused_by_kind(message: Message) -> None:

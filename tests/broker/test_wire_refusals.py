@@ -55,22 +55,22 @@ def refusal(frame: bytes, limits: Limits = LIMITS) -> str:
         (PUBLISH, Limits(header_bytes=37), "Publish: the header has 38 bytes; the limit header_bytes is 37"),
         (PUBLISH, Limits(destinations=2), "Publish: local has 3 elements; the limit destinations is 2"),
         (
-            dataclasses.replace(PUBLISH, local=(), transit=THREE_NAMES),
+            PUBLISH._replace(local=(), transit=THREE_NAMES),
             Limits(destinations=2),
             "Publish: transit has 3 elements; the limit destinations is 2",
         ),
         (
-            dataclasses.replace(PUBLISH, crossed=THREE_NAMES),
+            PUBLISH._replace(crossed=THREE_NAMES),
             Limits(items=2),
             "Publish: crossed has 3 elements; the limit items is 2",
         ),
         (
-            dataclasses.replace(PUBLISH, source="é" * 50),
+            PUBLISH._replace(source="é" * 50),
             Limits(text_bytes=99),
             "Publish: a text has 100 bytes; the limit text_bytes is 99",
         ),
         (
-            dataclasses.replace(PUBLISH, local=tuple(map(str, range(20_000)))),
+            PUBLISH._replace(local=tuple(map(str, range(20_000)))),
             LIMITS,
             "Publish: an array has 20000 elements; the limit of the longest list is 16384",
         ),

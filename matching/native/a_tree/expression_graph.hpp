@@ -131,6 +131,8 @@ class ExpressionGraph {
         std::uint32_t subscriptions = 0;
         float share = 1.0F;
         NodeKind kind = NodeKind::Unused;
+        // Its children, or the predicate index, know of it. A node is watched a moment before it listens.
+        bool is_listening = false;
         std::uint64_t share_known_at = 0;
     };
 

@@ -31,6 +31,8 @@ void ExpressionGraph::remove_link(NodeId id, std::uint32_t place) {
 
 // A node that stays watched has more links than before, or fewer.
 void ExpressionGraph::links_changed(NodeId id, bool is_between_one_and_two) {
+    // Who does not listen yet will take the links as they are then.
+    if (!nodes_[id].is_listening) return;
     if (nodes_[id].kind == NodeKind::Predicate) {
         leaves_.update(nodes_[id].children, told(id));
     } else if (nodes_[id].kind == NodeKind::Disjunction && is_between_one_and_two) {
@@ -123,7 +125,8 @@ void ExpressionGraph::listen(NodeId first) {
     while (!watched.empty()) {
         const NodeId id = watched.back();
         watched.pop_back();
-        const Node& node = nodes_[id];
+        Node& node = nodes_[id];
+        node.is_listening = true;
         if (node.kind == NodeKind::Predicate) {
             leaves_.watch(node.children, told(id));
         } else if (node.level == 1) {
@@ -155,7 +158,8 @@ void ExpressionGraph::stop_listening(NodeId first) {
     while (!unwatched.empty()) {
         const NodeId id = unwatched.back();
         unwatched.pop_back();
-        const Node& node = nodes_[id];
+        Node& node = nodes_[id];
+        node.is_listening = false;
         if (node.kind == NodeKind::Predicate) {
             leaves_.unwatch(node.children);
         } else if (node.level == 1) {

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_every_reading_matches_one_of_the_subscriptions() -> None:
-    index = matching.create("linear-scan")
+    index = matching.create("scan")
     for number, (_, expression) in enumerate(expressions(200)):
         index.add(number, matching.parse(expression))
     random = Random(1)

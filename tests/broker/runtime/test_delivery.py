@@ -219,6 +219,30 @@ def test_a_client_without_answers_is_not_read_while_there_is_no_room(tmp_path: P
     run(test)
 
 
+def test_a_publisher_whose_connection_breaks_publishes_nothing_twice_and_loses_nothing(tmp_path: Path) -> None:
+    file = OverlayFileMaker(tmp_path, ["b1"])
+
+    async def test() -> None:
+        async with (
+            InLoop(file) as overlay,
+            connect(file.url("b1"), name="source") as publisher,
+            connect(file.url("b1")) as reader,
+            reader.subscribe("n >= 0") as stream,
+        ):
+            for n in range(300):
+                await publisher.publish_soon({"n": n})
+                if n % 100 == 50:
+                    await asyncio.sleep(0)
+                    await until(lambda: "source" in overlay["b1"].clients)
+                    overlay["b1"].clients["source"].connection.abort()
+            await publisher.flush()
+            assert await numbers(stream, 300) == list(range(300))
+            assert publisher.reconnects == 3
+            assert not len(stream)
+
+    run(test)
+
+
 def test_replacing_a_subscription_by_its_name_changes_what_it_matches(tmp_path: Path) -> None:
     file = OverlayFileMaker(tmp_path, ["b1"])
 
