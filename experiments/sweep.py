@@ -128,10 +128,10 @@ def sweep(specs: Sequence[RunSpec], runs: Path, submit: Submit, *, force: bool =
             waiting[submit(spec)] = spec
     for future in as_completed(waiting):
         error = future.exception()
-        outcome = RunOutcome(error=_in_words(error)) if error is not None else future.result()
+        outcome = RunOutcome(error=in_words(error)) if error is not None else future.result()
         yield Step(waiting[future], outcome, is_new=True)
 
 
-def _in_words(error: BaseException) -> str:
+def in_words(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

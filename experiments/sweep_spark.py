@@ -7,6 +7,9 @@ and driver need no common file system; workers need this version of mercast in t
 from __future__ import annotations
 
 import io
+import os
+import shutil
+import sys
 import tarfile
 import tempfile
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.sweep import RunOutcome, RunSpec, finished, perform
+from experiments.sweep import RunOutcome, RunSpec, finished, in_words, perform
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,6 +32,8 @@ class SparkTasks(AbstractContextManager["SparkTasks"]):
 
         self._runs = runs
         self._session: SparkSession = analysis.session(master)
+        # Without this a task takes whichever Python is first on the worker's path.
+        self._session.sparkContext.pythonExec = os.environ.get("PYSPARK_PYTHON", sys.executable)
         self._threads = ThreadPoolExecutor(max(1, self._session.sparkContext.defaultParallelism))
 
     def submit(self, spec: RunSpec) -> Future[RunOutcome]:
@@ -39,7 +44,9 @@ class SparkTasks(AbstractContextManager["SparkTasks"]):
         self._session.stop()
 
     def _run(self, spec: RunSpec) -> RunOutcome:
-        (packed,) = self._session.sparkContext.parallelize([spec], 1).map(performed_and_packed).collect()
+        ((packed, error),) = self._session.sparkContext.parallelize([spec], 1).map(performed_and_packed).collect()
+        if error:
+            return RunOutcome(error=error)
         folder = self._runs / spec.folder_name
         _unpack(packed, folder)
         outcome = finished(spec, self._runs)
@@ -47,20 +54,20 @@ class SparkTasks(AbstractContextManager["SparkTasks"]):
         return replace(outcome, folder=str(folder))
 
 
-def performed_and_packed(spec: RunSpec) -> bytes:
-    """What a task does."""
-    with tempfile.TemporaryDirectory() as place:
+def performed_and_packed(spec: RunSpec) -> tuple[bytes, str]:
+    """What a task does. A run that fails is an answer too: the cluster would try a failed task again."""
+    with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(1) as one:
         folder = Path(place) / spec.folder_name
-        perform(spec, folder)
+        error = one.submit(perform, spec, folder).exception()
+        if error is not None:
+            return b"", in_words(error)
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w") as archive:
             archive.add(folder, arcname=".")
-        return packed.getvalue()
+        return packed.getvalue(), ""
 
 
 def _unpack(packed: bytes, folder: Path) -> None:
-    import shutil
-
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:

@@ -110,6 +110,7 @@ def test_randomness_comes_from_a_generator_that_was_passed_in(path: Path) -> Non
         "demo --help",
         "pub --help",
         "up --help",
+        "broker --help",
         "analyse --help",
     ],
 )

@@ -8,6 +8,7 @@ publishes alone again. Alone is the mean of both.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import socket
@@ -44,6 +45,10 @@ class BenchResult:
     through_per_s: float
     """Published, taken in, matched, delivered, and received by the subscriber."""
     ratio: float
+    alone_cpu_us: float
+    """Processor time of the publisher for each message: says more than rates where others use the machine too."""
+    through_cpu_us: float | None
+    """The same of the broker with its gateway; None where the system does not tell."""
     subscribing_s: float
     """Until all content subscriptions were in place."""
     drops: dict[str, int]
@@ -54,20 +59,22 @@ def run_bench(messages: int, subscriptions: int, qos: int, show: Callable[[str, 
         raise BenchError(f"the number of subscriptions must be a multiple of {ROOMS}, not {subscriptions}")
     with TemporaryDirectory(prefix="mercast-bench-") as folder, _mosquitto(Path(folder)) as port:
         show("aiomqtt alone", 0, 3)
-        before_s = _publish(port, messages, qos)
+        before = _publish(port, messages, qos)
         show("through the gateway", 1, 3)
-        with _broker(Path(folder), port) as status:
+        with _broker(Path(folder), port) as (process, status):
             start = time.perf_counter()
             _subscribe(port, subscriptions)
             _wait(lambda: status()["is_synchronised"] is True and status()["names"] == subscriptions, "subscriptions")
             subscribing_s = time.perf_counter() - start
+            cpu_before = _cpu_s(process)
             through_s = _through(port, messages, qos)
+            through_cpu_s = _cpu_s(process) - cpu_before
             drops = status()["drops"]
             assert isinstance(drops, dict)
         show("aiomqtt alone", 2, 3)
-        after_s = _publish(port, messages, qos)
+        after = _publish(port, messages, qos)
         show("done", 3, 3)
-    alone_per_s = 2 * messages / (before_s + after_s)
+    alone_per_s = 2 * messages / (before.seconds + after.seconds)
     through_per_s = messages / through_s
     return BenchResult(
         messages=messages,
@@ -76,6 +83,8 @@ def run_bench(messages: int, subscriptions: int, qos: int, show: Callable[[str, 
         alone_per_s=round(alone_per_s, 1),
         through_per_s=round(through_per_s, 1),
         ratio=round(through_per_s / alone_per_s, 3),
+        alone_cpu_us=round(5e5 * (before.cpu_seconds + after.cpu_seconds) / messages, 1),
+        through_cpu_us=round(1e6 * through_cpu_s / messages, 1) if through_cpu_s else None,
         subscribing_s=round(subscribing_s, 2),
         drops=drops,
     )
@@ -128,7 +137,7 @@ def _mosquitto(folder: Path) -> Iterator[int]:
     configuration = folder / "mosquitto.conf"
     configuration.write_text(
         f"listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\nmax_queued_messages 0\n"
-        "set_tcp_nodelay true\n"
+        "max_inflight_messages 0\nset_tcp_nodelay true\n"
     )
     with _process([_program("mosquitto"), "-c", str(configuration)], folder / "mosquitto.log"):
         _wait(lambda: _listens(port), "the start of mosquitto")
@@ -144,8 +153,8 @@ def _listens(port: int) -> bool:
 
 
 @contextmanager
-def _broker(folder: Path, mqtt_port: int) -> Iterator[Callable[[], dict[str, object]]]:
-    """Yields a function that tells the gateway's status."""
+def _broker(folder: Path, mqtt_port: int) -> Iterator[tuple[int, Callable[[], dict[str, object]]]]:
+    """Yields the process's id, and a function that tells the gateway's status."""
     overlay = folder / "overlay.toml"
     overlay.write_text(
         'schema = 1\n[overlay]\nname = "bench"\n[mqtt]\ntopics = ["devices/{room}/{sensor}"]\n'
@@ -165,16 +174,30 @@ def _broker(folder: Path, mqtt_port: int) -> Iterator[Callable[[], dict[str, obj
                 of_gateway: dict[str, object] = json.load(answer)["parts"]["mqtt"]
                 return of_gateway
 
-        yield status
+        yield process.pid, status
 
 
-def _publish(port: int, messages: int, qos: int) -> float:
+def _cpu_s(process: int) -> float:
+    """Processor time of the process so far; 0 where the system does not tell."""
+    stat = Path(f"/proc/{process}/stat")
+    if not stat.exists():
+        return 0.0
+    user, system = stat.read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    seconds: float
+    cpu_seconds: float
+
+
+def _publish(port: int, messages: int, qos: int) -> Published:
     command = [sys.executable, "-m", "broker.gateway.bench_publisher", str(port), str(messages), str(qos)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=2 * WITHIN_S, check=False)
     if done.returncode:
         raise BenchError(f"the publisher failed: {done.stderr.strip()[-500:]}")
-    seconds: float = json.loads(done.stdout)["seconds"]
-    return seconds
+    return Published(**json.loads(done.stdout))
 
 
 def _subscribe(port: int, subscriptions: int) -> None:
@@ -199,7 +222,7 @@ def _through(port: int, messages: int, qos: int) -> float:
     subprocess.run([*command, "-E"], check=True, timeout=WITHIN_S, stdout=subprocess.DEVNULL)
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as counter:
         start = time.perf_counter()
-        publishing_s = _publish(port, messages, qos)
+        publishing_s = _publish(port, messages, qos).seconds
         # The publisher's own start is not part of what is measured.
         starting_s = time.perf_counter() - start - publishing_s
         try:

@@ -38,6 +38,9 @@ def mqtt_bench(
     print(f"aiomqtt to mosquitto alone         {result.alone_per_s:10,.0f} messages a second (QoS {result.qos})")
     print(f"through the gateway and a broker   {result.through_per_s:10,.0f} messages a second, delivered")
     print(f"ratio                              {result.ratio:10.2f}")
+    print(f"aiomqtt's processor time           {result.alone_cpu_us:10,.0f} µs a message")
+    if result.through_cpu_us is not None:
+        print(f"gateway's and broker's             {result.through_cpu_us:10,.0f} µs a message")
     print(f"{result.subscriptions:,} subscriptions in place in     {result.subscribing_s:10.2f} s")
     for reason, count in result.drops.items():
         print(f"dropped, {reason}: {count:,}")

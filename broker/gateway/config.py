@@ -119,7 +119,9 @@ class GatewayTable:
     session: int = key(3600 * SECOND, duration, "MQTT 5: how long the MQTT broker keeps messages for an absent gateway")
     keep_alive: int = key(20 * SECOND, positive_duration, "how soon a silent connection is noticed")
     intake: int = key(2_000, _in_flight, "messages that were taken in and are not answered for by the broker")
-    in_flight: int = key(200, _in_flight, "deliveries that the MQTT broker has not acknowledged")
+    in_flight: int = key(
+        1_000, _in_flight, "deliveries that the MQTT broker has not acknowledged; less where it says that it takes less"
+    )
     names: int = key(10_000, at_least(1), "subscriptions of MQTT clients")
     redial_first: int = key(100 * MILLISECOND, positive_duration, "the wait before the MQTT broker is dialled again")
     redial_at_most: int = key(5 * SECOND, positive_duration, "that wait doubles up to this, and varies by half")

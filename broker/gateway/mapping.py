@@ -120,21 +120,20 @@ class MessageMapping:
         return attributes
 
     def _put_fields(self, attributes: dict[str, Value], prefix: str, fields: Mapping[str, object], depth: int) -> None:
-        for name, value in fields.items():
-            if isinstance(value, dict):
-                if depth < DEEPEST:
-                    self._put_fields(attributes, f"{prefix}{name}.", value, depth + 1)
-                else:
-                    self.left_out["too-deep"] += 1
+        for each, value in fields.items():
+            name = prefix + each if prefix else each
+            is_plain = isinstance(value, float | bool) or (isinstance(value, str) and value.isascii())
+            if is_plain and name in self._good_names:
+                attributes[name] = value  # type: ignore[assignment]
+            elif not isinstance(value, dict):
+                self._put(attributes, name, value)
+            elif depth < DEEPEST:
+                self._put_fields(attributes, f"{name}.", value, depth + 1)
             else:
-                self._put(attributes, prefix + name, value)
+                self.left_out["too-deep"] += 1
 
     def _put(self, attributes: dict[str, Value], name: str, value: object) -> None:
-        kind = type(value)
-        if name in self._good_names and (kind is float or kind is bool or (kind is str and value.isascii())):  # type: ignore[attr-defined]
-            attributes[name] = value  # type: ignore[assignment]
-            return
-        if value is None or kind is list:
+        if value is None or isinstance(value, list):
             self.left_out["null" if value is None else "list"] += 1
             return
         try:

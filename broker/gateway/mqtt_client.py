@@ -18,7 +18,7 @@ from types import TracebackType
 
 import aiomqtt
 from aiomqtt.types import PahoSocket
-from paho.mqtt.client import MQTT_CLEAN_START_FIRST_ONLY, Client
+from paho.mqtt.client import MQTT_CLEAN_START_FIRST_ONLY, Client, ConnectFlags
 from paho.mqtt.enums import MQTTErrorCode
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
@@ -58,7 +58,9 @@ class MqttClient(aiomqtt.Client):
         table = config.table
         self._thread = threading.get_ident()
         self._unconfirmed: set[int] = set()
-        self._all_confirmed: asyncio.Future[None] | None = None
+        self._enough = 0
+        self._has_room: asyncio.Future[None] | None = None
+        self.most_in_flight = table.in_flight
         connecting = None
         if table.is_version_5:
             connecting = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
@@ -106,11 +108,29 @@ class MqttClient(aiomqtt.Client):
         if not info.is_published():
             self._unconfirmed.add(info.mid)
 
-    async def until_confirmed(self) -> None:
-        """Everything that was sent is acknowledged, or at QoS 0 written."""
-        if self._unconfirmed:
-            self._all_confirmed = asyncio.get_running_loop().create_future()
-            await self._all_confirmed
+    @property
+    def is_full(self) -> bool:
+        """Has the MQTT broker as many to acknowledge as it said it would take, or as may be?"""
+        return len(self._unconfirmed) >= self.most_in_flight
+
+    async def until_unconfirmed(self, at_most: int) -> None:
+        """No more than so many that were sent are not acknowledged, or at QoS 0 not written."""
+        if len(self._unconfirmed) > at_most:
+            self._enough = at_most
+            self._has_room = asyncio.get_running_loop().create_future()
+            await self._has_room
+
+    def _on_connect(
+        self,
+        client: Client,
+        userdata: object,
+        flags: ConnectFlags,
+        reason_code: ReasonCode,
+        properties: Properties | None = None,
+    ) -> None:
+        told: int = getattr(properties, "ReceiveMaximum", self.most_in_flight)
+        self.most_in_flight = min(self.most_in_flight, told)
+        super()._on_connect(client, userdata, flags, reason_code, properties)
 
     def _on_publish(
         self, client: Client, userdata: object, mid: int, reason_code: ReasonCode, properties: Properties
@@ -119,8 +139,8 @@ class MqttClient(aiomqtt.Client):
             super()._on_publish(client, userdata, mid, reason_code, properties)
             return
         self._unconfirmed.remove(mid)
-        if not self._unconfirmed and self._all_confirmed is not None and not self._all_confirmed.done():
-            self._all_confirmed.set_result(None)
+        if len(self._unconfirmed) <= self._enough and self._has_room is not None and not self._has_room.done():
+            self._has_room.set_result(None)
 
     def _on_socket_register_write(self, client: Client, userdata: object, sock: PahoSocket) -> None:
         """aiomqtt leaves it to a later turn of the loop, when the socket may be closed or be another one's."""

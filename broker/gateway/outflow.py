@@ -62,8 +62,10 @@ class Outflow:
             size = 1 if self._one_by_one else self._table.in_flight
             batch, rest = self._undelivered[:size], self._undelivered[size:]
             for name, each in batch:
+                if mqtt.is_full:
+                    await mqtt.until_unconfirmed(mqtt.most_in_flight // 2)
                 self._send(mqtt, name, each)
-            await mqtt.until_confirmed()
+            await mqtt.until_unconfirmed(0)
             self._counts.delivered += len(batch)
             self._undelivered = rest
             self._failures = 0

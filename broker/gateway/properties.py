@@ -45,7 +45,8 @@ class PropertyPacker:
             head = self._names.get(name)
             if head is None:
                 head = self._remember(name)
-            text = property_text(value).encode()
+            # Plain numbers, of which most attributes are, take the short way.
+            text = b"%d" % value if type(value) is int else property_text(value).encode()
             if head and len(text) <= LONGEST_TEXT:
                 parts += (head, len(text).to_bytes(2, "big"), text)
         parts[3 * MOST :] = (self._mark,)

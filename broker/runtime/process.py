@@ -8,8 +8,6 @@ import json
 import os
 import signal
 import sys
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 from broker.addresses import parse_address
@@ -68,6 +66,10 @@ def _addresses(server: BrokerServer) -> dict[str, object]:
 
 
 def ask_to_leave(path: Path | None, id: str | None, admin: str | None) -> None:
+    # A broker's process has no use for these.
+    import urllib.error
+    import urllib.request
+
     address = parse_address(admin) if admin else None
     if address is None:
         if path is None or id is None:

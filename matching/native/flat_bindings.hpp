@@ -4,6 +4,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <memory>
@@ -42,16 +43,18 @@ class BoundFlat {
         return static_cast<int>(has_patterns ? Added::DoneWithPatterns : Added::Done);
     }
 
-    // Adds from the start of the sequences until one is not simply done. Returns how many were.
-    std::size_t add_while_done(nb::handle ids, nb::handle expressions) {
-        PyObject** id_items = PySequence_Fast_ITEMS(ids.ptr());
+    // Adds from the start of the lists until one is not simply done. Returns how many were.
+    std::size_t add_while_done(nb::list ids, nb::list expressions) {
+        PyObject** numbers = PySequence_Fast_ITEMS(ids.ptr());
         PyObject** items = PySequence_Fast_ITEMS(expressions.ptr());
-        const Py_ssize_t count = PySequence_Fast_GET_SIZE(ids.ptr());
-        for (Py_ssize_t i = 0; i < count; ++i) {
-            if (i + 4 < count) __builtin_prefetch(items[i + 4]);
-            if (add(id_items[i], items[i], nb::none()) != static_cast<int>(Added::Done)) return static_cast<std::size_t>(i);
+        const std::size_t count = std::min(ids.size(), expressions.size());
+        for (std::size_t i = 0; i < count; ++i) {
+            fetch_ahead(items, i, count);
+            const auto outcome = static_cast<Added>(add(numbers[i], items[i], nb::none()));
+            if (outcome == Added::DoneWithPatterns) remove(numbers[i]);
+            if (outcome != Added::Done) return i;
         }
-        return static_cast<std::size_t>(count);
+        return count;
     }
 
     // False if the id is not there.
@@ -115,11 +118,20 @@ class BoundFlat {
         if (known.is_predicate(expression)) return known.read(expression, conjunction_);
         PyObject* parts = known.is_and(expression) ? known.children(expression) : expression;
         if (!PyTuple_CheckExact(parts)) return false;
+        known.fetch_predicates(parts);
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts); ++i) {
             PyObject* part = PyTuple_GET_ITEM(parts, i);
             if (!known.is_predicate(part) || !known.read(part, conjunction_)) return false;
         }
         return true;
+    }
+
+    // Expressions are scattered over the heap: what the next ones consist of is on its way while this one is added.
+    static void fetch_ahead(PyObject** items, std::size_t at, std::size_t count) {
+        if (at + 12 < count) __builtin_prefetch(items[at + 12]);
+        if (at + 8 < count && model().is_and(items[at + 8])) __builtin_prefetch(model().children(items[at + 8]));
+        if (at + 4 < count && model().is_and(items[at + 4])) model().fetch_parts(model().children(items[at + 4]));
+        if (at + 2 < count && model().is_and(items[at + 2])) model().fetch_predicates(model().children(items[at + 2]));
     }
 
     bool read_packed(nb::handle attributes) {

@@ -12,6 +12,7 @@ constexpr std::size_t kRecordsAhead = 16;
 constexpr std::size_t kListsAhead = 12;
 constexpr std::size_t kTailsAhead = 32;
 constexpr std::uint32_t kWordsOfLine = 16;
+constexpr std::uint32_t kLinesAhead = 6;
 
 }  // namespace
 
@@ -114,9 +115,13 @@ std::uint64_t FlatIndex::filter(Scratch& scratch, std::vector<std::int64_t>* dec
         const FilterWord* words = head.words;
         const FilterTable& filter = scratch.filter;
         // Without a branch on what passes, which no processor could foresee.
-        for (std::uint32_t position = 0; position < head.size; ++position) {
-            passing[found] = tails + position;
-            found += filter.passes(words[position]);
+        for (std::uint32_t line = 0; line < head.size; line += kWordsOfLine) {
+            __builtin_prefetch(words + line + kLinesAhead * kWordsOfLine);
+            const std::uint32_t end = std::min(head.size, line + kWordsOfLine);
+            for (std::uint32_t position = line; position < end; ++position) {
+                passing[found] = tails + position;
+                found += filter.passes(words[position]);
+            }
         }
     }
     for (std::size_t i = 0; i < found && i < kTailsAhead; ++i) __builtin_prefetch(scratch.passing[i]);

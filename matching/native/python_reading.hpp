@@ -85,6 +85,23 @@ class Model {
     // A borrowed tuple of an AND's children.
     PyObject* children(PyObject* conjunction) const { return slot(conjunction, children_offset_); }
 
+    // Into the cache: the parts of a tuple of expressions, and the values of those that are predicates.
+    void fetch_parts(PyObject* parts) const {
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts); ++i) {
+            const char* part = reinterpret_cast<const char*>(PyTuple_GET_ITEM(parts, i));
+            __builtin_prefetch(part);
+            __builtin_prefetch(part + values_offset_);
+        }
+    }
+
+    void fetch_predicates(PyObject* parts) const {
+        fetch_parts(parts);
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts); ++i) {
+            PyObject* part = PyTuple_GET_ITEM(parts, i);
+            if (is_predicate(part)) __builtin_prefetch(slot(part, values_offset_));
+        }
+    }
+
     // Appends a predicate of `matching.model`. Its views live as long as the Python object.
     bool read(PyObject* predicate, Conjunction& conjunction) const {
         Predicate read;

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 import msgpack
 import pytest
@@ -91,7 +92,7 @@ def test_memory_follows_what_is_stored() -> None:
     assert full < 400 * 20_000
     for id in chance.sample(range(20_000), 19_000):
         index.remove(id)
-    assert index.describe().bytes < full / 4
+    assert index.describe().bytes < full / 3
     for round_number in range(20):
         for id in range(30_000, 31_000):
             index.add(id, random_conjunction(chance))
@@ -157,7 +158,7 @@ def test_ids_behave_like_a_sequence_and_like_a_buffer() -> None:
     index = flat.Flat()
     for id in (5, -3, 2**40, 7):
         index.add(id, "a = 1")
-    ids = index.match({"a": 1}).ids
+    ids: Any = index.match({"a": 1}).ids
     assert isinstance(ids, Sequence)
     assert (len(ids), ids[0], ids[-1], ids[1:3]) == (4, -3, 2**40, [5, 7])
     assert ids == [-3, 5, 7, 2**40]
