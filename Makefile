@@ -13,7 +13,7 @@ SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-fra
 .PHONY: help install demo test check lint quick bench sanitize clean
 
 help:
-	@echo 'make demo     set up, then simulate 100 brokers under FBR, D-DBR and MERC, side by side'
+	@echo 'make demo     set up, then simulate 100 brokers under FBR, D-DBR and MERC, and analyse the traces with Spark'
 	@echo 'make test     set up, then run all tests'
 	@echo 'make check    ruff, mypy and the quick tests'
 	@echo 'make bench    the measurements behind the tables in the README'
@@ -39,7 +39,7 @@ $(INSTALLED): pyproject.toml CMakeLists.txt $(NATIVE)
 	@touch $@
 
 demo: $(INSTALLED)
-	$(BIN)/mercast simulate gtitm-100
+	$(BIN)/mercast demo
 
 test: $(INSTALLED)
 	$(BIN)/pytest

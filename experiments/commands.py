@@ -38,7 +38,10 @@ def match_bench(
         list[str] | None,
         typer.Option("--option", help="An option of an index, as pst-hash.access_predicates=3; repeat for more."),
     ] = None,
-    backend: Annotated[str | None, typer.Option(help="Backend of all indexes; backends are never mixed.")] = None,
+    backend: Annotated[
+        str | None,
+        typer.Option(help="python or native, for all indexes and the scan: backends are never mixed in one table."),
+    ] = None,
     warm_up: Annotated[int, typer.Option(help="Publications matched before timing, so that indexes learn.")] = 100,
     rounds: Annotated[int, typer.Option(help="Rounds of each block of work; the best counts.")] = 3,
     scan_publications: Annotated[
@@ -72,6 +75,7 @@ def match_bench(
       mercast match bench -i pst-hash --option pst-hash.access_predicates=3
       mercast match bench --set operators=high --scaling 5000,10000,20000
       mercast match bench --workload shifting -i be-tree --subscriptions 5000
+      mercast match bench --backend native -i flat --subscriptions 100000
     """
     from experiments.matching_bench import run
     from experiments.matching_bench_options import index_choices, whole_numbers, workload_settings
@@ -99,7 +103,7 @@ def match_bench(
         parameters=parameters_from_text(workload, workload_settings(named, settings or ())),
         subscriptions=subscriptions,
         publications=publications,
-        indexes=index_choices(index or indexes_for(workload), options or ()),
+        indexes=index_choices(index or indexes_for(workload, backend), options or ()),
         seed=seed,
         warm_up=warm_up,
         rounds=rounds,

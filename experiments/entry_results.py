@@ -30,7 +30,7 @@ class Provenance:
     runs: int
     failed: int
     seconds: float
-    """CPU time of all runs together."""
+    """Of all runs together."""
     backend: str
     versions: Mapping[str, str]
     machine: str

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from experiments.errors import BenchPlanError
 from experiments.workloads import registry as workloads
 from matching import registry
+from matching.errors import BackendMissingError
 from matching.matcher import Matcher
 from matching.registry import Accepts
 
@@ -127,19 +128,24 @@ def _check_indexes_hold_workload(plan: BenchPlan) -> None:
             )
 
 
-def indexes_for(workload: str) -> tuple[str, ...]:
-    """The names of the indexes that can hold the workload's subscriptions."""
+def indexes_for(workload: str, backend: str | None = None) -> tuple[str, ...]:
+    """The names of the indexes that can hold the workload's subscriptions, in Python unless a backend is given."""
     makes = workloads.info(workload).makes
     return tuple(
         name
-        for name in registry.names()
+        for name in registry.names(backend or registry.PYTHON)
         if makes is Accepts.CONJUNCTIONS or registry.info(name).accepts is Accepts.ANY_EXPRESSION
     )
 
 
 def _common_backend(plan: BenchPlan) -> str:
     names = [choice.name for choice in with_baseline(plan.indexes)]
-    offered = {name: registry.info(name).backends for name in names}
+    is_native = plan.backend == registry.NATIVE and all(
+        registry.NATIVE in registry.info(name).backends for name in names
+    )
+    if is_native and not registry.has_native_module():
+        raise BackendMissingError(names[-1])
+    offered = {name: registry.info(name).available_backends for name in names}
     in_words = "; ".join(f"{name}: {', '.join(backends)}" for name, backends in offered.items())
     common = [backend for backend in offered[names[-1]] if all(backend in backends for backends in offered.values())]
     if plan.backend is not None:

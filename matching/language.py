@@ -28,6 +28,7 @@ from matching.like import like_operator
 from matching.model import FALSE, TRUE, And, Expression, Not, Operator, Or, Predicate, Xnor, Xor
 from matching.placed import NOT_NUMBERS, Placed, placed_number, placed_predicate, refused, unquote
 from matching.printing import KEYWORDS, name_text
+from matching.quick_reading import read_quickly
 from matching.reading import DEFAULT_LIMITS, END, UNLIMITED, Form, ParseLimits, Unexpected, in_words, quoted, read
 from matching.registry import nearest
 
@@ -51,8 +52,15 @@ def parse(text: str, limits: ParseLimits = DEFAULT_LIMITS) -> Expression:
 
 
 def parse_sql(text: str, limits: ParseLimits = DEFAULT_LIMITS) -> Expression:
-    expression: Expression = read(_FORM, text, limits)
+    expression = read_quickly(text, limits.max_predicates)
+    if expression is None:
+        expression = read_by_grammar(text, limits)
     limits.check_depth(expression.depth - 1)
+    return expression
+
+
+def read_by_grammar(text: str, limits: ParseLimits = DEFAULT_LIMITS) -> Expression:
+    expression: Expression = read(_FORM, text, limits)
     return expression
 
 

@@ -42,10 +42,11 @@ def systemd(
     from broker.deploy_files.plan import read_plan
     from broker.deploy_files.settings import Resources
     from broker.deploy_files.systemd import systemd_files
-    from broker.deploy_files.writing import write_files
+    from broker.deploy_files.writing import tell_secrets, write_files
 
     plan = read_plan(overlay, is_insecure=insecure)
     write_files(systemd_files(plan, program, Resources(memory, cpus)), out, is_forced=force)
+    tell_secrets(plan, out)
 
 
 def compose(
@@ -69,10 +70,11 @@ def compose(
     from broker.deploy_files.compose import compose_files
     from broker.deploy_files.plan import read_plan
     from broker.deploy_files.settings import Resources
-    from broker.deploy_files.writing import warn_of_gateways, write_files
+    from broker.deploy_files.writing import tell_secrets, warn_of_gateways, write_files
 
     plan = read_plan(overlay, is_insecure=insecure)
     write_files(compose_files(plan, Resources(memory, cpus)), out, is_forced=force)
+    tell_secrets(plan, out)
     warn_of_gateways(plan)
 
 
@@ -96,10 +98,11 @@ def kubernetes(
     from broker.deploy_files.kubernetes import kubernetes_files
     from broker.deploy_files.plan import read_plan
     from broker.deploy_files.settings import Resources
-    from broker.deploy_files.writing import warn_of_gateways, write_files
+    from broker.deploy_files.writing import tell_secrets_for_kubernetes, warn_of_gateways, write_files
 
     plan = read_plan(overlay, is_insecure=insecure)
     write_files(kubernetes_files(plan, image, storage, Resources(memory, cpus)), out, is_forced=force)
+    tell_secrets_for_kubernetes(plan)
     warn_of_gateways(plan)
 
 

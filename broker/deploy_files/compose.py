@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from broker.deploy_files.plan import Place, Plan, check_no_config_error
+from broker.deploy_files.plan import SECRETS, Place, Plan, check_no_config_error
 from broker.deploy_files.settings import HEALTH_SCRIPT, USER_ID, Resources
 from broker.deploy_files.yaml_text import Yaml, to_yaml
 from topologies.toml_writer import TomlValue
@@ -63,6 +63,8 @@ def _compose(plan: Plan, places: list[Place], resources: Resources) -> Yaml:
 
 def _service(plan: Plan, place: Place, resources: Resources) -> Yaml:
     volumes: list[Yaml] = [f"./overlay.toml:{OVERLAY}:ro"]
+    if plan.secrets_of(place):
+        volumes.append(f"./secrets:{SECRETS}:ro")
     if place.is_durable:
         volumes.append(f"data-{place.name}:{DATA}")
     insecure: list[Yaml] = ["--insecure"] if plan.is_insecure else []

@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 
 from broker.deploy_files.compose import DATA, DOCKERFILE
-from broker.deploy_files.plan import Place, Plan, check_no_config_error, service_name
+from broker.deploy_files.plan import SECRETS, Place, Plan, check_no_config_error, service_name
 from broker.deploy_files.settings import HEALTH_SCRIPT, USER_ID, Resources
 from broker.deploy_files.yaml_text import Yaml, to_documents, to_yaml
 from topologies.toml_writer import TomlValue
@@ -53,6 +53,10 @@ def _settings(place: Place) -> dict[str, TomlValue]:
     return settings
 
 
+def secret_name(plan: Plan, place: Place) -> str:
+    return f"mercast-{service_name(plan.overlay)}-{place.name}"
+
+
 def _labels(place: Place, name: str) -> dict[str, Yaml]:
     return {"app": name, "broker": place.name}
 
@@ -77,6 +81,10 @@ def _stateful_set(
     plan: Plan, place: Place, name: str, image: str, storage: str, resources: Resources, digest: str
 ) -> Yaml:
     labels = _labels(place, name)
+    volumes: list[Yaml] = [{"name": "overlay", "configMap": {"name": name}}, {"name": "tmp", "emptyDir": {}}]
+    if plan.secrets_of(place):
+        # Readable for the broker's group alone.
+        volumes.append({"name": "secrets", "secret": {"secretName": secret_name(plan, place), "defaultMode": 0o440}})
     spec: dict[str, Yaml] = {
         "serviceName": place.name,
         "replicas": 1,
@@ -95,10 +103,7 @@ def _stateful_set(
                     "seccompProfile": {"type": "RuntimeDefault"},
                 },
                 "containers": [_container(plan, place, image, resources)],
-                "volumes": [
-                    {"name": "overlay", "configMap": {"name": name}},
-                    {"name": "tmp", "emptyDir": {}},
-                ],
+                "volumes": volumes,
             },
         },
     }
@@ -122,6 +127,8 @@ def _container(plan: Plan, place: Place, image: str, resources: Resources) -> Ya
         {"name": "overlay", "mountPath": FOLDER, "readOnly": True},
         {"name": "tmp", "mountPath": "/tmp"},
     ]
+    if plan.secrets_of(place):
+        mounts.append({"name": "secrets", "mountPath": SECRETS, "readOnly": True})
     if place.is_durable:
         mounts.append({"name": "data", "mountPath": DATA})
     insecure: list[Yaml] = ["--insecure"] if plan.is_insecure else []

@@ -15,6 +15,10 @@ from topologies.toml_writer import TomlValue
 FIRST_ADMIN_PORT = 7100
 UNSPECIFIED = ("0.0.0.0", "::")
 TABLES_OF_AUTHENTICATION = ("tls", "acl")
+SECRET_KEYS = {"tls": ("ca", "certificate", "key"), "acl": ("file", "brokers_token_file")}
+"""By table, the keys that name files."""
+SECRETS = "/etc/mercast-secrets"
+"""Where deployed brokers find these files."""
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,50}[a-z0-9])?")
 
@@ -56,13 +60,32 @@ class Plan:
             hosts.setdefault(place.host, []).append(place)
         return hosts
 
+    def secrets_of(self, place: Place) -> tuple[str, ...]:
+        """Names of the files that the broker needs beside the overlay file."""
+        named = (
+            value.replace("{broker}", place.id)
+            for table, keys in SECRET_KEYS.items()
+            for key in keys
+            if isinstance(value := self.file.tables.get(table, {}).get(key), str)
+        )
+        return tuple(dict.fromkeys(Path(each).name for each in named))
+
+    def _table(self, name: str) -> dict[str, TomlValue]:
+        """As the hosts read it: state where each broker has its own place, files where they are put."""
+        table = dict(self.file.tables[name])
+        if name == "store":
+            table.pop("data_dir", None)
+        for key in SECRET_KEYS.get(name, ()):
+            if isinstance(value := table.get(key), str):
+                table[key] = f"{SECRETS}/{Path(value).name}"
+        return table
+
     def overlay_text(self, settings: dict[str, dict[str, TomlValue]]) -> str:
         """The overlay file with these keys for its brokers."""
         of_brokers = {
             place.id: {**self.file.broker_settings.get(place.id, {}), **settings[place.id]} for place in self.places
         }
-        store = {key: value for key, value in self.file.tables.get("store", {}).items() if key != "data_dir"}
-        tables = {**self.file.tables, **({"store": store} if "store" in self.file.tables else {})}
+        tables = {name: self._table(name) for name in self.file.tables}
         return format_overlay(replace(self.file, broker_settings=of_brokers, tables=tables))
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 
-from broker.deploy_files.plan import DeployError, Place, Plan, check_no_config_error
+from broker.deploy_files.plan import SECRETS, DeployError, Place, Plan, check_no_config_error
 from broker.deploy_files.settings import HEALTH_SCRIPT, Resources
 from topologies.toml_writer import TomlValue
 
@@ -35,7 +36,7 @@ def systemd_files(plan: Plan, program: str, resources: Resources) -> dict[str, s
             files[f"{host}/{unit}-health.service"] = _health(place, unit, program)
             files[f"{host}/{unit}-restart.service"] = _restart(place, unit)
             files[f"{host}/{unit}-health.timer"] = _timer(place, unit)
-        files[f"{host}/install.sh"] = _install(places)
+        files[f"{host}/install.sh"] = _install(plan, places)
     return files
 
 
@@ -119,15 +120,18 @@ WantedBy=timers.target
 """
 
 
-def _install(places: list[Place]) -> str:
+def _install(plan: Plan, places: list[Place]) -> str:
     units = " ".join(f"mercast-{place.name}.service mercast-{place.name}-health.timer" for place in places)
+    secrets = dict.fromkeys(name for place in places for name in plan.secrets_of(place))
+    copies = [f"install -d -m 0750 -g mercast {SECRETS}"] if secrets else []
+    copies += [f"install -m 0640 -g mercast secrets/{quote(name)} {SECRETS}/{quote(name)}" for name in secrets]
     return f"""#!/bin/sh
 # Run as root on this host, in this folder, where mercast is installed.
 set -eu
 id mercast >/dev/null 2>&1 || useradd --system --home-dir {STATE} --shell /usr/sbin/nologin mercast
 install -d -m 0755 {FOLDER}
 install -m 0644 overlay.toml {FOLDER}/overlay.toml
-install -m 0644 mercast-*.service mercast-*.timer /etc/systemd/system/
+{"".join(f"{line}{chr(10)}" for line in copies)}install -m 0644 mercast-*.service mercast-*.timer /etc/systemd/system/
 systemctl daemon-reload
 systemctl enable --now {units}
 """

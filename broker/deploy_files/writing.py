@@ -34,3 +34,21 @@ def warn_of_gateways(plan: Plan) -> None:
                 "itself; give its host's name in the overlay file",
                 file=sys.stderr,
             )
+
+
+def tell_secrets(plan: Plan, folder: Path) -> None:
+    """Keys are not copied about: whoever deploys puts them where they belong."""
+    for host, places in plan.by_host().items():
+        names = dict.fromkeys(name for place in places for name in plan.secrets_of(place))
+        if names:
+            print(f"mercast: put {', '.join(names)} into {folder / host / 'secrets'}", file=sys.stderr)
+
+
+def tell_secrets_for_kubernetes(plan: Plan) -> None:
+    from broker.deploy_files.kubernetes import secret_name
+
+    for place in plan.places:
+        if names := plan.secrets_of(place):
+            files = " ".join(f"--from-file={name}" for name in names)
+            command = f"kubectl create secret generic {secret_name(plan, place)} {files}"
+            print(f"mercast: before you apply them: {command}", file=sys.stderr)

@@ -181,7 +181,7 @@ def overall(found: Sequence[Verdict]) -> str:
     if not judged:
         return "not comparable"
     if all(judged):
-        return "agrees"
+        return "agrees" if len(judged) == len(found) else "agrees in shape"
     return "agrees in part" if any(judged) else "differs"
 
 

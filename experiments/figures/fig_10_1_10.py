@@ -75,6 +75,6 @@ ENTRY = Entry(
             lambda found: (found.y(WHOLE, "MERC", SYSTEM) or 9) < (found.y(WHOLE, "D-DBR", SYSTEM) or 0),
         ),
     ),
-    minutes={"quick": 0.5, "paper": 3},
+    minutes={"quick": 0.2, "paper": 3},
     has_generated_quotes=True,
 )

@@ -103,6 +103,6 @@ ENTRY = Entry(
         Shape("FBR's copies grow with the share", lambda found: is_rising(found.values(COPIES, "FBR"))),
         Shape("D-DBR stores a subscription only where advertisements match", _only_where_matching),
     ),
-    minutes={"quick": 0.7, "paper": 25},
+    minutes={"quick": 0.4, "paper": 18},
     has_generated_quotes=True,
 )

@@ -58,6 +58,6 @@ ENTRY = Entry(
             lambda found: (_mean(found, "FBR") or 0) > (_mean(found, "MERC") or 0) > (_mean(found, "D-DBR") or 0),
         ),
     ),
-    minutes={"quick": 0.4, "paper": 6},
+    minutes={"quick": 0.2, "paper": 6},
     has_generated_quotes=True,
 )

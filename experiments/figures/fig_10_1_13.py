@@ -62,5 +62,5 @@ ENTRY = Entry(
         ),
         Shape("the list grows with the share of interested brokers", _more_interest_makes_longer_lists),
     ),
-    minutes={"quick": 0.1, "paper": 3},
+    minutes={"quick": 0.1, "paper": 1},
 )

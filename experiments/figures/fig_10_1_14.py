@@ -86,5 +86,5 @@ ENTRY = Entry(
         Shape("MERC's list is shorter than D-DBR's on the largest overlay", _merc_is_shorter),
         Shape("MERC's list grows by less than D-DBR's once there are several clusters", _merc_levels_off),
     ),
-    minutes={"quick": 0.1, "paper": 2},
+    minutes={"quick": 0.1, "paper": 1},
 )

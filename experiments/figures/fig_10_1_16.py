@@ -97,5 +97,5 @@ ENTRY = Entry(
         Shape("D-DBR's list is linear in brokers", _is_linear),
         Shape("MERC's list does not grow with brokers", _merc_does_not_grow),
     ),
-    minutes={"quick": 0.1, "paper": 3},
+    minutes={"quick": 0.1, "paper": 1},
 )

@@ -13,5 +13,5 @@ ENTRY = entry(
         "D-DBR": "A quarter of the pairs has both brokers alive, and nearly nine tenths of these are still connected.",
         "FBR": "Besides, all brokers on the tree's way must be alive, and trees are not repaired.",
     },
-    minutes={"quick": 0.2, "paper": 12},
+    minutes={"quick": 0.2, "paper": 10},
 )

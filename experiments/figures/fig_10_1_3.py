@@ -7,6 +7,6 @@ from experiments.figures.line import latency_by_brokers
 ENTRY = latency_by_brokers(
     "fig-10.1.3",
     subscriptions=2000,
-    minutes={"quick": 0.6, "paper": 12},
+    minutes={"quick": 0.5, "paper": 4},
     claim="D-DBR's and MERC's advantage grows further; MERC's latency is about 1.5 times D-DBR's.",
 )

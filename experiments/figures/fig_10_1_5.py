@@ -63,6 +63,6 @@ ENTRY = Entry(
         ),
         Shape("D-DBR's latency varies by fewer milliseconds than FBR's", _ddbr_is_steadier),
     ),
-    minutes={"quick": 1, "paper": 8},
+    minutes={"quick": 0.6, "paper": 3},
     has_generated_quotes=True,
 )

@@ -54,6 +54,6 @@ ENTRY = Entry(
         ),
     ),
     shapes=(Shape("FBR takes more CPU on at least eight of ten brokers", _fbr_works_more),),
-    minutes={"quick": 1, "paper": 8},
+    minutes={"quick": 0.6, "paper": 3},
     has_generated_quotes=True,
 )

@@ -45,6 +45,6 @@ ENTRY = Entry(
             why="As above: the distribution moves little in our workload.",
         ),
     ),
-    minutes={"quick": 2, "paper": 16},
+    minutes={"quick": 1.2, "paper": 6},
     has_generated_quotes=True,
 )

@@ -135,6 +135,6 @@ ENTRY = Entry(
         Shape("MERC lies between D-DBR and FBR", _merc_is_between),
         Shape("MERC's latency is stable up to its highest rate", _merc_is_stable),
     ),
-    minutes={"quick": 1, "paper": 45},
+    minutes={"quick": 0.4, "paper": 30},
     has_generated_quotes=True,
 )

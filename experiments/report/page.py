@@ -23,7 +23,14 @@ if TYPE_CHECKING:
     from experiments.performing import Performed
 
 NOT_RUN = "not run"
-TONES = {"agrees": "good", "agrees in part": "part", "differs": "bad", "not comparable": "none", NOT_RUN: "none"}
+TONES = {
+    "agrees": "good",
+    "agrees in shape": "part",
+    "agrees in part": "part",
+    "differs": "bad",
+    "not comparable": "none",
+    NOT_RUN: "none",
+}
 
 
 def write_page(results: Path, out: Path) -> int:
@@ -169,8 +176,11 @@ def _figure(entry: Entry, results: Path) -> str:
 
 def _claims(judged: list[Verdict]) -> str:
     rows = []
+    said = ""
     for verdict in judged:
-        why = f'<span class="why">{escape(verdict.why)}</span>' if verdict.why else ""
+        # Neighbouring claims may have one reason.
+        why = f'<span class="why">{escape(verdict.why)}</span>' if verdict.why not in ("", said) else ""
+        said = verdict.why
         word = {True: "agrees", False: "differs", None: "not comparable"}[verdict.agrees]
         rows.append(
             f'<tr><td>{escape(verdict.what)}{why}</td><td class="number" data-name="paper">{escape(verdict.paper)}</td>'
@@ -198,7 +208,7 @@ def _origin(entry: Entry, result: EntryResult) -> str:
     scale = "the paper's parameters" if origin.scale == "paper" else "quick scale: smaller than the paper's"
     return (
         f'<p class="origin">Again: <code>{escape(origin.command)}</code><br>{origin.runs} runs, '
-        f"{origin.seconds:,.0f} s of CPU time, {scale}, seed {origin.seed}, {escape(origin.date)}. "
+        f"{scale}, seed {origin.seed}, {escape(origin.date)}. "
         f"{escape(versions)}; "
         f"{escape(origin.backend)}; {escape(origin.machine)}.{quotes}</p>"
     )

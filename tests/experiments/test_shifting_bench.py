@@ -57,7 +57,7 @@ def test_all_subscriptions_of_a_phase_give_way_to_the_next() -> None:
 
 
 def test_a_wrong_answer_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    info = IndexInfo("forgetful", "wrong", Accepts.ANY_EXPRESSION, __name__, "Forgetful")
+    info = IndexInfo("forgetful", "wrong", Accepts.ANY_EXPRESSION, {"python": (__name__, "Forgetful")})
     monkeypatch.setitem(INDEXES, "forgetful", info)
     monkeypatch.setitem(sys.modules, __name__, sys.modules[__name__])
     with pytest.raises(WrongAnswerError, match="forgetful"):

@@ -159,6 +159,7 @@ def test_ids_behave_like_a_sequence_and_like_a_buffer() -> None:
     for id in (5, -3, 2**40, 7):
         index.add(id, "a = 1")
     ids: Any = index.match({"a": 1}).ids
+    view = memoryview(ids)
     assert isinstance(ids, Sequence)
     assert (len(ids), ids[0], ids[-1], ids[1:3]) == (4, -3, 2**40, [5, 7])
     assert ids == [-3, 5, 7, 2**40]
@@ -167,7 +168,6 @@ def test_ids_behave_like_a_sequence_and_like_a_buffer() -> None:
     assert 6 not in ids
     assert list(reversed(ids)) == [2**40, 7, 5, -3]
     assert (ids.index(7), ids.count(7), ids.count(8)) == (2, 1, 0)
-    view = memoryview(ids)
     assert (view.format, view.readonly, view.tolist()) == ("q", True, [-3, 5, 7, 2**40])
     assert repr(ids[:1]) == "Ids([-3])"
     with pytest.raises(IndexError):

@@ -197,32 +197,35 @@ MERCAST_PREFETCHES void ATreeSearch::fetch_tests(Children children) const {
     const std::uint32_t count = children.size();
     for (std::uint32_t number = 0; number < count; ++number) {
         const Child child = children[number];
-        if (!child.is_connective() && !is_missing(child)) index_.predicates().prefetch_test(child.node);
+        if (child.is_connective() || is_missing(child)) continue;
+        index_.predicates().prefetch_test(child.node);
+        state_.prefetch(child.node);
     }
 }
 
-// Prefetches what the conjunctions after this one will need: their children, then what stands in those.
+// Prefetches what the conjunctions after this one will need: their children, what stands in those, and the tests there.
 MERCAST_PREFETCHES void ATreeSearch::fetch_ahead() const {
     const std::uint64_t* words = index_.graph().words();
     const std::size_t left = waiting_.size() - decided_;
     if (left > kChildrenAhead) __builtin_prefetch(words + waiting_[decided_ + kChildrenAhead].children);
     if (left > kGrandchildrenAhead) {
         const Children children(words + waiting_[decided_ + kGrandchildrenAhead].children);
-        const std::uint32_t count = children.size();
-        for (std::uint32_t number = 1; number < count; ++number) {
+        for (std::uint32_t number = 1, count = children.size(); number < count; ++number) {
             const Child child = children[number];
-            if (is_missing(child)) return;
+            if (is_missing(child)) break;
             state_.prefetch(child.node);
-            if (child.is_connective()) __builtin_prefetch(words + child.children());
+            if (child.is_connective()) {
+                __builtin_prefetch(words + child.children());
+            } else {
+                index_.predicates().prefetch_test(child.node);
+            }
         }
-        fetch_tests(children);
     }
     if (left > kTestsAhead) {
         const Children children(words + waiting_[decided_ + kTestsAhead].children);
-        const std::uint32_t count = children.size();
-        for (std::uint32_t number = 1; number < count; ++number) {
+        for (std::uint32_t number = 1, count = children.size(); number < count; ++number) {
             const Child child = children[number];
-            if (is_missing(child)) return;
+            if (is_missing(child)) break;
             if (child.is_connective()) fetch_tests(Children(words + child.children()));
         }
     }

@@ -157,7 +157,6 @@ class ExpressionGraph {
     // One past the largest number of a node there has been.
     std::uint32_t node_limit() const { return static_cast<std::uint32_t>(nodes_.size()); }
     std::uint32_t top_level() const { return static_cast<std::uint32_t>(nodes_on_level_.size()); }
-    std::uint32_t level(NodeId id) const { return nodes_[id].level; }
     // The link that stands for all of the node's.
     std::uint64_t told(NodeId id) const {
         const Links& links = links_[id];

@@ -3,6 +3,7 @@ file that the brokers can use."""
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -200,6 +201,49 @@ def test_kustomize_reads_the_manifests(tmp_path: Path) -> None:
     assert done.stdout.count("kind: StatefulSet") == 3
 
 
+SECURE = (
+    SEVERAL_HOSTS
+    + """
+[tls]
+ca = "certs/ca.pem"
+certificate = "certs/{broker}.pem"
+key = "certs/{broker}.key"
+[acl]
+file = "access.toml"
+"""
+)
+
+
+def test_certificates_have_their_place_and_keys_are_not_copied_about(tmp_path: Path) -> None:
+    done, out = deploy(tmp_path, SECURE, "systemd")
+    assert done.returncode == 0, done.stderr
+    assert f"put ca.pem, b1.pem, b1.key, access.toml into {out / '10.1.0.1' / 'secrets'}" in done.stderr
+    install = (out / "10.1.0.1/install.sh").read_text()
+    assert "install -m 0640 -g mercast secrets/b1.key /etc/mercast-secrets/b1.key\n" in install
+    assert "b3.key" not in install
+    assert "--insecure" not in (out / "10.1.0.1/mercast-b1.service").read_text()
+    config = read_config(out / "10.1.0.1/overlay.toml")
+    assert config.tables_of_others["tls"]["key"] == "/etc/mercast-secrets/{broker}.key"
+    assert config.tables_of_others["acl"] == {"file": "/etc/mercast-secrets/access.toml"}
+    assert subprocess.run(["sh", "-n", str(out / "10.1.0.1/install.sh")], check=False).returncode == 0
+
+
+def test_containers_get_the_secrets_mounted(tmp_path: Path) -> None:
+    out = deployed(tmp_path, SECURE, "compose")
+    compose = read_yaml((out / "10.1.0.1/compose.yaml").read_text())
+    assert "./secrets:/etc/mercast-secrets:ro" in compose["services"]["b1"]["volumes"]
+
+
+def test_pods_get_the_secrets_mounted(tmp_path: Path) -> None:
+    done, out = deploy(tmp_path, SECURE, "kubernetes")
+    files = "--from-file=ca.pem --from-file=b1.pem --from-file=b1.key --from-file=access.toml"
+    assert f"kubectl create secret generic mercast-plant-b1 {files}" in done.stderr
+    pod = manifests(out)["StatefulSet", "b1"]["spec"]["template"]["spec"]
+    assert {"name": "secrets", "secret": {"secretName": "mercast-plant-b1", "defaultMode": 0o440}} in pod["volumes"]
+    mounts = pod["containers"][0]["volumeMounts"]
+    assert {"name": "secrets", "mountPath": "/etc/mercast-secrets", "readOnly": True} in mounts
+
+
 def test_an_overlay_without_authentication_wants_the_word_insecure(tmp_path: Path) -> None:
     for kind in ("systemd", "compose", "kubernetes"):
         done, out = deploy(tmp_path, SEVERAL_HOSTS, kind)
@@ -236,6 +280,21 @@ def test_what_cannot_be_deployed_is_refused_by_name(tmp_path: Path, overlay: str
     assert done.returncode == 3
     assert words in done.stderr
     assert not out.exists()
+
+
+def test_the_lines_of_the_documentation_work_as_typed(tmp_path: Path) -> None:
+    text = (ROOT / "docs/deployment.md").read_text()
+    (overlay,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "overlay.toml").write_text(overlay)
+    lines = re.findall(r"^mercast deploy .*$", text, re.MULTILINE)
+    assert len(lines) == 3
+    for line in lines:
+        command = [sys.executable, str(ROOT / "mercast.py"), *line.split()[1:]]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "units/10.1.0.1/mercast-b1.service").exists()
+    assert (tmp_path / "compose/10.1.0.2/compose.yaml").exists()
+    assert (tmp_path / "manifests/kustomization.yaml").exists()
 
 
 def test_names_of_services_are_names_of_hosts() -> None:

@@ -135,8 +135,8 @@ def test_a_publication_of_an_ordinary_client_reaches_mqtt_as_json(
 
 def test_a_gateway_speaks_mqtt_3_1_1_by_choice(start_mosquitto: StartMosquitto, start_overlay: StartOverlay) -> None:
     mosquitto = start_mosquitto()
-    overlay = start_overlay([("b1", f'{{ port = {mosquitto.port}, version = "3.1.1" }}')], DEVICES)
     mosquitto.publish("devices/lab/old", '{"x": 5}', "-r")
+    overlay = start_overlay([("b1", f'{{ port = {mosquitto.port}, version = "3.1.1" }}')], DEVICES)
     mosquitto.publish("mercast/subscribe/a", "x = 1 AND room = 'lab'", "-r")
     overlay.wait_for_names("b1", 1)
     with mosquitto.listening("mercast/deliver/#") as listener:

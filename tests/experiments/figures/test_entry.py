@@ -90,7 +90,7 @@ def test_at_quick_scale_numbers_are_not_compared_but_shapes_are() -> None:
         ([True, False], "agrees in part"),
         ([False, None], "differs"),
         ([None], "not comparable"),
-        ([True, None], "agrees"),
+        ([True, None], "agrees in shape"),
     ],
 )
 def test_an_entry_agrees_when_all_that_can_be_compared_does(agreeing: list[bool | None], word: str) -> None:
