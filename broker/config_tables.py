@@ -42,7 +42,7 @@ def text(value: object, place: str) -> str:
     return value
 
 
-def as_it_is(value: object, place: str) -> object:
+def as_it_is(value: object, _place: str) -> object:
     """For what another module reads."""
     return value
 

@@ -230,5 +230,5 @@ def _through(port: int, messages: int, qos: int) -> float:
                 raise BenchError(f"mosquitto_sub ended with {counter.returncode}")
         except subprocess.TimeoutExpired:
             counter.kill()
-            raise BenchError(f"not all of {messages} messages were delivered within {WITHIN_S:g} s") from None
+            raise BenchError(f"not all of {messages:,} messages were delivered within {WITHIN_S:g} s") from None
         return time.perf_counter() - start - starting_s

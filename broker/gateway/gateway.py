@@ -7,6 +7,7 @@ import math
 import secrets
 import ssl
 from collections.abc import Iterable
+from functools import partial
 from random import Random
 
 import aiomqtt
@@ -19,7 +20,7 @@ from broker.gateway.config import GatewayConfig
 from broker.gateway.counts import Counts, GatewayStatus
 from broker.gateway.intake import Intake
 from broker.gateway.mqtt_client import MqttClient, check_files
-from broker.gateway.outflow import Outflow
+from broker.gateway.outflow import WINDOW, Outflow
 from broker.gateway.properties import PropertyPacker
 from broker.gateway.templates import needed_filters
 from broker.runtime.log import Log
@@ -93,10 +94,11 @@ class Gateway:
             token=self._token,
             tls=self._tls,
             durable=self._is_durable,
+            window=WINDOW,
             timeout=None,
         )
         async with client, client.subscribe({}) as stream, asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._intake.publish_to(client))
+            tasks.create_task(self._intake.publish_to(client, partial(self._outflow.is_lagging, stream)))
             tasks.create_task(self._asked.enter_into(stream))
             tasks.create_task(self._stay_connected(stream))
             tasks.create_task(self._end_what_nobody_asks_for(client))

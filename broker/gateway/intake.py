@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 
 import aiomqtt
@@ -20,6 +21,8 @@ from broker.gateway.counts import Counts
 from broker.gateway.mapping import MessageMapping
 from broker.gateway.mqtt_client import MqttClient, properties_of
 from routing.messages import PublicationId
+
+LOOK_AGAIN_S = 0.005
 
 
 class Arrival:
@@ -93,11 +96,17 @@ class Intake:
         self._counts.dropped(reason, detail)
         self._finish(arrival)
 
-    async def publish_to(self, client: Client) -> None:
-        """Hands everything that arrives to the broker; many are on their way at once."""
+    async def publish_to(self, client: Client, is_lagging: Callable[[], bool]) -> None:
+        """Hands everything that arrives to the broker; many are on their way at once.
+
+        While deliveries lag, nothing more is handed over: the broker would have to drop what it cannot deliver, and
+        the MQTT broker can hold back what is not acknowledged.
+        """
         waiting = self._waiting
         while True:
             while waiting:
+                while is_lagging():
+                    await asyncio.sleep(LOOK_AGAIN_S)
                 arrival, attributes, payload = waiting[0]
                 try:
                     answer = await client.publish_packed(attributes, payload)

@@ -19,6 +19,8 @@ from broker.gateway.mqtt_client import MqttClient
 from broker.gateway.properties import PropertyPacker
 from matching.values import Value
 
+WINDOW = 2_048
+"""Deliveries that the broker may send before one is acknowledged."""
 FAILURES_BEFORE_ONE_BY_ONE = 2
 FAILURES_BEFORE_DROP = 5
 
@@ -31,6 +33,7 @@ class Outflow:
         self._mark = self._packer.mark() if config.table.is_version_5 else None
         self._counts = counts
         self._undelivered: list[tuple[str, Publication]] = []
+        self._under_way = 0
         self._failures = 0
         self._one_by_one = 0
         self._errors: dict[str, str] = {}
@@ -43,17 +46,23 @@ class Outflow:
         self._errors[name] = text
         self._has_errors.set()
 
+    def is_lagging(self, stream: Subscription) -> bool:
+        """Is most of what the broker may send without an acknowledgement here, so that more waits there?"""
+        return self._under_way + len(stream) > WINDOW * 3 // 4
+
     def forget(self) -> None:
         """The client that the deliveries came from is gone."""
         self._undelivered.clear()
-        self._failures = self._one_by_one = 0
+        self._under_way = self._failures = self._one_by_one = 0
 
     async def deliver(self, stream: Subscription, mqtt: MqttClient) -> None:
         """For as long as the connection lives."""
         self._look_at_failures()
         while True:
             if not self._undelivered:
+                self._under_way = 0
                 taken = await stream.take()
+                self._under_way = len(taken)
                 if not taken:
                     return
                 # One that was withdrawn while the gateway was away may have matched as well.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.figures.entry import Entry, Panel, Rows, Scale
+from experiments.figures.entry import Entry, Panel, Rows, Scale, X
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,7 +64,7 @@ def _draw_panel(panel: Panel, rows: Rows, scale: Scale, axes: Axes) -> None:
             marker = MARKERS[number % len(MARKERS)] if len(xs) <= 30 else None
             axes.plot(xs, ys, marker=marker, color=colour, label=name, markersize=4, linewidth=1.4)
     if scale == "paper":
-        _draw_paper(panel, names, axes)
+        _draw_paper(panel, rows, axes)
     axes.set_title(panel.title)
     axes.set_xlabel(panel.x)
     axes.set_ylabel(panel.y)
@@ -75,7 +75,7 @@ def _draw_panel(panel: Panel, rows: Rows, scale: Scale, axes: Axes) -> None:
         _plain_numbers(axes)
     else:
         axes.set_ylim(bottom=0, top=1.06 * axes.dataLim.ymax if axes.dataLim.ymax > 0 else 1)
-    if len(names) > INSIDE:
+    if len(names) > INSIDE or (panel.kind == "bars" and len(names) > 1):
         axes.legend(fontsize=8, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.16), frameon=False)
     elif names:
         axes.legend(fontsize=8, framealpha=0.9)
@@ -93,7 +93,7 @@ def _plain_numbers(axes: Axes) -> None:
 def _bars(axes: Axes, rows: Rows, panel: Panel, name: str, place: tuple[int, int], colour: str) -> None:
     """Bars of several series beside each other, over the values of x in the order in which they first appear."""
     number, count = place
-    order = list(dict.fromkeys(row.x for row in rows.all if row.measure == panel.measure))
+    order = _order(rows, panel.measure)
     width = 0.8 / count
     positions, heights = [], []
     for x, y in rows.line(panel.measure, name):
@@ -104,13 +104,20 @@ def _bars(axes: Axes, rows: Rows, panel: Panel, name: str, place: tuple[int, int
     axes.set_xticks(range(0, len(order), step), [str(x) for x in order[::step]])
 
 
-def _draw_paper(panel: Panel, names: tuple[str, ...], axes: Axes) -> None:
+def _order(rows: Rows, measure: str) -> list[X]:
+    """The values of x, in the order in which they first appear: where bars stand."""
+    return list(dict.fromkeys(row.x for row in rows.all if row.measure == measure))
+
+
+def _draw_paper(panel: Panel, rows: Rows, axes: Axes) -> None:
+    names = rows.series(panel.measure)
+    order = _order(rows, panel.measure)
     is_labelled = False
     for point in panel.paper:
         known = names.index(point.series) if point.series in names else 0
         colour = COLOURS.get(point.series, OTHER_COLOURS[known % len(OTHER_COLOURS)])
         axes.plot(
-            [point.x],
+            [order.index(point.x) if panel.kind == "bars" else point.x],
             [point.y],
             "D",
             markersize=9,

@@ -159,7 +159,19 @@ def _section(entry: Entry, result: EntryResult | None, judged: list[Verdict], re
         command = f"mercast experiment run {entry.name} --scale paper"
         return f"{head}<p>Not run yet. To run it: <code>{command}</code></p>\n</section>"
     return (
-        f"{head}{_figure(entry, results)}\n{_claims(judged)}\n{_failures(result)}{_origin(entry, result)}\n</section>"
+        f"{head}{_scale_note(entry, result)}{_figure(entry, results)}\n{_claims(judged)}\n"
+        f"{_failures(result)}{_origin(entry, result)}\n</section>"
+    )
+
+
+def _scale_note(entry: Entry, result: EntryResult) -> str:
+    if result.provenance.scale == "paper":
+        return ""
+    command = f"mercast experiment run {entry.name} --scale paper"
+    return (
+        '<p class="note"><strong>Run at quick scale only</strong>, with fewer brokers, subscriptions or publications '
+        "than in the setting above: the shape can be compared, the numbers cannot. The paper's scale takes about "
+        f"{entry.minutes['paper']:g} minutes of one core: <code>{command}</code></p>\n"
     )
 
 

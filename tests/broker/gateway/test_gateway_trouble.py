@@ -249,3 +249,21 @@ def test_values_that_mqtt_cannot_carry_as_properties_disturb_nothing(
         assert listener.wait_for(len(bodies)) == bodies
     gateway = overlay.brokers["b1"].gateway()
     assert (gateway["connections"], gateway["drops"]) == (1, {})
+
+
+@pytest.mark.slow
+def test_messages_are_taken_in_no_quicker_than_they_can_be_delivered(
+    start_mosquitto: StartMosquitto, start_overlay: StartOverlay
+) -> None:
+    mosquitto = start_mosquitto(f"{UNBOUNDED}\nmax_inflight_messages 0")
+    # Each message is delivered to twenty names, so deliveries lag behind, and the broker can hold but a few for them.
+    overlay = start_overlay([("b1", f"{{ port = {mosquitto.port} }}")], DEVICES, general="[delivery]\noutbox = 3000")
+    for number in range(20):
+        mosquitto.publish(f"mercast/subscribe/s{number}", "n >= 0", "-r")
+    overlay.wait_for_names("b1", 20)
+    with mosquitto.listening("mercast/deliver/s7", form="%p") as listener:
+        mosquitto.publish_lines("devices/a/b", numbers(5_000), "-q", "1")
+        wait_until(lambda: len(listener.lines) >= 5_000, "all 5,000 messages", 120)
+    assert listener.lines == numbers(5_000)
+    broker = overlay.brokers["b1"]
+    assert (broker.gateway()["drops"], broker.status()["drops"]) == ({}, {})
