@@ -245,8 +245,13 @@ def batches(rows: int) -> dict[type[Row], Batch]:
     return {row_type: Batch(table, rows) for row_type, table in TABLE_OF.items()}
 
 
+OWN_TO_THE_INDEX = frozenset(("matches.candidates", "matches.evaluated"))
+"""How an index came to its answer. The compiled indexes go about it in another way than the readable ones, and a run is
+the same with and without a compiler; so these columns are recorded, and are no part of the digest."""
+
+
 class Digest:
-    """SHA-256 of the rows recorded: each table's rows in their order, every value of them.
+    """SHA-256 of the rows recorded: each table's rows in their order, every value of them that a run depends on.
 
     Each column is hashed as a stream of its own, so that a batch of values becomes bytes in one call. Numbers of a
     `float` column count as floats and text counts as text, whatever subclass they came as: rows that were read back
@@ -286,6 +291,8 @@ class Digest:
                 streams = list(_canonical(column, values))
             except (TypeError, ValueError, struct.error) as error:
                 raise TypeError(_culprit(table, column, values)) from error
+            if f"{table.name}.{column.name}" in OWN_TO_THE_INDEX:
+                continue
             for part, data in streams:
                 stream = f"{table.name}.{column.name} {column.type} {part}"
                 if stream not in self._hashes:

@@ -89,6 +89,8 @@ class MqttClient(aiomqtt.Client):
         self.pending_calls_threshold = MORE_THAN_EVER_PENDING
         # The one thing that aiomqtt does not pass on to the paho client that it wraps.
         self._client.manual_ack_set(True)
+        # Several lines for each message would be made up, only to be thrown away.
+        self._client.disable_logger()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

@@ -16,6 +16,7 @@ from broker.trace_files import iter_rows
 from experiments.errors import ScenarioError
 from experiments.runner import Run, simulate
 from experiments.scenario import Scenario, load
+from tests.matching.test_native_backend import HIDES_THE_MODULE
 
 SMALL = {"workload.publications": "60"}
 
@@ -142,6 +143,19 @@ def test_another_process_with_another_hash_seed_makes_the_same_run() -> None:
 
     assert digest(5, "1") == digest(5, "2")
     assert digest(6, "1") != digest(5, "1")
+
+
+def test_a_run_is_the_same_with_and_without_the_native_core() -> None:
+    script = (
+        "from experiments.runner import simulate; from experiments.scenario import load\n"
+        "print(simulate(load('gtitm-20', {'workload.publications': '40'}), 'd-dbr', lambda *_: None).digest)"
+    )
+
+    def digest(before: str) -> str:
+        command = [sys.executable, "-c", before + script]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    assert digest("") == digest(HIDES_THE_MODULE)
 
 
 def run_command(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
