@@ -60,6 +60,11 @@ ENTRY = Entry(
             5,
             lambda found: max(found.values(BY_BROKER, "D-DBR"), default=None),
             relation="at most",
+            why=(
+                "A broker with a single link sends what its own publisher publishes with all destinations in one list, "
+                "and little else. A uniform random graph has such brokers; the paper's range says that its graph had "
+                "none."
+            ),
         ),
         Claim(
             "MERC: largest mean of a broker",
