@@ -89,6 +89,8 @@ class Welcome:
     """Publications that may wait for their answer."""
     idle_ms: int
     """A connection that is silent for so long is closed; 0 when never. Clients ping well before."""
+    window: int
+    """Deliveries that the broker sends before the first of them is acknowledged."""
     capabilities: tuple[str, ...] = ()
 
 

@@ -87,6 +87,7 @@ _WELCOME = Shape(
     frame_bytes=int,
     publish_window=int,
     idle_ms=int,
+    window=int,
     capabilities=tuple,
 )
 
@@ -100,6 +101,7 @@ def _write_welcome(frame: Welcome) -> Packable:
         frame.frame_bytes,
         frame.publish_window,
         frame.idle_ms,
+        frame.window,
         frame.capabilities,
     )
 
@@ -108,6 +110,8 @@ def _read_welcome(fields: object, limits: Limits) -> Welcome:
     frame = Welcome(*_WELCOME.check(fields, "Welcome"))
     if frame.publish_window < 1:
         raise WireError("Welcome: publish_window is 0; nothing could ever be published")
+    if frame.window < 1:
+        raise WireError("Welcome: window is 0; nothing could ever be delivered")
     texts(frame.capabilities, "Welcome", "capabilities", "items", limits.items)
     return frame
 

@@ -39,7 +39,7 @@ class Deliveries:
         """Deliveries that came again and were left out."""
         self._loop = loop
         self._window = window
-        self._tell_every = max(1, min(TELL_AT_LEAST_EVERY, window // 4))
+        self._tell_every = 1
         self._is_acknowledged = is_acknowledged
         self._is_durable = is_durable
         self._seen = SeenDeliveries()
@@ -152,8 +152,9 @@ class Deliveries:
         if not still_here:
             self._acknowledgements.done(delivery.number)
 
-    def connected(self, connection: Connection, _welcome: Welcome) -> None:
+    def connected(self, connection: Connection, welcome: Welcome) -> None:
         self._connection = connection
+        self._tell_every = max(1, min(TELL_AT_LEAST_EVERY, welcome.window // 4))
         self._waiting_before.clear()
         for subscription in self.all():
             for publication in subscription.unfinished():

@@ -287,8 +287,7 @@ class BrokerServer:
         self.clients[first.client] = session
         self.log.debug("client connected", client=first.client, other_end=newcomer.connection.other_end)
         keep = None if first.is_durable else config.delivery.session if session.is_reliable else 0
-        window = min(first.window, config.delivery.outbox)
-        self.handle(ClientConnected(first.client, first.session, session.is_reliable, keep, window))
+        self.handle(ClientConnected(first.client, first.session, session.is_reliable, keep, session.window))
 
     def reload_security(self) -> None:
         """Certificates and access list as their files are now; who may not be here any more is sent away."""

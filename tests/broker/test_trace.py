@@ -173,7 +173,9 @@ def test_how_tables_interleave_does_not_count(rows: list[Row]) -> None:
 def test_every_value_counts(rows: list[Row], data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(rows) - 1))
     row = rows[place]
-    column = data.draw(st.sampled_from(TABLE_OF[type(row)].row_columns))
+    table = TABLE_OF[type(row)]
+    column = data.draw(st.sampled_from(table.row_columns))
+    assume(f"{table.name}.{column.name}" not in trace.OWN_TO_THE_INDEX)
     value = data.draw(values_of(column))
     # By their text: 0.0 and -0.0 are equal, and differ.
     assume(repr(value) != repr(getattr(row, column.name)))

@@ -60,6 +60,7 @@ FRAMES: dict[type[ClientFrame], SearchStrategy[ClientFrame]] = {
         NUMBERS,
         st.integers(1, LARGEST_NUMBER),
         NUMBERS,
+        st.integers(1, LARGEST_NUMBER),
         LISTS,
     ),
     Advertise: st.builds(Advertise, NUMBERS, CLIENT_NAMES, TEXTS),
