@@ -93,13 +93,16 @@ class Gatherer:
         elif isinstance(row, BrokerRow):
             self._brokers[row.broker] = row
 
-    def judge(self, publication: str, expectations: Sequence[Expectation]) -> None:
-        """Compares what arrived of a publication with what should have, and forgets it."""
-        for each in expectations:
-            self.record(ExpectationRow(publication, each.client, expected=True, owed=each.is_owed))
+    def judge(self, publication: str, expectations: Sequence[Expectation], *, is_under_way: bool = False) -> None:
+        """Compares what arrived of a publication with what should have, and forgets it. What is still under way at the
+        end of a run is owed to those alone who have it."""
         delivered = self._clients.pop(publication, Counter())
         expected = {each.client for each in expectations}
         owed = {each.client for each in expectations if each.is_owed}
+        if is_under_way:
+            owed &= delivered.keys()
+        for each in expectations:
+            self.record(ExpectationRow(publication, each.client, expected=True, owed=each.client in owed))
         self._pairs["expected"] += len(expected)
         self._pairs["owed"] += len(owed)
         self._pairs["delivered"] += len(delivered)

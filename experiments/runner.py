@@ -24,7 +24,7 @@ from broker.settings import SECOND, Settings
 from broker.simulation.cost_file import NATIVE, CostFileError, read_costs
 from broker.simulation.costs import PADRES_2015, CostProfile
 from broker.simulation.world import SimulatedOverlay
-from broker.trace import Digest, FaultRow, Trace, seconds
+from broker.trace import Digest, DropRow, FaultRow, Trace, seconds
 from broker.trace_files import TraceWriter
 from experiments.cpu_timing import collecting_rarely
 from experiments.errors import ScenarioError
@@ -63,6 +63,7 @@ PATIENCE_WITH_LOSS = 15 * SECOND
 """Where links lose frames, nobody notices before that; a broken link is noticed at once."""
 OVER_AFTER = 60 * SECOND
 """A publication that is so old, and that no broker answers for, arrives nowhere any more."""
+RUN_ENDED = "under way when the run ended"
 SLICE = SECOND
 
 
@@ -194,9 +195,9 @@ class Run:
         while self._world.now < last and not self._is_done():
             self._run_until(min(last, self._world.now + SLICE), last)
         self._world.finish()
-        while self._oracle.oldest is not None:
-            self._judge_oldest()
         brokers = [node.broker for node in self._world.nodes.values() if node.broker is not None]
+        while (oldest := self._oracle.oldest) is not None:
+            self._judge_oldest(is_under_way=any(broker.answers_for(oldest[0]) for broker in brokers))
         return self._gatherer.summary(
             scenario=self._scenario.name,
             protocol=self._protocol,
@@ -230,10 +231,13 @@ class Run:
                 return
             self._judge_oldest()
 
-    def _judge_oldest(self) -> None:
+    def _judge_oldest(self, *, is_under_way: bool = False) -> None:
+        """`is_under_way`: the run ends before the publication is settled, because brokers had too much to do."""
         oldest = self._oracle.oldest
         assert oldest is not None
-        self._gatherer.judge(str(oldest[0]), self._oracle.judge_oldest())
+        self._gatherer.judge(str(oldest[0]), self._oracle.judge_oldest(), is_under_way=is_under_way)
+        if is_under_way:
+            self._gatherer.record(DropRow(seconds(self._world.now), oldest[0].broker, RUN_ENDED, str(oldest[0]), ""))
         self._world.forget_publication(oldest[0])
 
     def _is_done(self) -> bool:

@@ -158,6 +158,15 @@ def test_a_run_is_the_same_with_and_without_the_native_core() -> None:
     assert digest("") == digest(HIDES_THE_MODULE)
 
 
+def test_what_is_under_way_when_an_overloaded_run_ends_is_named_and_not_owed() -> None:
+    heavy = {"workload.publications": "1500", "workload.rate": "60000", "run.drain_s": "1"}
+    summary = simulate(load("line", heavy), "d-dbr", no_progress)
+    assert summary.published < 1500
+    assert summary.drops == {"under way when the run ended": summary.drops["under way when the run ended"]}
+    assert summary.missed == 0
+    assert summary.owed == summary.delivered < summary.expected
+
+
 def run_command(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
     monkeypatch.setattr(sys, "argv", ["mercast", *words])
     with pytest.raises(SystemExit) as stop:
