@@ -117,7 +117,9 @@ class DuckDB:
             import duckdb
         except ImportError as error:
             raise ProgramMissingError("the comparison needs DuckDB: pip install duckdb") from error
-        self._connection = duckdb.connect(config={"threads": threads, "memory_limit": memory})
+        # What does not fit into memory goes beside the run, and never into the folder that one happens to be in.
+        beside = str(run / ".duckdb")
+        self._connection = duckdb.connect(config={"threads": threads, "memory_limit": memory, "temp_directory": beside})
         for table in TABLES:
             files = [str(path) for path in sorted((run / "trace" / table).glob("[!.]*.parquet"))]
             if files:
