@@ -65,8 +65,7 @@ class ClientSession:
         self.name = hello.client
         self.session = hello.session
         self.is_reliable = hello.mode is DeliveryMode.AT_LEAST_ONCE
-        # As many again may wait, so that a client which acknowledges in batches is not taken for a slow one.
-        self.window = max(1, min(hello.window, server.config.overlay.delivery.outbox // 2))
+        self.window = min(hello.window, server.config.overlay.delivery.outbox)
         self.connection = connection
         self._introduction = introduction
         self._rights = server.security.authenticator.rights(introduction) or NO_RIGHTS
