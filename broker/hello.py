@@ -8,12 +8,12 @@ version is found where it always is, also by brokers that know another.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from struct import Struct
 from typing import TypeAlias
 
 import msgpack
 
 from broker import wire
+from broker.frames import PREFIX_BYTES, START, Kinds, read_fields, read_start, refuse_body, written_start
 from broker.wire_limits import Limits, WireError
 from broker.wire_shapes import Shape, texts
 from routing.messages import Heartbeat
@@ -24,10 +24,6 @@ CAPABILITIES = ("credit", "link-state")
 """What every broker of this version can do."""
 TIMES_WANTED = "times"
 """The broker records a trace, and is told when frames were sent."""
-
-_START = Struct(">IBBBBI")
-_PREFIX_BYTES = 4
-_FOUR_ELEMENTS, _32_BITS = 0x94, 0xCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +97,11 @@ _HELLO = Shape(
 )
 _GOODBYE = Shape("the header", code=str, reason=str)
 _TIMES = Shape("the header", sent=int, published=int)
-_NAMES = {HELLO: "LinkHello", WELCOME: "LinkWelcome", GOODBYE: "LinkGoodbye", TIMES: "LinkTimes"}
+_KINDS = Kinds(
+    wire.VERSION,
+    {HELLO: "LinkHello", WELCOME: "LinkWelcome", GOODBYE: "LinkGoodbye", TIMES: "LinkTimes"},
+    lambda kind: f"a link starts with LinkHello, not with a frame of kind {kind}",
+)
 
 
 def encode(frame: LinkFrame, version: int = wire.VERSION) -> bytes:
@@ -129,45 +129,20 @@ def encode(frame: LinkFrame, version: int = wire.VERSION) -> bytes:
 
 def _framed(kind: int, fields: tuple[object, ...], version: int) -> bytes:
     packed: bytes = msgpack.packb(fields)
-    header_bytes = _START.size - _PREFIX_BYTES + len(packed)
-    return _START.pack(header_bytes, _FOUR_ELEMENTS, version, kind, _32_BITS, header_bytes) + packed
+    return written_start(kind, version, START.size - PREFIX_BYTES + len(packed)) + packed
 
 
 def decode(frame: bytes, limits: Limits) -> LinkFrame:
     """The content of a whole frame. Whatever the bytes are, `WireError` is all that it raises."""
-    if len(frame) < _START.size:
-        raise WireError(f"a frame of {len(frame)} bytes is shorter than any header")
-    follows, marker, version, kind, integer_marker, header_bytes = _START.unpack_from(frame)
-    if version != wire.VERSION:
-        raise WireError(f"version {version} is not known here; this is version {wire.VERSION}")
-    name = _NAMES.get(kind)
-    if name is None:
-        raise WireError(f"a link starts with LinkHello, not with a frame of kind {kind}")
-    if (marker, integer_marker) != (_FOUR_ELEMENTS, _32_BITS) or follows != header_bytes:
-        raise WireError(f"{name}: the header does not start as one: {frame[_PREFIX_BYTES : _START.size].hex()}")
-    fields = _unpacked(frame[_START.size :], name, limits)
+    kind, name, body = read_start(frame, _KINDS, limits)
+    refuse_body(frame, name, body)
+    fields = read_fields(frame[START.size :], name, limits, longest_bytes=limits.header_bytes)
     if kind == GOODBYE:
         return LinkGoodbye(*_GOODBYE.check(fields, name))
     if kind == TIMES:
         return LinkTimes(*_TIMES.check(fields, name))
     hello = _read_hello(fields, name, limits)
     return LinkWelcome(hello) if kind == WELCOME else hello
-
-
-def _unpacked(packed: bytes, name: str, limits: Limits) -> object:
-    try:
-        fields: object = msgpack.unpackb(
-            packed,
-            use_list=False,
-            max_str_len=limits.text_bytes,
-            max_bin_len=limits.header_bytes,
-            max_array_len=limits.items,
-            max_map_len=0,
-            max_ext_len=0,
-        )
-    except (ValueError, RecursionError, msgpack.exceptions.UnpackException) as error:
-        raise WireError(f"{name}: the header cannot be read: {error}") from None
-    return fields
 
 
 def _read_hello(fields: object, name: str, limits: Limits) -> LinkHello:

@@ -35,7 +35,7 @@ def may_nest_long_arrays(packed: bytes) -> bool:
     return packed.count(0xDC) + packed.count(0xDD) > MANY_LONG_ARRAYS
 
 
-def check_structure(packed: bytes, kind: str, limits: Limits) -> None:
+def check_structure(packed: bytes, kind: str, limits: Limits, longest_bytes: int = DIGEST_BYTES) -> None:
     """Raises what is wrong with the first element that is."""
     longest = limits.longest_array
     position = 0
@@ -52,8 +52,8 @@ def check_structure(packed: bytes, kind: str, limits: Limits) -> None:
             raise beyond(kind, f"an array has {length} elements", "of the longest list", longest)
         if what == _TEXT and length > limits.text_bytes:
             raise beyond(kind, f"a text has {length} bytes", "text_bytes", limits.text_bytes)
-        if what == _BYTES and length > DIGEST_BYTES:
-            raise beyond(kind, f"a digest has {length} bytes", "digest_bytes", DIGEST_BYTES)
+        if what == _BYTES and length > longest_bytes:
+            raise beyond(kind, f"a digest has {length} bytes", "digest_bytes", longest_bytes)
         if what == _REFUSED:
             raise WireError(f"{kind}: byte {packed[position - 1]:#04x} starts nothing that a header may hold")
         # An element of an array takes a byte at least, so this holds for arrays too.

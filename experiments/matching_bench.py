@@ -29,10 +29,10 @@ from experiments.matching_bench_plan import (
     with_baseline,
 )
 from experiments.workloads import registry as workloads
-from experiments.workloads.random_streams import stream
 from matching.matcher import Matcher, MatchReport, Structure
 from matching.model import Expression
 from matching.values import Value
+from topologies.random_streams import stream
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Told what is being done, how many steps of it are done, and how many there are."""

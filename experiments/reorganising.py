@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from experiments.workloads.random_streams import stream
 from routing.messages import ProposalAnswered, Propose
 from routing.reorganise import OpenLink, Reorganisation
 from routing.shortest_paths import TopologyTable
+from topologies.random_streams import stream
 from topologies.registry import generate
 
 Load = dict[tuple[str, str], int]

@@ -45,11 +45,11 @@ from experiments.scenario import (
     publishing_window_ns,
     to_toml,
 )
-from experiments.workloads.random_streams import stream
 from matching.language import parse
 from matching.registry import backend_in_words
 from routing.fbr import FBR
 from routing.messages import PublicationId
+from topologies.random_streams import stream
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 

@@ -16,11 +16,11 @@ from experiments.scenario_content import content_of, unrelated_advertisement
 from experiments.scenario_model import Scenario
 from experiments.scenario_times import at_random, exponential
 from experiments.scenario_workload import publishing_window_ns
-from experiments.workloads.random_streams import stream
 from matching.model import Expression
 from matching.printing import to_text
 from topologies.errors import nearest
 from topologies.overlay import Overlay
+from topologies.random_streams import stream
 
 
 @dataclass(frozen=True, slots=True)

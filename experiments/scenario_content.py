@@ -7,11 +7,11 @@ from typing import Protocol
 
 from experiments.scenario_model import EverythingParameters, WorkloadParameters
 from experiments.workloads.be_gen import BeGen, BeGenParameters
-from experiments.workloads.random_streams import stream
 from experiments.workloads.stock_quotes import ATTRIBUTES, StockQuoteParameters, StockQuotes
 from experiments.workloads.workload import attribute
 from matching.model import TRUE, And, Expression, Operator, Predicate
 from matching.values import Value
+from topologies.random_streams import stream
 
 
 class Content(Protocol):

@@ -16,9 +16,9 @@ from experiments.scenario_model import Ends, Fault, Scenario
 from experiments.scenario_table import Table
 from experiments.scenario_times import at_random, exponential, nanoseconds
 from experiments.scenario_workload import publishing_window_ns
-from experiments.workloads.random_streams import stream
 from topologies.errors import nearest
 from topologies.overlay import Overlay
+from topologies.random_streams import stream
 
 _FOREVER = 1 << 62
 _ABOUT_BROKERS = ("crash", "restart", "partition")

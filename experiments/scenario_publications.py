@@ -12,8 +12,8 @@ from experiments.scenario_content import content_of
 from experiments.scenario_model import Scenario, WorkloadSetup
 from experiments.scenario_times import at_random, evenly, nanoseconds
 from experiments.scenario_workload import publishing_window_ns, read_times
-from experiments.workloads.random_streams import stream
 from matching.values import Value
+from topologies.random_streams import stream
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from typing import Protocol
 from broker.addresses import Address
 from broker.client.errors import ConnectError, refused
 from broker.client_frames import ClientFrame, FromBroker, Goodbye, Hello, Ping, Pong, Reason, Welcome
-from broker.client_wire import FrameSplitter, decode, encode
+from broker.client_wire import decode, encode
+from broker.frames import FrameSplitter
 from broker.wire_limits import Limits, WireError
 
 LIMITS = Limits(frame_bytes=1 << 26, header_bytes=1 << 20)

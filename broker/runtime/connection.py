@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
-from broker.client_wire import FrameSplitter
+from broker.frames import FrameSplitter
 from broker.wire_limits import Limits, WireError
 
 RECEIVED_AT_ONCE = 64 << 10

@@ -23,11 +23,11 @@ from typing import ClassVar
 
 from experiments.errors import WorkloadError
 from experiments.workloads.derivation import BESIDE_EQUALITY, Domain, OperatorClass, implied_predicate
-from experiments.workloads.random_streams import stream
 from experiments.workloads.sampling import zipf
 from experiments.workloads.workload import attribute, check_at_least, check_between
 from matching.model import And, Expression, Operator
 from matching.values import Value
+from topologies.random_streams import stream
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from experiments.workloads.random_streams import stream
 from experiments.workloads.sampling import sizes, zipf
 from experiments.workloads.workload import attribute, check_at_least, check_between
 from matching.model import And, Expression, Operator, Predicate
 from matching.values import Value
+from topologies.random_streams import stream
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,11 +23,11 @@ from typing import ClassVar, Protocol
 
 from experiments.errors import WorkloadError
 from experiments.workloads.quote_file import Quote, read_quotes
-from experiments.workloads.random_streams import stream
 from experiments.workloads.sampling import RankSampler, zipf
 from experiments.workloads.workload import check_between
 from matching.model import And, Expression, Operator, Predicate
 from matching.values import Value
+from topologies.random_streams import stream
 
 SECTORS = (
     "technology",

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.wire import FrameReader, Limits, WireError, decode, encode, header_size, size
+from broker.frames import FrameSplitter
+from broker.wire import Limits, WireError, decode, encode, header_size, size
 from broker.wire_messages import NAMES
 from routing.messages import (
     Change,
@@ -148,28 +149,18 @@ def test_a_stream_gives_the_same_frames_in_whatever_pieces_it_comes(
 ) -> None:
     stream = b"".join(encode(*each) for each in sent)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=12)))
-    reader = FrameReader(LIMITS)
+    splitter = FrameSplitter(LIMITS)
     frames = []
     for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
-        reader.feed(stream[start:end])
-        frames += list(reader)
+        frames += splitter.feed(stream[start:end])
     assert [decode(frame, LIMITS) for frame in frames] == sent
 
 
 def test_a_stream_read_byte_by_byte_gives_each_frame_with_its_last_byte() -> None:
     frames = [encode(PUBLISH, 1), encode(Credit(4)), encode(PUBLISH, 2)]
-    reader = FrameReader(LIMITS)
+    splitter = FrameSplitter(LIMITS)
     seen = []
     for count, byte in enumerate(b"".join(frames), start=1):
-        reader.feed(bytes([byte]))
-        seen += [(count, frame) for frame in reader]
+        seen += [(count, frame) for frame in splitter.feed(bytes([byte]))]
     ends = [len(b"".join(frames[: index + 1])) for index in range(3)]
     assert seen == list(zip(ends, frames, strict=True))
-
-
-def test_a_reader_may_be_left_after_one_frame_and_taken_up_again() -> None:
-    reader = FrameReader(LIMITS)
-    reader.feed(encode(Credit(1)) + encode(Credit(2)))
-    assert decode(next(iter(reader)), LIMITS) == (Credit(1), None)
-    assert [decode(frame, LIMITS) for frame in reader] == [(Credit(2), None)]
-    assert list(reader) == []

@@ -8,7 +8,8 @@ import math
 import msgpack
 import pytest
 
-from broker.wire import FrameReader, Limits, WireError, decode, encode
+from broker.frames import FrameSplitter
+from broker.wire import Limits, WireError, decode, encode
 from broker.wire_limits import DEEPEST_NESTING, LARGEST_NUMBER
 from broker.wire_messages import NAMES
 from routing.messages import (
@@ -310,30 +311,15 @@ def test_a_frame_that_does_not_fit_its_own_lengths_is_refused(frame: bytes, expe
     assert refusal(frame).startswith(expected)
 
 
-def test_a_reader_refuses_a_length_beyond_the_limit_as_soon_as_it_is_there() -> None:
-    reader = FrameReader(Limits(frame_bytes=100))
-    reader.feed(CREDIT + (97).to_bytes(4, "big")[:3])
-    assert list(reader) == [CREDIT]
-    reader.feed(b"\x61")
+def test_a_length_beyond_the_limit_is_refused_as_soon_as_it_is_there() -> None:
+    splitter = FrameSplitter(Limits(frame_bytes=100))
+    assert splitter.feed(CREDIT + (97).to_bytes(4, "big")[:3]) == [CREDIT]
     with pytest.raises(WireError, match="frame: 101 bytes are announced; the limit frame_bytes is 100"):
-        list(reader)
+        splitter.feed(b"\x61")
 
 
-def test_a_reader_takes_a_frame_that_just_reaches_the_limit() -> None:
-    reader = FrameReader(Limits(frame_bytes=len(CREDIT)))
-    reader.feed(CREDIT)
-    assert list(reader) == [CREDIT]
-
-
-def test_a_reader_that_refused_once_gives_nothing_more() -> None:
-    reader = FrameReader(LIMITS)
-    reader.feed(CREDIT + b"\xff" * 4)
-    frames = iter(reader)
-    assert next(frames) == CREDIT
-    for _ in range(2):
-        reader.feed(CREDIT)
-        with pytest.raises(WireError, match="4294967299 bytes are announced"):
-            next(iter(reader))
+def test_a_frame_that_just_reaches_the_limit_is_taken() -> None:
+    assert FrameSplitter(Limits(frame_bytes=len(CREDIT))).feed(CREDIT) == [CREDIT]
 
 
 def test_a_long_name_is_not_repeated_in_full() -> None:

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.errors import WorkloadError
-from experiments.workloads.random_streams import stream
 from experiments.workloads.sampling import RankSampler, sizes, zipf
+from topologies.random_streams import stream
 
 
 class Scripted(random.Random):

@@ -22,11 +22,11 @@ from experiments.workloads.ads import Ads, AdsParameters
 from experiments.workloads.be_gen import BeGen, BeGenParameters
 from experiments.workloads.derivation import BESIDE_EQUALITY, Domain, OperatorClass, implied_predicate
 from experiments.workloads.query_log import QueryLog, QueryLogParameters
-from experiments.workloads.random_streams import stream
 from experiments.workloads.registry import Parameters, create, info, names, parameters_from_text
 from matching.model import And, Expression, Not, Operator, Or, Predicate, Xnor, Xor
 from matching.registry import Accepts
 from matching.values import check_publication
+from topologies.random_streams import stream
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

@@ -24,13 +24,13 @@ from broker.client_wire import (
     CLIENT_VERSION,
     FIRST_KIND,
     DeliveryWriter,
-    FrameSplitter,
     decode,
     encode,
     kind_of,
     packed_subscriptions,
 )
 from broker.client_wire_kinds import NAMES
+from broker.frames import FrameSplitter
 from broker.wire_limits import Limits, WireError
 from broker.wire_messages import NAMES as NAMES_BETWEEN_BROKERS
 from routing.messages import PublicationId
