@@ -13,8 +13,9 @@ from broker.client.errors import ClientError
 from broker.client.servers import chosen_servers
 from matching import parse
 from matching.matcher import unpack_attributes
-from tests.broker.client.processes import brokers, free_ports
+from tests.broker.client.processes import brokers
 from tests.broker.deployment.command_line import CommandLine, line_of
+from tests.ports import free_ports
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,9 @@ import pytest
 from broker.addresses import parse_address
 from broker.config import read_config
 from broker.deployment.overlay_files import find_overlay_file, shipped_names
-from tests.broker.client.processes import free_ports, overlay_text
+from tests.broker.client.processes import overlay_text
 from tests.broker.deployment.command_line import WITHIN_S, CommandLine, line_of
+from tests.ports import free_ports
 
 
 @pytest.fixture

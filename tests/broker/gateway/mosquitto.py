@@ -10,17 +10,11 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tests.ports import free_port
 from tests.programs import path_of
 
 WAIT_S = 20.0
 READY = "listening-to-it-all"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def wait_until(is_so: Callable[[], bool], what: str, within_s: float = WAIT_S) -> None:

@@ -13,7 +13,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tests.broker.gateway.mosquitto import WAIT_S, free_port, wait_until
+from tests.broker.gateway.mosquitto import WAIT_S, wait_until
+from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[3]
 

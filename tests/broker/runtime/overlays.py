@@ -7,7 +7,6 @@ import json
 import os
 import selectors
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from typing import Any, Self
 
 from broker.config import BrokerConfig, read_config
 from broker.runtime.server import BrokerServer
+from tests.ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[3]
 QUICK = {
@@ -28,16 +28,6 @@ QUICK = {
 START_WITHIN_S = 120.0
 
 Tables = Mapping[str, Mapping[str, object]]
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 class OverlayFileMaker:

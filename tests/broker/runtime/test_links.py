@@ -12,8 +12,9 @@ from broker import connect
 from broker.addresses import Address
 from broker.runtime.server import BrokerServer
 from matching.values import Value
-from tests.broker.runtime.overlays import InLoop, OverlayFileMaker, free_ports, run, until
+from tests.broker.runtime.overlays import InLoop, OverlayFileMaker, run, until
 from tests.broker.runtime.proxy import Proxy
+from tests.ports import free_ports
 
 
 def through_proxy(tmp_path: Path) -> tuple[OverlayFileMaker, int]:

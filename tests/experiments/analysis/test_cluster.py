@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from tests.ports import free_port
 from tests.programs import path_of
 
 if TYPE_CHECKING:
@@ -41,13 +41,6 @@ session.stop()
 print("block managers", state)
 """
 TABLES = ("latency_by_broker", "routing_accuracy", "destination_distribution", "delivery", "slowest")
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 @contextlib.contextmanager

@@ -1,0 +1,38 @@
+"""Loopback ports for servers that tests start.
+
+They lie below those that the system gives to outgoing connections: a port that is free now stays free until the server
+takes it, and while the server is restarted.
+"""
+
+from __future__ import annotations
+
+import random
+import socket
+
+_LOWEST, _HIGHEST = 15_000, 32_000
+_generator = random.SystemRandom()
+_given: set[int] = set()
+
+
+def free_ports(count: int) -> list[int]:
+    """None of them was given out before in this process."""
+    ports: list[int] = []
+    while len(ports) < count:
+        port = _generator.randrange(_LOWEST, _HIGHEST)
+        if port not in _given and _is_free(port):
+            _given.add(port)
+            ports.append(port)
+    return ports
+
+
+def free_port() -> int:
+    return free_ports(1)[0]
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
