@@ -5,6 +5,9 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 NATIVE := $(shell find matching/native -name '*.cpp' -o -name '*.hpp')
 
+# As many test files at a time as there are cores, but not more than four: each may start Spark and several brokers.
+TESTS := $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+
 # The native core without its bindings, with a driver of its own, under AddressSanitizer and UndefinedBehaviorSanitizer.
 SOAK := build/sanitize/native_soak
 SOAK_OBJECTS := $(patsubst %.cpp,build/sanitize/%.o,$(filter-out %/bindings.cpp,$(filter %.cpp,$(NATIVE))))
@@ -42,7 +45,7 @@ demo: $(INSTALLED)
 	$(BIN)/mercast demo
 
 test: $(INSTALLED)
-	$(BIN)/pytest
+	$(TESTS)
 
 check: lint quick
 
@@ -52,7 +55,7 @@ lint: $(INSTALLED)
 	$(BIN)/mypy
 
 quick: $(INSTALLED)
-	$(BIN)/pytest -m 'not slow'
+	$(TESTS) -m 'not slow'
 
 bench: $(INSTALLED)
 	$(BIN)/mercast match bench -i pst-bloom -i pst-hash -i be-tree --scaling 5000,10000,20000
