@@ -10,6 +10,7 @@ deep: nothing here recurses over the tree, and what visits nodes visits a shared
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -220,7 +221,8 @@ class Predicate(Expression):
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        put(self, "attribute", check_attribute(self.attribute))
+        # Many predicates name few attributes: one string for each is less memory, and mostly in a processor's cache.
+        put(self, "attribute", sys.intern(check_attribute(self.attribute)))
         put(self, "operator", Operator(self.operator))
         put(self, "values", _check_values(self.attribute, self.operator, self.values))
         put(self, "type_class", CLASS_BY_TYPE[type(self.values[0])] if self.values else TypeClass.ANY)

@@ -37,8 +37,9 @@ struct Dimension {
     std::uint32_t uses = 0;                // conditions on it
     std::uint32_t bounds_seen = 0;         // since the newest grid was made
     std::uint32_t bounds_wanted = 512;     // for the next grid
-    std::uint32_t point_lists = 0;
-    std::uint32_t point_entries = 0;
+    std::uint32_t value_lists = 0;         // of subscriptions that are filed by a value
+    std::uint32_t hashed_value_lists = 0;  // of these, those whose value is no cut of the newest grid
+    std::uint32_t value_entries = 0;
     std::uint64_t publications = 0;  // that had a value here
     std::vector<std::uint64_t> sample;
 
@@ -60,6 +61,8 @@ class Dimensions {
     const Dimension& operator[](std::uint32_t dimension) const { return dimensions_[dimension]; }
     Grid& grid(std::uint32_t grid) { return *grids_[grid]; }
     const Grid& grid(std::uint32_t grid) const { return *grids_[grid]; }
+    Grid& newest_grid(std::uint32_t dimension) { return *grids_[dimensions_[dimension].newest_grid()]; }
+    const Grid& newest_grid(std::uint32_t dimension) const { return *grids_[dimensions_[dimension].newest_grid()]; }
 
     // Takes note of a condition's bounds. True when the dimension has seen enough of them to deserve a new grid.
     bool note(std::uint32_t dimension, std::uint64_t first, std::uint64_t last);
@@ -80,6 +83,8 @@ class Dimensions {
     std::uint32_t grid_count() const {
         return grid_bound() - 1 - static_cast<std::uint32_t>(free_grids_.size());
     }
+    // Is there a grid that is not its dimension's newest?
+    bool has_old_grids() const { return grid_count() > count(); }
     std::size_t bytes() const;
 
   private:

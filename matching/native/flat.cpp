@@ -1,7 +1,9 @@
 #include "flat.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
+#include <new>
 
 namespace mercast {
 namespace {
@@ -33,23 +35,49 @@ struct FlatIndex::Target {
 FlatIndex::FlatIndex() = default;
 
 FlatIndex::~FlatIndex() {
-    ids_.each([this](const IdKey&, std::uint32_t handle) { delete[] details(handle).long_form; });
+    ids_.each([this](const IdKey&, std::uint32_t handle) { drop_form(details(handle)); });
+}
+
+const FlatIndex::LongForm* FlatIndex::long_form(const Details& details) {
+    const LongForm* found;
+    std::memcpy(&found, form_place(const_cast<Details&>(details)), sizeof found);
+    return found;
 }
 
 Form FlatIndex::form_of(const Details& details) {
-    const std::uint8_t* bytes = details.long_form;
-    if (bytes == nullptr) bytes = reinterpret_cast<const std::uint8_t*>(places(const_cast<Details&>(details)) + details.copies);
-    return {bytes, details.form_bytes};
+    if (details.form_bytes != Details::kLongForm) return {form_place(const_cast<Details&>(details)), details.form_bytes};
+    const LongForm* found = long_form(details);
+    return {found->at(), found->bytes};
+}
+
+void FlatIndex::store_form(Details& details, Form form) {
+    std::uint8_t* place = form_place(details);
+    if (details.form_bytes == Details::kLongForm) {
+        auto* stored = new (::operator new(sizeof(LongForm) + form.size())) LongForm{form.size()};
+        std::memcpy(stored + 1, form.data(), form.size());
+        std::memcpy(place, &stored, sizeof stored);
+        long_form_bytes_ += form.size();
+    } else if (!form.empty()) {
+        std::memcpy(place, form.data(), form.size());
+    }
+}
+
+void FlatIndex::drop_form(const Details& details) {
+    if (details.form_bytes != Details::kLongForm) return;
+    const LongForm* stored = long_form(details);
+    long_form_bytes_ -= stored->bytes;
+    ::operator delete(const_cast<LongForm*>(stored));
 }
 
 Form FlatIndex::form(std::int64_t id) const { return form_of(details(ids_.find({id}))); }
 
-std::uint32_t FlatIndex::destination(std::int64_t id) const { return details(ids_.find({id})).destination; }
+std::uint32_t FlatIndex::destination(std::int64_t id) const { return destination_of_owner(details(ids_.find({id}))); }
 
 void FlatIndex::add(std::int64_t id, const Conjunction& conjunction, std::optional<std::string_view> destination) {
     form_.clear();
     write_form(conjunction, vocabulary_, form_);
     read_terms(form_, vocabulary_, dimensions_, true, terms_);
+    for (const Interval& interval : terms_.intervals) dimensions_.newest_grid(interval.dimension).prefetch_cuts();
     outgrown_.clear();
     for (const Interval& interval : terms_.intervals) {
         if (!interval.is_absence() && dimensions_.note(interval.dimension, interval.first, interval.last)) {
@@ -60,7 +88,12 @@ void FlatIndex::add(std::int64_t id, const Conjunction& conjunction, std::option
     grown_lists_.clear();
     file({id, next_sequence_++, number}, form_);
     for (const std::uint32_t list : grown_lists_) refresh(list);
-    for (const std::uint32_t dimension : outgrown_) refile_lists_of(dimensions_.refine(dimension));
+    for (const std::uint32_t dimension : outgrown_) {
+        const std::uint32_t former = dimensions_.refine(dimension);
+        move_value_lists(dimension, former);
+        refile_lists_of(former);
+    }
+    if (!grown_lists_.empty()) compact_lists();
 }
 
 void FlatIndex::remove(std::int64_t id) {
@@ -68,7 +101,8 @@ void FlatIndex::remove(std::int64_t id) {
     const Details& found = details(handle);
     const Form form = form_of(found);
     form_.assign(form.begin(), form.end());
-    if (found.destination != Interner::kUnknown) destinations_.release(found.destination);
+    const std::uint32_t destination = destination_of_owner(found);
+    if (destination != Interner::kUnknown) destinations_.release(destination);
     unfile(handle);
     release_dimensions(form_, dimensions_);
     release_form(form_, vocabulary_);
@@ -95,25 +129,22 @@ void FlatIndex::file(const Subscription& subscription, Form form) {
     const auto copies = static_cast<std::uint32_t>(target_lists_.size());
     const std::size_t fixed = sizeof(Details) + copies * sizeof(Place);
     const bool is_long = fixed + form.size() > decltype(details_)::kLargest;
-    const std::uint32_t handle = details_.allocate(is_long ? fixed : fixed + form.size());
+    const std::uint32_t handle = details_.allocate(fixed + (is_long ? sizeof(LongForm*) : form.size()));
     header.details = handle;
     write_record(records_.at(record), header, terms_);
 
     Details& kept = details(handle);
-    kept = Details{subscription.id, subscription.sequence, nullptr, record, static_cast<std::uint32_t>(form.size()),
-                   subscription.destination, copies};
-    if (is_long) {
-        auto* bytes = new std::uint8_t[form.size()];
-        std::memcpy(bytes, form.data(), form.size());
-        kept.long_form = bytes;
-        long_form_bytes_ += form.size();
-    } else if (!form.empty()) {
-        std::memcpy(places(kept) + copies, form.data(), form.size());
-    }
+    kept.id = subscription.id;
+    kept.record = record;
+    kept.sequence_low = static_cast<std::uint32_t>(subscription.sequence);
+    kept.sequence_high = static_cast<std::uint16_t>(subscription.sequence >> 32);
+    kept.form_bytes = is_long ? Details::kLongForm : static_cast<std::uint16_t>(form.size());
+    kept.copies = static_cast<std::uint16_t>(copies);
+    store_form(kept, form);
     entry.tail.record = record;
     for (std::uint32_t i = 0; i < copies; ++i) {
         const std::uint32_t list = target_lists_[i];
-        if (lists_.is_full(list)) grown_lists_.push_back(list);
+        if (std::has_single_bit(lists_.size(list))) grown_lists_.push_back(list);
         places(kept)[i] = {list, lists_.append(list, entry)};
         if (lists_.size(list) > 1) retain_grids(entry);
     }
@@ -124,11 +155,9 @@ void FlatIndex::file(const Subscription& subscription, Form form) {
 void FlatIndex::unfile(std::uint32_t handle) {
     Details& going = details(handle);
     take_out_entries(going);
+    compact_lists();
     ids_.erase({going.id});
-    if (going.long_form != nullptr) {
-        long_form_bytes_ -= going.form_bytes;
-        delete[] going.long_form;
-    }
+    drop_form(going);
     const std::uint32_t record = going.record;
     records_.free(record);
     details_.free(handle);
@@ -152,7 +181,7 @@ void FlatIndex::take_out_entries(Details& going) {
             place->position = position;
         }
         const EntryLists::Owner owner = lists_.owner(list);
-        if (is_value(owner)) --dimensions_[owner.number].point_entries;
+        if (is_value(owner)) --dimensions_[owner.number].value_entries;
         if (lists_.size(list) == 0) drop_list(list);
         release_grids(entry);
         release_grids(other);
@@ -185,10 +214,10 @@ bool FlatIndex::is_stale(const Entry& entry) const {
     return ranges[0].grid == 0 || std::any_of(ranges.begin(), ranges.end(), is_old);
 }
 
-// A list that grows sixteen times between two grids of a dimension is copied on the way: that is when its entries learn
-// of the newer grid, so that old grids die out. An entry that was alone gets its conditions back.
+// Each time a list has doubled, its entries learn of newer grids, so that old grids die out. An entry that was alone gets
+// its conditions back.
 void FlatIndex::refresh(std::uint32_t list) {
-    if (lists_.size(list) < 2) return;
+    if (lists_.size(list) < 2 || (lists_.size(list) > 2 && !dimensions_.has_old_grids())) return;
     const EntryLists::Owner owner = lists_.owner(list);
     const std::uint32_t dimension = owner.is_bucket ? dimensions_.grid(owner.number).dimension() : owner.number;
     const bool is_filed_by_value = is_value(owner);
@@ -217,8 +246,8 @@ void FlatIndex::drop_list(std::uint32_t list) {
     } else if (owner.number == kNone) {
         always_ = kNone;
     } else {
-        points_.erase({owner.key, owner.number});
-        --dimensions_[owner.number].point_lists;
+        set_value_list(owner.number, owner.key, kNone);
+        --dimensions_[owner.number].value_lists;
     }
 }
 
@@ -246,13 +275,22 @@ void FlatIndex::refile_lists_of(std::uint32_t grid) {
     for (const std::int64_t id : moving) {
         const std::uint32_t handle = ids_.find({id});
         const Details& found = details(handle);
-        const Subscription subscription{found.id, found.sequence, found.destination};
+        const Subscription subscription{found.id, found.sequence(), destination_of_owner(found)};
         form.assign(form_of(found).begin(), form_of(found).end());
         unfile(handle);
         read_terms(form, vocabulary_, dimensions_, false, terms_);
         file(subscription, form);
     }
     dimensions_.release_grid(grid);
+}
+
+void FlatIndex::compact_lists() {
+    for (std::uint32_t block = lists_.to_compact(); block != kNone; block = lists_.to_compact()) {
+        Details& owner = details(details_of(records_.at(lists_.record_in(block))));
+        const Place* place = places(owner);
+        while (!lists_.has_block(place->list, block)) ++place;
+        lists_.compact(place->list, block);
+    }
 }
 
 void FlatIndex::compact_records(std::uint32_t freed) {
@@ -281,7 +319,7 @@ void FlatIndex::compact_details(std::uint32_t freed) {
 std::vector<std::int64_t> FlatIndex::ids_in_order() const {
     std::vector<std::pair<std::uint64_t, std::int64_t>> found;
     found.reserve(ids_.size());
-    ids_.each([&](const IdKey& key, std::uint32_t handle) { found.emplace_back(details(handle).sequence, key.id); });
+    ids_.each([&](const IdKey& key, std::uint32_t handle) { found.emplace_back(details(handle).sequence(), key.id); });
     std::sort(found.begin(), found.end());
     std::vector<std::int64_t> ids;
     ids.reserve(found.size());
@@ -291,7 +329,8 @@ std::vector<std::int64_t> FlatIndex::ids_in_order() const {
 
 FlatIndex::Figures FlatIndex::figures() const {
     const std::size_t bytes = vocabulary_.bytes() + destinations_.bytes() + dimensions_.bytes() + lists_.bytes() +
-                              points_.bytes() + ids_.bytes() + records_.bytes() + details_.bytes() + long_form_bytes_;
+                              values_.bytes() + ids_.bytes() + records_.bytes() + details_.bytes() + store_.spare_bytes() +
+                              long_form_bytes_;
     return {lists_.count(), entries_, dimensions_.count(), dimensions_.grid_count(), bytes};
 }
 
@@ -317,12 +356,12 @@ void FlatIndex::rate_intervals() {
 
 // Half from how many values there are, half from how long the value's list is already: values that many subscriptions
 // ask for are mostly those that many publications have, and a list must not grow because it is long.
-double FlatIndex::point_share(std::uint32_t dimension, std::uint64_t key) const {
+double FlatIndex::value_share(std::uint32_t dimension, std::uint64_t key) const {
     const Dimension& found = dimensions_[dimension];
-    const double values = std::max(found.point_lists + 1, dimensions_.grid(found.newest_grid()).cells() / 2);
-    const std::uint32_t list = points_.find({key, dimension});
+    const double values = std::max(found.value_lists + 1, dimensions_.newest_grid(dimension).cells() / 2);
+    const std::uint32_t list = find_value_list(dimension, key);
     const double length = list == kNone ? 0 : lists_.size(list);
-    return 0.5 / values + 0.5 * length / (found.point_entries + 1.0);
+    return 0.5 / values + 0.5 * length / (found.value_entries + 1.0);
 }
 
 FlatIndex::Target FlatIndex::choose_target() const {
@@ -345,7 +384,7 @@ FlatIndex::Target FlatIndex::choose_target() const {
         double share = 0;
         if (target.count != 0) {
             target.kind = Target::Kind::Points;
-            for (std::uint32_t k = 0; k < target.count; ++k) share += point_share(interval.dimension, target.keys[k]);
+            for (std::uint32_t k = 0; k < target.count; ++k) share += value_share(interval.dimension, target.keys[k]);
         } else {
             target.kind = Target::Kind::Buckets;
             target.grid = rating.grid;
@@ -367,7 +406,7 @@ void FlatIndex::collect_lists(const Target& target) {
             break;
         case Target::Kind::Points:
             for (std::uint32_t i = 0; i < target.count; ++i) {
-                target_lists_.push_back(point_list(target.dimension, target.keys[i]));
+                target_lists_.push_back(value_list(target.dimension, target.keys[i]));
             }
             break;
         case Target::Kind::Buckets:
@@ -377,15 +416,56 @@ void FlatIndex::collect_lists(const Target& target) {
     }
 }
 
-std::uint32_t FlatIndex::point_list(std::uint32_t dimension, std::uint64_t key) {
-    std::uint32_t list = points_.find({key, dimension});
+std::uint32_t FlatIndex::find_value_list(std::uint32_t dimension, std::uint64_t key) const {
+    const Dimension& found = dimensions_[dimension];
+    const Grid& grid = dimensions_.newest_grid(dimension);
+    const std::uint8_t cell = grid.cell(key);
+    if (Grid::is_cut(cell)) return grid.value_list(cell);
+    return found.hashed_value_lists == 0 ? kNone : values_.find({key, dimension});
+}
+
+void FlatIndex::set_value_list(std::uint32_t dimension, std::uint64_t key, std::uint32_t list) {
+    Dimension& found = dimensions_[dimension];
+    Grid& grid = dimensions_.newest_grid(dimension);
+    const std::uint8_t cell = grid.cell(key);
+    if (Grid::is_cut(cell)) {
+        grid.set_value_list(cell, list);
+    } else if (list == kNone) {
+        values_.erase({key, dimension});
+        --found.hashed_value_lists;
+    } else {
+        values_.insert({key, dimension}, list);
+        ++found.hashed_value_lists;
+    }
+}
+
+std::uint32_t FlatIndex::value_list(std::uint32_t dimension, std::uint64_t key) {
+    std::uint32_t list = find_value_list(dimension, key);
     if (list == kNone) {
         list = lists_.create({key, dimension, false});
-        points_.insert({key, dimension}, list);
-        ++dimensions_[dimension].point_lists;
+        set_value_list(dimension, key, list);
+        ++dimensions_[dimension].value_lists;
     }
-    ++dimensions_[dimension].point_entries;
+    ++dimensions_[dimension].value_entries;
     return list;
+}
+
+void FlatIndex::move_value_lists(std::uint32_t dimension, std::uint32_t former_grid) {
+    Dimension& found = dimensions_[dimension];
+    Grid& grid = dimensions_.newest_grid(dimension);
+    for (std::uint32_t cell = 2; cell < grid.cells(); cell += 2) {
+        const auto at = static_cast<std::uint8_t>(cell);
+        const std::uint32_t list = found.hashed_value_lists == 0 ? kNone : values_.find({grid.cut(at), dimension});
+        if (list == kNone) continue;
+        grid.set_value_list(at, list);
+        values_.erase({grid.cut(at), dimension});
+        --found.hashed_value_lists;
+    }
+    const Grid& former = dimensions_.grid(former_grid);
+    for (std::uint32_t cell = 2; cell < former.cells(); cell += 2) {
+        const auto at = static_cast<std::uint8_t>(cell);
+        if (former.value_list(at) != kNone) set_value_list(dimension, former.cut(at), former.value_list(at));
+    }
 }
 
 std::uint32_t FlatIndex::bucket_list(std::uint32_t grid, std::uint32_t bucket) {

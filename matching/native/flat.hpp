@@ -18,6 +18,7 @@
 #include "dimensions.hpp"
 #include "entry_lists.hpp"
 #include "event.hpp"
+#include "filter_words.hpp"
 #include "form.hpp"
 #include "record.hpp"
 #include "storage.hpp"
@@ -48,6 +49,7 @@ struct Scratch {
     FilterTable filter;
     std::vector<std::uint32_t> dimensions;    // that have a value now
     std::vector<std::uint32_t> lists;
+    std::vector<EntryRun> runs;               // what these lists hold
     std::vector<const EntryTail*> passing;    // the tails of the entries whose word passed
     std::vector<std::uint32_t> records;       // still to be looked at
     std::vector<bool> is_hit;                 // by destination
@@ -62,6 +64,8 @@ class FlatIndex {
     ~FlatIndex();
 
     bool contains(std::int64_t id) const { return ids_.find({id}) != kNone; }
+    // Where `contains`, `add` and `remove` will look.
+    void prefetch(std::int64_t id) const { ids_.prefetch({id}); }
     // The id must not be there, and must be there.
     void add(std::int64_t id, const Conjunction& conjunction, std::optional<std::string_view> destination);
     void remove(std::int64_t id);
@@ -86,15 +90,24 @@ class FlatIndex {
     Figures figures() const;
 
   private:
-    // What is needed to change or explain a subscription: this, then where its entries are, then its form.
+    // What is needed to change or explain a subscription: this, then where its entries are, then its form or, where that is
+    // long, a pointer to it.
     struct Details {
+        static constexpr std::uint16_t kLongForm = 0xffff;
+
         std::int64_t id;
-        std::uint64_t sequence;
-        const std::uint8_t* long_form;  // kept apart when it is long
         std::uint32_t record;
-        std::uint32_t form_bytes;
-        std::uint32_t destination;
-        std::uint32_t copies;
+        std::uint32_t sequence_low;
+        std::uint16_t sequence_high;
+        std::uint16_t form_bytes;
+        std::uint16_t copies;
+
+        std::uint64_t sequence() const { return std::uint64_t{sequence_high} << 32 | sequence_low; }
+    };
+    static_assert(sizeof(Details) == 24);
+    struct LongForm {
+        std::size_t bytes;
+        const std::uint8_t* at() const { return reinterpret_cast<const std::uint8_t*>(this + 1); }
     };
     struct Place {
         std::uint32_t list;
@@ -104,7 +117,14 @@ class FlatIndex {
 
     Details& details(std::uint32_t handle) const { return *reinterpret_cast<Details*>(details_.at(handle)); }
     static Place* places(Details& details) { return reinterpret_cast<Place*>(&details + 1); }
+    static std::uint8_t* form_place(Details& details) {
+        return reinterpret_cast<std::uint8_t*>(places(details) + details.copies);
+    }
+    static const LongForm* long_form(const Details& details);
     static Form form_of(const Details& details);
+    void store_form(Details& details, Form form);
+    void drop_form(const Details& details);
+    std::uint32_t destination_of_owner(const Details& details) const { return destination_of(records_.at(details.record)); }
 
     struct Subscription {
         std::int64_t id;
@@ -121,6 +141,7 @@ class FlatIndex {
     bool is_stale(const Entry& entry) const;
     void refresh(std::uint32_t list);
     void refile_lists_of(std::uint32_t grid);
+    void compact_lists();
     void compact_records(std::uint32_t freed);
     void compact_details(std::uint32_t freed);
 
@@ -135,11 +156,17 @@ class FlatIndex {
     // These speak of `terms_`.
     void rate_intervals();
     Target choose_target() const;
-    double point_share(std::uint32_t dimension, std::uint64_t key) const;
+    double value_share(std::uint32_t dimension, std::uint64_t key) const;
     Entry make_entry(std::size_t filed_under, bool is_filed_by_value, std::int64_t id) const;
     void collect_lists(const Target& target);
     static bool is_value(const EntryLists::Owner& owner);
-    std::uint32_t point_list(std::uint32_t dimension, std::uint64_t key);
+    // The list of those that are filed by this value: it hangs on the newest grid if the value is a cut of it, or in the
+    // table. `find` may give kNone.
+    std::uint32_t find_value_list(std::uint32_t dimension, std::uint64_t key) const;
+    std::uint32_t value_list(std::uint32_t dimension, std::uint64_t key);
+    void set_value_list(std::uint32_t dimension, std::uint64_t key, std::uint32_t list);
+    // When the dimension has a new grid.
+    void move_value_lists(std::uint32_t dimension, std::uint32_t former_grid);
     std::uint32_t bucket_list(std::uint32_t grid, std::uint32_t bucket);
     void drop_list(std::uint32_t list);
 
@@ -147,6 +174,8 @@ class FlatIndex {
     void unload(Scratch& scratch) const;
     void touch(Scratch& scratch, std::uint32_t attribute, Aspect aspect, KeyPair keys) const;
     void find_lists(Scratch& scratch) const;
+    // What the lists hold, and how many entries that is. The records of those that are alone are to be looked at.
+    std::uint64_t find_runs(Scratch& scratch) const;
     // Finds the entries that pass their ranges. Those that are decided go to the ids, if there are any to go to; the
     // records of the others are to be looked at. Returns how many entries the lists have.
     std::uint64_t filter(Scratch& scratch, std::vector<std::int64_t>* decided) const;
@@ -157,11 +186,12 @@ class FlatIndex {
     Vocabulary vocabulary_;
     Interner destinations_;
     Dimensions dimensions_;
-    EntryLists lists_;
-    NumberTable<PointKey> points_;
+    ChunkStore store_;
+    EntryLists lists_{store_};
+    NumberTable<ValueKey> values_;
     NumberTable<IdKey> ids_;
-    SizedSlots<64, 31> records_;
-    SizedSlots<16, 31> details_;
+    SizedSlots<64, 31> records_{store_};
+    SizedSlots<16, 31> details_{store_};
     std::uint32_t always_ = kNone;  // the list of those that no condition leads to
     std::uint64_t next_sequence_ = 0;
     std::uint64_t publications_ = 0;

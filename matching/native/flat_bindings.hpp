@@ -29,14 +29,17 @@ class BoundFlat {
         require_nobody_matches();
         std::int64_t number;
         if (!as_int64(id.ptr(), number)) return static_cast<int>(Added::IdIsTooLarge);
-        if (index_.contains(number)) return static_cast<int>(Added::IsTaken);
+        // On its way while the expression is read.
+        index_.prefetch(number);
         std::optional<std::string_view> name;
         if (!destination.is_none()) {
             std::string_view text;
             if (!as_text(destination.ptr(), text)) throw nb::type_error("a destination is a str");
             name = text;
         }
-        if (!read_conjunction(expression.ptr())) return static_cast<int>(Added::IsNotPlain);
+        const bool is_plain = read_conjunction(expression.ptr());
+        if (index_.contains(number)) return static_cast<int>(Added::IsTaken);
+        if (!is_plain) return static_cast<int>(Added::IsNotPlain);
         index_.add(number, conjunction_, name);
         bool has_patterns = false;
         for (const Predicate& predicate : conjunction_.predicates) has_patterns |= is_pattern(predicate.op);
@@ -50,6 +53,7 @@ class BoundFlat {
         const std::size_t count = std::min(ids.size(), expressions.size());
         for (std::size_t i = 0; i < count; ++i) {
             fetch_ahead(items, i, count);
+            if (std::int64_t later; i + 8 < count && as_int64(numbers[i + 8], later)) index_.prefetch(later);
             const auto outcome = static_cast<Added>(add(numbers[i], items[i], nb::none()));
             if (outcome == Added::DoneWithPatterns) remove(numbers[i]);
             if (outcome != Added::Done) return i;
@@ -265,6 +269,8 @@ inline void bind_flat(nb::module_& module) {
         .def("match_packed_destinations", &BoundFlat::match_packed_destinations, nb::arg("attributes").none())
         .def("match_many", &BoundFlat::match_many, nb::arg("publications"), nb::arg("threads"))
         .def("figures", &BoundFlat::figures);
+    module.def("has_vectors", &FilterTable::has_vectors);
+    module.def("forbid_vectors", &FilterTable::forbid_vectors, nb::arg("is_forbidden"));
 }
 
 }  // namespace mercast::python

@@ -10,9 +10,7 @@ namespace {
 
 constexpr std::size_t kRecordsAhead = 16;
 constexpr std::size_t kListsAhead = 12;
-constexpr std::size_t kTailsAhead = 32;
-constexpr std::uint32_t kWordsOfLine = 16;
-constexpr std::uint32_t kLinesAhead = 6;
+constexpr std::size_t kTailsAhead = 24;
 
 }  // namespace
 
@@ -21,7 +19,9 @@ void FlatIndex::touch(Scratch& scratch, std::uint32_t attribute, Aspect aspect, 
     if (dimension == kNone) return;
     scratch.keys[dimension] = keys;
     scratch.dimensions.push_back(dimension);
-    points_.prefetch({keys.floor, dimension});
+    const Dimension& found = dimensions_[dimension];
+    dimensions_.newest_grid(dimension).prefetch_cuts();
+    if (found.hashed_value_lists != 0) values_.prefetch({keys.floor, dimension});
 }
 
 void FlatIndex::load(Scratch& scratch) const {
@@ -70,69 +70,60 @@ void FlatIndex::find_lists(Scratch& scratch) const {
     for (const std::uint32_t dimension : scratch.dimensions) {
         const Dimension& found = dimensions_[dimension];
         const std::uint64_t key = scratch.keys[dimension].floor;
+        // A value on no key equals nothing that is filed by value.
         const bool is_on_key = key == scratch.keys[dimension].ceiling;
+        std::uint8_t cell = 0;
         for (std::size_t i = 0; i < found.grid_count; ++i) {
             const Grid& grid = dimensions_.grid(found.grids[i]);
-            const std::uint8_t cell = grid.cell(key, is_on_key);
+            cell = grid.cell(key, is_on_key);
             scratch.cells[found.grids[i]] = cell;
             scratch.filter.allow(found.grids[i], grid.sixteenth(cell));
             for (const std::uint32_t list : grid.lists_with(cell)) {
                 if (list != kNone) add_list(list);
             }
         }
-        // A value on no key equals nothing that is filed by value.
-        if (found.point_lists != 0 && is_on_key) {
-            const std::uint32_t list = points_.find({key, dimension});
-            if (list != kNone) add_list(list);
+        std::uint32_t list = kNone;
+        if (Grid::is_cut(cell)) {
+            list = dimensions_.newest_grid(dimension).value_list(cell);
+        } else if (is_on_key && found.hashed_value_lists != 0) {
+            list = values_.find({key, dimension});
         }
+        if (list != kNone) add_list(list);
     }
 }
 
 std::uint64_t FlatIndex::filter(Scratch& scratch, std::vector<std::int64_t>* decided) const {
+    scratch.records.clear();
+    scratch.passing.clear();
+    const std::uint64_t entries = find_runs(scratch);
+    scratch.filter.find_passing(scratch.runs, scratch.passing);
     const std::uint8_t* cells = scratch.cells.data();
+    const std::vector<const EntryTail*>& passing = scratch.passing;
+    for (std::size_t i = 0; i < passing.size(); ++i) {
+        if (i + kTailsAhead < passing.size()) __builtin_prefetch(passing[i + kTailsAhead]);
+        const EntryTail* tail = passing[i];
+        if (!passes(*tail, cells)) continue;
+        if (decided != nullptr && tail->id != EntryTail::kUndecided) {
+            decided->push_back(tail->id);
+        } else {
+            scratch.records.push_back(tail->record);
+        }
+    }
+    return entries;
+}
+
+std::uint64_t FlatIndex::find_runs(Scratch& scratch) const {
     const std::vector<std::uint32_t>& lists = scratch.lists;
     std::uint64_t entries = 0;
-    std::size_t found = 0;
-    scratch.records.clear();
+    scratch.runs.clear();
     for (std::size_t i = 0; i < lists.size(); ++i) {
-        if (i + kListsAhead < lists.size()) {
-            const EntryLists::Head& next = lists_.head(lists[i + kListsAhead]);
-            if (next.size > 1) {
-                for (std::uint32_t word = 0; word < next.size && word < 4 * kWordsOfLine; word += kWordsOfLine) {
-                    __builtin_prefetch(next.words + word);
-                }
-            }
-        }
+        if (i + kListsAhead < lists.size()) __builtin_prefetch(lists_.head(lists[i + kListsAhead]).chain);
         const EntryLists::Head& head = lists_.head(lists[i]);
         entries += head.size;
         if (head.size == 1) {
-            scratch.records.push_back(head.record);
-            continue;
-        }
-        if (scratch.passing.size() < found + head.size) scratch.passing.resize((found + head.size) * 2);
-        const EntryTail** passing = scratch.passing.data();
-        const EntryTail* tails = EntryLists::tails(head);
-        const FilterWord* words = head.words;
-        const FilterTable& filter = scratch.filter;
-        // Without a branch on what passes, which no processor could foresee.
-        for (std::uint32_t line = 0; line < head.size; line += kWordsOfLine) {
-            __builtin_prefetch(words + line + kLinesAhead * kWordsOfLine);
-            const std::uint32_t end = std::min(head.size, line + kWordsOfLine);
-            for (std::uint32_t position = line; position < end; ++position) {
-                passing[found] = tails + position;
-                found += filter.passes(words[position]);
-            }
-        }
-    }
-    for (std::size_t i = 0; i < found && i < kTailsAhead; ++i) __builtin_prefetch(scratch.passing[i]);
-    for (std::size_t i = 0; i < found; ++i) {
-        if (i + kTailsAhead < found) __builtin_prefetch(scratch.passing[i + kTailsAhead]);
-        const EntryTail& tail = *scratch.passing[i];
-        if (!passes(tail, cells)) continue;
-        if (decided != nullptr && tail.id != EntryTail::kUndecided) {
-            decided->push_back(tail.id);
+            scratch.records.push_back(head.only);
         } else {
-            scratch.records.push_back(tail.record);
+            lists_.each_run(head, [&](const EntryRun& run) { scratch.runs.push_back(run); });
         }
     }
     return entries;

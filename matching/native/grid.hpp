@@ -1,6 +1,8 @@
 // A grid cuts a dimension's keys into at most 255 cells. It never changes once entries speak of its cells: a dimension
 // that has outgrown its grid gets another one, and the old one lives on until its last entry is gone.
 //
+// The lists of ranges hang on its buckets, and those of values that are cuts on their cells.
+//
 // Cuts are bounds that subscriptions used. A key that is a cut has a cell of its own, and so have the keys between two
 // cuts: an interval whose bounds are cuts, open or closed, is exactly a range of cells.
 #pragma once
@@ -36,7 +38,7 @@ class Grid {
             cuts_.erase(std::unique(cuts_.begin(), cuts_.end()), cuts_.end());
         }
         cuts_.shrink_to_fit();
-        lists_.assign(kBuckets, kNone);
+        lists_.assign(kBuckets + cuts_.size(), kNone);
     }
 
     // From 1. Not decreasing in the key; the key of a value that lies above it, on no key, is not on a cut.
@@ -103,6 +105,19 @@ class Grid {
         return static_cast<double>(buckets.count) / in_use;
     }
 
+    // The cell of a value that is a cut leads to it.
+    static bool is_cut(std::uint8_t cell) { return cell % 2 == 0; }
+    std::uint32_t value_list(std::uint8_t cell) const { return lists_[kBuckets + cell / 2U - 1]; }
+    void set_value_list(std::uint8_t cell, std::uint32_t list) { lists_[kBuckets + cell / 2U - 1] = list; }
+    std::uint64_t cut(std::uint8_t cell) const { return cuts_[cell / 2U - 1]; }
+
+    // Where a search in the cuts begins.
+    void prefetch_cuts() const {
+        __builtin_prefetch(cuts_.data() + cuts_.size() / 4);
+        __builtin_prefetch(cuts_.data() + cuts_.size() / 2);
+        __builtin_prefetch(cuts_.data() + cuts_.size() / 4 * 3);
+    }
+
     std::uint32_t list(std::uint32_t bucket) const { return lists_[bucket]; }
     void set_list(std::uint32_t bucket, std::uint32_t list) { lists_[bucket] = list; }
 
@@ -122,7 +137,7 @@ class Grid {
         if (left == 0) return 0;
         while (left > 1) {
             const std::size_t half = left / 2;
-            base += base[half - 1] <= key ? half : 0;
+            base += half & (std::size_t{0} - static_cast<std::size_t>(base[half - 1] <= key));  // without a branch
             left -= half;
         }
         return static_cast<std::size_t>(base - cuts_.data()) + (*base <= key ? 1 : 0);

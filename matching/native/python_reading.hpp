@@ -85,7 +85,7 @@ class Model {
     // A borrowed tuple of an AND's children.
     PyObject* children(PyObject* conjunction) const { return slot(conjunction, children_offset_); }
 
-    // Into the cache: the parts of a tuple of expressions, and the values of those that are predicates.
+    // Into the cache: the parts of a tuple of expressions, and the names and values of those that are predicates.
     void fetch_parts(PyObject* parts) const {
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts); ++i) {
             const char* part = reinterpret_cast<const char*>(PyTuple_GET_ITEM(parts, i));
@@ -98,7 +98,9 @@ class Model {
         fetch_parts(parts);
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts); ++i) {
             PyObject* part = PyTuple_GET_ITEM(parts, i);
-            if (is_predicate(part)) __builtin_prefetch(slot(part, values_offset_));
+            if (!is_predicate(part)) continue;
+            __builtin_prefetch(slot(part, values_offset_));
+            __builtin_prefetch(slot(part, attribute_offset_));
         }
     }
 

@@ -9,6 +9,8 @@
 #include <new>
 #include <vector>
 
+#include "chunk_store.hpp"
+#include "huge_pages.hpp"
 #include "values.hpp"
 
 namespace mercast {
@@ -18,16 +20,18 @@ inline constexpr std::uint32_t kNone = 0xffffffffU;
 // Slots of one size, in chunks that never move. Slots that were freed are used again, the last chunk is given back.
 class SlotPool {
   public:
-    explicit SlotPool(std::size_t slot_bytes) : slot_bytes_(slot_bytes) {}
+    // A chunk has two to the power of `chunk_bits` slots.
+    SlotPool(std::size_t slot_bytes, unsigned chunk_bits, ChunkStore& store)
+        : slot_bytes_(slot_bytes), chunk_bits_(chunk_bits), store_(&store) {}
     SlotPool(const SlotPool&) = delete;
     SlotPool& operator=(const SlotPool&) = delete;
     SlotPool(SlotPool&& other) noexcept = default;
     ~SlotPool() {
-        for (std::byte* chunk : chunks_) release(chunk);
+        for (std::byte* chunk : chunks_) store_->release(chunk, chunk_bytes());
     }
 
     std::byte* at(std::uint32_t slot) const {
-        return chunks_[slot >> kChunkBits] + (slot & (kChunkSlots - 1)) * slot_bytes_;
+        return chunks_[slot >> chunk_bits_] + (slot & (chunk_slots() - 1)) * slot_bytes_;
     }
 
     std::uint32_t allocate() {
@@ -36,7 +40,7 @@ class SlotPool {
             free_.pop_back();
             if (slot < end_ && !is_live_[slot]) return use(slot);
         }
-        if (end_ == chunks_.size() << kChunkBits) chunks_.push_back(acquire());
+        if (end_ == chunks_.size() << chunk_bits_) chunks_.push_back(store_->acquire(chunk_bytes()));
         is_live_.push_back(false);
         return use(end_++);
     }
@@ -50,30 +54,35 @@ class SlotPool {
             --end_;
         }
         // One empty chunk stays, or a single subscription that comes and goes would cost an allocation each time.
-        while (chunks_.size() > (end_ >> kChunkBits) + 2) {
-            release(chunks_.back());
+        while (chunks_.size() << chunk_bits_ >= end_ + 2 * chunk_slots()) {
+            store_->release(chunks_.back(), chunk_bytes());
             chunks_.pop_back();
         }
-        if (live_ == 0) std::vector<std::uint32_t>().swap(free_);
+        if (free_.size() > 2 * (end_ - live_) + 2 * chunk_slots()) forget_stale();
     }
 
     // A live slot that is to move so that memory follows what is stored, or kNone while little is wasted.
     std::uint32_t to_compact() const {
-        return end_ - live_ > live_ + kChunkSlots ? end_ - 1 : kNone;
+        return end_ - live_ > live_ + chunk_slots() ? end_ - 1 : kNone;
     }
 
     std::size_t slot_bytes() const { return slot_bytes_; }
     std::uint32_t live() const { return live_; }
 
     std::size_t bytes() const {
-        return chunks_.size() * slot_bytes_ * kChunkSlots + chunks_.capacity() * sizeof(std::byte*) +
+        return chunks_.size() * chunk_bytes() + chunks_.capacity() * sizeof(std::byte*) +
                free_.capacity() * sizeof(std::uint32_t) + is_live_.capacity() / 8;
     }
 
   private:
-    static constexpr std::size_t kChunkBits = 8;
-    static constexpr std::size_t kChunkSlots = std::size_t{1} << kChunkBits;
-    static constexpr std::align_val_t kLine{64};
+    std::uint32_t chunk_slots() const { return 1U << chunk_bits_; }
+
+    void forget_stale() {
+        std::erase_if(free_, [this](std::uint32_t slot) { return slot >= end_ || is_live_[slot]; });
+        free_.shrink_to_fit();
+    }
+
+    std::size_t chunk_bytes() const { return slot_bytes_ << chunk_bits_; }
 
     std::uint32_t use(std::uint32_t slot) {
         is_live_[slot] = true;
@@ -81,10 +90,9 @@ class SlotPool {
         return slot;
     }
 
-    std::byte* acquire() { return static_cast<std::byte*>(::operator new(slot_bytes_ * kChunkSlots, kLine)); }
-    static void release(std::byte* chunk) { ::operator delete(chunk, kLine); }
-
     std::size_t slot_bytes_;
+    unsigned chunk_bits_;
+    ChunkStore* store_;
     std::vector<std::byte*> chunks_;
     std::vector<std::uint32_t> free_;  // may name slots that are no longer free or no longer there
     std::vector<bool> is_live_;
@@ -98,9 +106,9 @@ class SizedSlots {
   public:
     static constexpr std::size_t kLargest = Unit * Classes;
 
-    SizedSlots() {
+    explicit SizedSlots(ChunkStore& store) {
         pools_.reserve(Classes);
-        for (std::size_t i = 1; i <= Classes; ++i) pools_.emplace_back(i * Unit);
+        for (std::size_t i = 1; i <= Classes; ++i) pools_.emplace_back(i * Unit, kChunkBits, store);
     }
 
     std::uint32_t allocate(std::size_t bytes) {
@@ -125,6 +133,7 @@ class SizedSlots {
     }
 
   private:
+    static constexpr unsigned kChunkBits = 8;
     static constexpr std::uint32_t kSlotBits = 27;
     static constexpr std::uint32_t kSlotMask = (1U << kSlotBits) - 1;
     static_assert(Classes <= 31, "kNone must be no handle");
@@ -186,6 +195,8 @@ class NumberTable {
         std::uint32_t number = kNone;
     };
 
+    using Slots = std::vector<Slot, HugePages<Slot>>;
+
     std::size_t mask() const { return slots_.size() - 1; }
 
     std::size_t place_of(const Key& key) const {
@@ -195,14 +206,14 @@ class NumberTable {
     }
 
     void resize(std::size_t size) {
-        std::vector<Slot> old(size);
+        Slots old(size);
         old.swap(slots_);
         for (const Slot& slot : old) {
             if (slot.number != kNone) slots_[place_of(slot.key)] = slot;
         }
     }
 
-    std::vector<Slot> slots_;
+    Slots slots_;
     std::size_t used_ = 0;
 };
 
@@ -214,11 +225,11 @@ struct IdKey {
     bool operator==(const IdKey& other) const { return id == other.id; }
 };
 
-struct PointKey {
+struct ValueKey {
     std::uint64_t key = 0;
     std::uint32_t dimension = 0;
     std::uint64_t hash() const { return mixed(key ^ (std::uint64_t{dimension} * 0x9e3779b97f4a7c15U)); }
-    bool operator==(const PointKey& other) const { return key == other.key && dimension == other.dimension; }
+    bool operator==(const ValueKey& other) const { return key == other.key && dimension == other.dimension; }
 };
 #pragma pack(pop)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgpack
@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import matching
-from matching import And, Expression, Predicate
+from matching import And, Expression, Predicate, _native
 from matching.errors import (
     DuplicateIdError,
     PublicationError,
@@ -63,6 +63,17 @@ def random_publication(random: random.Random) -> dict[str, Value]:
     return values
 
 
+@pytest.fixture(params=["vectors", "bytes"])
+def way_of_scanning(request: pytest.FixtureRequest) -> Iterator[None]:
+    """With the processor's vector instructions, and as on one that lacks them."""
+    if request.param == "vectors" and not _native.has_vectors():
+        pytest.skip("this processor has no AVX-512 with VBMI")
+    _native.forbid_vectors(request.param == "bytes")
+    yield
+    _native.forbid_vectors(False)
+
+
+@pytest.mark.usefixtures("way_of_scanning")
 def test_thousands_of_subscriptions_come_and_go_beside_the_scan() -> None:
     """Waves, so that grids are refined, lists grow and shrink, and slots move."""
     chance = random.Random(7)

@@ -19,7 +19,7 @@
 #include <span>
 #include <vector>
 
-#include "huge_pages.hpp"
+#include "../huge_pages.hpp"
 #include "id_table.hpp"
 #include "span_pool.hpp"
 #include "../values.hpp"

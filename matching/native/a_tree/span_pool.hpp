@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "huge_pages.hpp"
+#include "../huge_pages.hpp"
 
 namespace mercast::a_tree {
 

@@ -1,0 +1,219 @@
+#include "entry_lists.hpp"
+
+namespace mercast {
+namespace {
+
+// Chains have room for a power of two of blocks.
+std::uint32_t* resized_chain(std::uint32_t* chain, std::uint32_t blocks) {
+    auto* resized = static_cast<std::uint32_t*>(std::realloc(chain, std::bit_ceil(blocks) * sizeof(std::uint32_t)));
+    if (resized == nullptr) throw std::bad_alloc();
+    return resized;
+}
+
+// A chunk has as many blocks as fit into nine pages, which they nearly fill.
+unsigned chunk_bits(std::size_t block_bytes) {
+    constexpr std::size_t kChunkBytes = 9 * 4096;
+    return static_cast<unsigned>(std::bit_width(kChunkBytes / block_bytes)) - 1;
+}
+
+}  // namespace
+
+EntryLists::EntryLists(ChunkStore& store) {
+    pools_.reserve(kSizes);
+    for (std::uint32_t size = 0; size < kSizes; ++size) pools_.emplace_back(block_bytes(size), chunk_bits(block_bytes(size)), store);
+}
+
+EntryLists::~EntryLists() {
+    for (const Head& head : heads_) std::free(head.chain);
+}
+
+std::uint32_t EntryLists::create(Owner owner) {
+    if (free_.empty()) {
+        heads_.emplace_back();
+        owners_.push_back(owner);
+        return static_cast<std::uint32_t>(heads_.size() - 1);
+    }
+    const std::uint32_t list = free_.back();
+    free_.pop_back();
+    owners_[list] = owner;
+    return list;
+}
+
+void EntryLists::destroy(std::uint32_t list) {
+    free_.push_back(list);
+    if (free_.size() == heads_.size()) {
+        std::vector<Head>().swap(heads_);
+        std::vector<Owner>().swap(owners_);
+        std::vector<std::uint32_t>().swap(free_);
+    }
+}
+
+void EntryLists::prefetch_end(std::uint32_t list) const {
+    const Head& head = heads_[list];
+    if (head.size < 2) return;
+    // Beside the last entry, mostly.
+    const std::uint32_t block = block_with(head, head.size - 1), place = head.size % kBlockEntries;
+    __builtin_prefetch(words(block) + place, 1);
+    __builtin_prefetch(tails(block) + place, 1);
+}
+
+std::uint32_t EntryLists::append(std::uint32_t list, const Entry& entry) {
+    Head& head = heads_[list];
+    if (head.size == 0) {
+        head.only = entry.tail.record;
+        return head.size++;
+    }
+    make_room(head);
+    const std::uint32_t block = block_with(head, head.size), place = head.size % kBlockEntries;
+    words(block)[place] = entry.word;
+    tails(block)[place] = entry.tail;
+    return head.size++;
+}
+
+void EntryLists::make_room(Head& head) {
+    if (head.size == 1) {
+        const std::uint32_t record = head.only;
+        head.only = allocate(0);
+        words(head.only)[0] = FilterWord{};
+        tails(head.only)[0] = {.record = record, .id = EntryTail::kUndecided, .ranges = {}};
+        return;
+    }
+    const std::uint32_t in_last = (head.size - 1) % kBlockEntries + 1;
+    std::uint32_t& last = last_block(head);
+    if (in_last < capacity(last)) return;
+    if (size_of(last) < kLargest) {
+        last = moved(last, in_last, size_of(last) + 1);
+    } else {
+        lengthen(head);
+    }
+}
+
+void EntryLists::lengthen(Head& head) {
+    const std::uint32_t count = blocks(head);
+    if (std::has_single_bit(count)) head.chain = resized_chain(head.chain, count + 1);
+    if (count == 1) head.chain[0] = head.only;
+    head.chain[count] = allocate(kFirstInChain);
+}
+
+std::uint32_t EntryLists::moved(std::uint32_t block, std::uint32_t entries, std::uint32_t size) {
+    const std::uint32_t other = allocate(size);
+    std::memcpy(words(other), words(block), entries * sizeof(FilterWord));
+    std::memcpy(tails(other), tails(block), entries * sizeof(EntryTail));
+    release(block);
+    return other;
+}
+
+std::uint32_t EntryLists::remove(std::uint32_t list, std::uint32_t position) {
+    Head& head = heads_[list];
+    if (head.size == 1) {
+        head.size = 0;
+        return kNone;
+    }
+    const std::uint32_t last = head.size - 1;
+    const std::uint32_t from = block_with(head, last), to = block_with(head, position);
+    const EntryTail moving = tails(from)[last % kBlockEntries];
+    words(to)[position % kBlockEntries] = words(from)[last % kBlockEntries];
+    tails(to)[position % kBlockEntries] = moving;
+    head.size = last;
+    give_back_room(head);
+    return position == last ? kNone : moving.record;
+}
+
+void EntryLists::give_back_room(Head& head) {
+    if (head.size == 1) {
+        const std::uint32_t record = tails(head.only)->record;
+        release(head.only);
+        head.only = record;
+        return;
+    }
+    if (head.chain != nullptr && head.size % kBlockEntries == 0) {
+        shorten(head);
+        return;
+    }
+    const std::uint32_t in_last = (head.size - 1) % kBlockEntries + 1;
+    std::uint32_t& last = last_block(head);
+    // Only when it fits with room to spare, so that a list that grows and shrinks by one does not move each time.
+    const std::uint32_t size = size_of(last);
+    if (size >= 2 && in_last <= kCapacities[size - 2]) last = moved(last, in_last, size - 1);
+}
+
+void EntryLists::shorten(Head& head) {
+    const std::uint32_t count = blocks(head);
+    release(head.chain[count]);
+    if (count == 1) {
+        head.only = head.chain[0];
+        std::free(head.chain);
+        head.chain = nullptr;
+    } else if (std::has_single_bit(count)) {
+        head.chain = resized_chain(head.chain, count);
+    }
+}
+
+Entry EntryLists::entry(std::uint32_t list, std::uint32_t position) const {
+    const Head& head = heads_[list];
+    Entry entry;
+    if (head.size == 1) {
+        entry.tail.record = head.only;
+    } else {
+        const std::uint32_t block = block_with(head, position);
+        entry.word = words(block)[position % kBlockEntries];
+        entry.tail = tails(block)[position % kBlockEntries];
+    }
+    return entry;
+}
+
+void EntryLists::replace(std::uint32_t list, std::uint32_t position, const Entry& entry) {
+    const std::uint32_t block = block_with(heads_[list], position);
+    words(block)[position % kBlockEntries] = entry.word;
+    tails(block)[position % kBlockEntries] = entry.tail;
+}
+
+std::uint32_t EntryLists::record(std::uint32_t list, std::uint32_t position) const {
+    const Head& head = heads_[list];
+    return head.size == 1 ? head.only : tails(block_with(head, position))[position % kBlockEntries].record;
+}
+
+void EntryLists::set_record(std::uint32_t list, std::uint32_t position, std::uint32_t record) {
+    Head& head = heads_[list];
+    (head.size == 1 ? head.only : tails(block_with(head, position))[position % kBlockEntries].record) = record;
+}
+
+std::uint32_t EntryLists::to_compact() const {
+    for (std::uint32_t size = 0; size < kSizes; ++size) {
+        const std::uint32_t slot = pools_[size].to_compact();
+        if (slot != kNone) return size << kSlotBits | slot;
+    }
+    return kNone;
+}
+
+bool EntryLists::has_block(std::uint32_t list, std::uint32_t block) const {
+    const Head& head = heads_[list];
+    if (head.size < 2) return false;
+    if (head.chain == nullptr) return head.only == block;
+    for (std::uint32_t i = 0; i < blocks(head); ++i) {
+        if (head.chain[i] == block) return true;
+    }
+    return false;
+}
+
+void EntryLists::compact(std::uint32_t list, std::uint32_t block) {
+    Head& head = heads_[list];
+    const std::uint32_t size = size_of(block), moved = allocate(size);
+    std::memcpy(at(moved), at(block), block_bytes(size));
+    std::uint32_t* reference = head.chain == nullptr ? &head.only : head.chain;
+    while (*reference != block) ++reference;
+    *reference = moved;
+    release(block);
+}
+
+std::size_t EntryLists::bytes() const {
+    std::size_t total = heads_.capacity() * sizeof(Head) + owners_.capacity() * sizeof(Owner) +
+                        free_.capacity() * sizeof(std::uint32_t);
+    for (const SlotPool& pool : pools_) total += pool.bytes();
+    for (const Head& head : heads_) {
+        if (head.chain != nullptr) total += std::bit_ceil(blocks(head)) * sizeof(std::uint32_t) + 16;
+    }
+    return total;
+}
+
+}  // namespace mercast

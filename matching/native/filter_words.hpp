@@ -1,0 +1,40 @@
+// A publication's table that tells which filter words pass. What does not pass cannot match; what passes may, and its tail
+// decides. Grids that share a row of the table let too much pass, never too little.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "entry.hpp"
+
+namespace mercast {
+
+class FilterTable {
+  public:
+    FilterTable();
+
+    // The publication has a value in this sixteenth of the grid; it has none there any more.
+    void allow(std::uint32_t grid, std::uint32_t sixteenth);
+    void forbid(std::uint32_t grid);
+
+    // Appends the tails of the entries whose words pass, which are on their way to the cache then.
+    void find_passing(const std::vector<EntryRun>& runs, std::vector<const EntryTail*>& passing) const;
+
+    // Does this processor have the instructions (AVX-512 with VBMI)? Tables made after `forbid_vectors` do without.
+    static bool has_vectors();
+    static void forbid_vectors(bool is_forbidden);
+
+  private:
+    void find_by_vectors(const std::vector<EntryRun>& runs, std::vector<const EntryTail*>& passing) const;
+    void find_by_bytes(const std::vector<EntryRun>& runs, std::vector<const EntryTail*>& passing) const;
+
+    bool uses_vectors_;
+    // With vectors: the smallest and the largest sixteenth by row. 64 codes are looked up at once.
+    std::array<std::uint8_t, 256> smallest_;
+    std::array<std::uint8_t, 256> largest_;
+    // Without: a byte for each code, so that a word costs two loads.
+    std::vector<std::uint8_t> allowed_;
+};
+
+}  // namespace mercast
