@@ -13,9 +13,11 @@ import pytest
 PACKAGES = {
     "chromium": "chromium",
     "g++": "g++",
+    "git": "git",
     "ip": "iproute2",
     "java": "openjdk-17-jre-headless",
     "mosquitto": "mosquitto",
+    "mosquitto_passwd": "mosquitto",
     "mosquitto_pub": "mosquitto-clients",
     "mosquitto_sub": "mosquitto-clients",
 }

@@ -31,7 +31,7 @@ from broker.client.entries import Entries
 from broker.client.errors import ClientError, RefusedError, TimeoutExpiredError
 from broker.client.in_time import InTime
 from broker.client.options import ClientOptions
-from broker.client.publishing import Publishing
+from broker.client.publishing import Answer, Publishing
 from broker.client.servers import DEFAULT_SERVER, parse_servers
 from broker.client.subscription import Subscription
 from broker.client_frames import (
@@ -197,6 +197,17 @@ class Client:
         lifetime_ms = 0 if expires is None else max(1, round(expires * 1000))
         await self._publishing.wait_for_room()
         return self._publishing.put(attributes, payload, lifetime_ms, is_traced)
+
+    async def wait_for_room(self) -> None:
+        """Returns when a publication may be sent at once."""
+        await self._publishing.wait_for_room()
+
+    def publish_now(self, answer: Answer, attributes: bytes, payload: bytes) -> bool:
+        """As `publish_packed`, without waiting, and with an answer of one's own. False: there is no room."""
+        if not self._publishing.has_room():
+            return False
+        self._publishing.put_for(answer, attributes, payload, 0, False)
+        return True
 
     async def flush(self) -> None:
         """Returns when everything that was published is answered."""

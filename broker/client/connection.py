@@ -173,7 +173,11 @@ class Connection(asyncio.Protocol):
             self._pinger.cancel()
         reason = f"{self._reason}: {exc}" if exc is not None else self._reason
         if not self._welcomed.done():
-            self._welcomed.set_exception(ConnectError(f"the connection ended before the broker's answer ({reason})"))
+            is_encrypted = self._transport is not None and self._transport.get_extra_info("ssl_object") is not None
+            hint = "; perhaps it does not take this certificate: its log says so" if is_encrypted else ""
+            self._welcomed.set_exception(
+                ConnectError(f"the connection ended before the broker's answer ({reason}{hint})")
+            )
         if not self._gone.done():
             self._gone.set_result(None)
         if self.welcome is not None:

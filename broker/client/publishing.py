@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
+from typing import Protocol
 
 from broker.client.connection import Connection
 from broker.client.errors import ClientError, ClosedError, TooLargeError, refused
 from broker.client_frames import Ping, PublicationRefused, Reason, Welcome
 from broker.client_wire import encode_publish
 from routing.messages import PublicationId
+
+
+class Answer(Protocol):
+    """Who is told what became of a publication: a future, or something lighter that is told at once."""
+
+    def done(self) -> bool: ...
+
+    def set_result(self, result: PublicationId | None, /) -> None: ...
+
+    def set_exception(self, exception: BaseException, /) -> None: ...
 
 
 class Publishing:
@@ -21,7 +32,7 @@ class Publishing:
         self._reference = 0
         self._confirmed = 0
         """At most once: the broker has read everything up to this reference."""
-        self._unanswered: dict[int, tuple[bytes, asyncio.Future[PublicationId | None]]] = {}
+        self._unanswered: dict[int, tuple[bytes, Answer]] = {}
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._connection: Connection | None = None
         self._broker, self._incarnation = "", 0
@@ -64,6 +75,11 @@ class Publishing:
         self, attributes: bytes, payload: bytes, lifetime_ms: int, is_traced: bool
     ) -> asyncio.Future[PublicationId | None]:
         """The broker's answer: the id that it gave, where it told it."""
+        answer: asyncio.Future[PublicationId | None] = self._loop.create_future()
+        self.put_for(answer, attributes, payload, lifetime_ms, is_traced)
+        return answer
+
+    def put_for(self, answer: Answer, attributes: bytes, payload: bytes, lifetime_ms: int, is_traced: bool) -> None:
         if self._end is not None:
             raise self._end
         frame = encode_publish(self._reference + 1, attributes, payload, lifetime_ms, is_traced)
@@ -71,7 +87,6 @@ class Publishing:
             text = f"{len(frame)} bytes are more than the {self._largest_frame} that the broker takes in a frame"
             raise TooLargeError("the publication", Reason.TOO_LARGE, text)
         self._reference += 1
-        answer: asyncio.Future[PublicationId | None] = self._loop.create_future()
         if self._is_answered:
             self._unanswered[self._reference] = (frame, answer)
         else:
@@ -82,7 +97,6 @@ class Publishing:
                 # Nothing answers publications here, and the network holds thousands: the broker would fall behind by
                 # seconds. Its answer to this tells that it has read all that went before.
                 self._connection.send_frame(Ping(self._reference))
-        return answer
 
     def heard_pong(self, number: int) -> None:
         if number > self._confirmed:
@@ -138,7 +152,7 @@ class Publishing:
     async def drain(self) -> None:
         """Until everything that was published is answered."""
         while self._unanswered or self._waiters:
-            answers = [answer for _, answer in self._unanswered.values()]
+            answers = [answer for _, answer in self._unanswered.values() if isinstance(answer, asyncio.Future)]
             if answers:
                 await asyncio.wait(answers)
             else:
@@ -151,8 +165,9 @@ class Publishing:
         for _, answer in self._unanswered.values():
             if not answer.done():
                 answer.set_exception(self._end)
-                # Whoever does not wait for the answer is not to be told of it by the loop.
-                answer.exception()
+                if isinstance(answer, asyncio.Future):
+                    # Whoever does not wait for the answer is not to be told of it by the loop.
+                    answer.exception()
         self._unanswered.clear()
         for turn in self._waiters:
             if not turn.done():

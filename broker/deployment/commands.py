@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -21,6 +22,9 @@ def up(
     allow_missing_peers: Annotated[
         bool, typer.Option("--allow-missing-peers", help="With --only: do not wait for brokers that run elsewhere.")
     ] = False,
+    trace: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Brokers record what they do there, for `mercast analyse`.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The brokers as JSON instead of a table.")] = False,
 ) -> None:
     """Start one process for each broker of an overlay, and wait until they are connected.
@@ -33,6 +37,7 @@ def up(
       mercast up demo
       mercast up overlay.toml --only b1,b2
       mercast up overlay.toml --name second
+      mercast up demo --trace traces
     """
     from broker.deployment.deploy import UpOptions
     from broker.deployment.deploy import up as start
@@ -49,6 +54,7 @@ def up(
         only=tuple(id for each in only or () for id in each.split(",") if id),
         is_insecure=insecure,
         may_lack_peers=allow_missing_peers,
+        trace=trace,
         within_s=parse_duration(timeout) / 1e9,
     )
     with waiting() as progress:

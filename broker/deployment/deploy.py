@@ -30,6 +30,8 @@ class UpOptions:
     only: tuple[str, ...] = ()
     is_insecure: bool = False
     may_lack_peers: bool = False
+    trace: Path | None = None
+    """Where brokers record what they do, each in a folder of its own."""
     within_s: float = 30.0
 
 
@@ -61,7 +63,7 @@ def _start_supervisor(folder: RunFolder, file: Path, brokers: Sequence[BrokerCon
         str(file),
         str(folder.path),
         tuple(broker.id for broker in brokers),
-        ("--insecure",) if options.is_insecure else (),
+        _broker_options(options),
     )
     with (folder.path / "supervisor.log").open("ab") as log:
         subprocess.Popen(
@@ -72,6 +74,13 @@ def _start_supervisor(folder: RunFolder, file: Path, brokers: Sequence[BrokerCon
             # It outlives this command and the terminal.
             start_new_session=True,
         )
+
+
+def _broker_options(options: UpOptions) -> tuple[str, ...]:
+    insecure = ("--insecure",) if options.is_insecure else ()
+    # Absolute, because a broker may be started again from wherever the supervisor is.
+    trace = ("--trace", str(options.trace.absolute())) if options.trace is not None else ()
+    return insecure + trace
 
 
 def _wait_until_connected(

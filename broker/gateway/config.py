@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from broker.addresses import AddressError, parse_address
 from broker.config_tables import (
     ConfigError,
+    Reader,
     at_least,
     duration,
     key,
@@ -38,8 +39,11 @@ from broker.settings import MILLISECOND, SECOND
 
 VERSION_5 = "5"
 VERSION_3_1_1 = "3.1.1"
-MOST_IN_FLIGHT = 65_535
+MOST_TAKEN_IN = 65_535
 """The protocol has no more numbers for messages under way."""
+MOST_DELIVERED = 32_767
+"""The other half of the numbers is for requests."""
+LAST_PORT = 65_535
 
 
 def _version(value: object, place: str) -> str:
@@ -67,12 +71,15 @@ def _prefix(value: object, place: str) -> str:
     return topic
 
 
-def _in_flight(value: object, place: str) -> int:
-    count = at_least(1)(value, place)
-    assert isinstance(count, int)
-    if count > MOST_IN_FLIGHT:
-        raise ConfigError(f"{place} is {count}; MQTT allows {MOST_IN_FLIGHT} at most")
-    return count
+def _at_most(most: int) -> Reader:
+    def read(value: object, place: str) -> int:
+        count = at_least(1)(value, place)
+        assert isinstance(count, int)
+        if count > most:
+            raise ConfigError(f"{place} is {count}; MQTT has numbers for {most} at most")
+        return count
+
+    return read
 
 
 def _qos(value: object, place: str) -> int:
@@ -84,7 +91,7 @@ def _qos(value: object, place: str) -> int:
 def _port(value: object, place: str) -> int:
     port = at_least(1)(value, place)
     assert isinstance(port, int)
-    if port > MOST_IN_FLIGHT:
+    if port > LAST_PORT:
         raise ConfigError(f"{place} is {port}; a port is at most 65535")
     return port
 
@@ -118,9 +125,13 @@ class GatewayTable:
     ca_file: str = key("", text, "certificates that the MQTT broker's is checked with; given: TLS is used")
     session: int = key(3600 * SECOND, duration, "MQTT 5: how long the MQTT broker keeps messages for an absent gateway")
     keep_alive: int = key(20 * SECOND, positive_duration, "how soon a silent connection is noticed")
-    intake: int = key(2_000, _in_flight, "messages that were taken in and are not answered for by the broker")
+    intake: int = key(
+        2_000, _at_most(MOST_TAKEN_IN), "messages that were taken in and are not answered for by the broker"
+    )
     in_flight: int = key(
-        1_000, _in_flight, "deliveries that the MQTT broker has not acknowledged; less where it says that it takes less"
+        1_000,
+        _at_most(MOST_DELIVERED),
+        "deliveries that the MQTT broker has not acknowledged; less where it says that it takes less",
     )
     names: int = key(10_000, at_least(1), "subscriptions of MQTT clients")
     redial_first: int = key(100 * MILLISECOND, positive_duration, "the wait before the MQTT broker is dialled again")

@@ -21,7 +21,8 @@ from broker.gateway.counts import Counts, GatewayStatus
 from broker.gateway.intake import Intake
 from broker.gateway.mqtt_client import MqttClient, check_files
 from broker.gateway.outflow import WINDOW, Outflow
-from broker.gateway.properties import PropertyPacker
+from broker.gateway.packets import Message
+from broker.gateway.properties import packed_text
 from broker.gateway.templates import needed_filters
 from broker.runtime.log import Log
 from broker.settings import SECOND
@@ -131,7 +132,7 @@ class Gateway:
 
     async def _run_with_mqtt(self, stream: Subscription) -> None:
         table = self._config.table
-        mqtt = MqttClient(self._config, lambda message: self._arrived(mqtt, message))
+        mqtt = MqttClient(self._config, lambda messages: self._arrived(mqtt, messages), self._refused)
         self._intake.connected(mqtt)
         async with mqtt, asyncio.TaskGroup() as tasks:
             tasks.create_task(mqtt.until_lost())
@@ -141,21 +142,28 @@ class Gateway:
             await mqtt.subscribe_to_devices(filters, table.qos, is_version_5=table.is_version_5)
             # The MQTT broker tells all subscriptions before it answers, and there may be thousands.
             await mqtt.subscribe(f"{table.subscribe}/#", 1, timeout=math.inf)
-            mark = PropertyPacker(self._config.identifier).mark() if table.is_version_5 else None
-            await mqtt.publish(table.subscribe, marker, 1, properties=mark, timeout=math.inf)
+            await mqtt.send_and_wait(packed_text(table.subscribe), marker, self._outflow.mark)
             self._mqtt = mqtt
             self._counts.connections += 1
             self._log.info("mqtt broker connected", mqtt=f"{table.host}:{table.port}", topics=filters)
             tasks.create_task(self._outflow.deliver(stream, mqtt))
             tasks.create_task(self._outflow.tell_errors(mqtt))
 
-    def _arrived(self, mqtt: MqttClient, message: aiomqtt.Message) -> None:
-        name = self._prefixes.subscription_of(message.topic.value)
-        if name is None:
-            self._intake.take(mqtt, message)
-        else:
-            self._asked.told(name, message.payload)
-            self._intake.settle(mqtt, message)
+    def _arrived(self, mqtt: MqttClient, messages: list[Message]) -> None:
+        subscribe = self._prefixes.subscribe
+        for message in messages:
+            # Most are devices', and one look shows it.
+            name = self._prefixes.subscription_of(message.topic) if message.topic.startswith(subscribe) else None
+            if name is None:
+                self._intake.take(mqtt, message)
+            else:
+                self._asked.told(name, message.payload)
+                self._intake.settle(mqtt, message)
+        self._intake.taken()
+
+    def _refused(self, topic: bytes, reason: int) -> None:
+        detail = f"{topic[2:].decode()!r}: the MQTT broker does not take it, for reason {reason:#x}"
+        self._counts.dropped("undeliverable", detail)
 
 
 def _innermost(group: BaseExceptionGroup[BaseException]) -> str:

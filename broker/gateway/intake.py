@@ -9,9 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 
-import aiomqtt
 import msgpack
 
 from broker.client.client import Client
@@ -19,22 +17,35 @@ from broker.client.errors import ClosedError, RefusedError
 from broker.gateway.config import GatewayConfig
 from broker.gateway.counts import Counts
 from broker.gateway.mapping import MessageMapping
-from broker.gateway.mqtt_client import MqttClient, properties_of
+from broker.gateway.mqtt_client import MqttClient
+from broker.gateway.packets import Message
 from routing.messages import PublicationId
 
 LOOK_AGAIN_S = 0.005
+AT_ONCE = 64
+"""Publications that are handed over before it is looked again whether deliveries lag."""
 
 
 class Arrival:
-    """A message that is not acknowledged yet; a QoS 0 message never is."""
+    """A message that is not acknowledged yet, and hears what becomes of its publication."""
 
-    __slots__ = ("id", "is_done", "mqtt", "qos")
+    __slots__ = ("_intake", "id", "is_done", "mqtt")
 
-    def __init__(self, mqtt: MqttClient, message: aiomqtt.Message) -> None:
+    def __init__(self, intake: Intake, mqtt: MqttClient, id: int) -> None:
         self.mqtt = mqtt
-        self.id = message.mid
-        self.qos = message.qos
+        self.id = id
+        """0 for a message of QoS 0, which is never acknowledged."""
         self.is_done = False
+        self._intake = intake
+
+    def done(self) -> bool:
+        return self.is_done
+
+    def set_result(self, result: PublicationId | None, /) -> None:
+        self._intake.accepted(self)
+
+    def set_exception(self, exception: BaseException, /) -> None:
+        self._intake.not_accepted(self, exception)
 
 
 class Intake:
@@ -67,28 +78,32 @@ class Intake:
         self._mqtt = mqtt
         self._unacknowledged.clear()
 
-    def take(self, mqtt: MqttClient, message: aiomqtt.Message) -> None:
+    def take(self, mqtt: MqttClient, message: Message) -> None:
         arrival = self._arrival(mqtt, message)
-        if message.retain:
-            self._drop(arrival, "retained", f"{message.topic.value!r} is a state of the past, not an event")
+        if message.is_retained:
+            self._drop(arrival, "retained", f"{message.topic!r} is a state of the past, not an event")
             return
-        if not arrival.qos and len(self._waiting) + self._unanswered >= self._most:
+        if not message.qos and len(self._waiting) + self._unanswered >= self._most:
             self._drop(arrival, "intake-full", f"{self._most} messages wait for the broker; QoS 1 would hold them back")
             return
-        taken = self.mapping.take(message.topic.value, message.payload, properties_of(message))
+        taken = self.mapping.take(message.topic, message.payload, message.properties)
         if taken.attributes is None:
             self._drop(arrival, taken.reason, taken.detail)
             return
         self._waiting.append((arrival, msgpack.packb(taken.attributes), message.payload))
-        self._arrived.set()
 
-    def settle(self, mqtt: MqttClient, message: aiomqtt.Message) -> None:
+    def taken(self) -> None:
+        """All messages that arrived together were taken."""
+        if self._waiting:
+            self._arrived.set()
+
+    def settle(self, mqtt: MqttClient, message: Message) -> None:
         """A message that is no publication: acknowledged in its turn."""
         self._finish(self._arrival(mqtt, message))
 
-    def _arrival(self, mqtt: MqttClient, message: aiomqtt.Message) -> Arrival:
-        arrival = Arrival(mqtt, message)
-        if arrival.qos:
+    def _arrival(self, mqtt: MqttClient, message: Message) -> Arrival:
+        arrival = Arrival(self, mqtt, message.id)
+        if message.qos:
             self._unacknowledged.append(arrival)
         return arrival
 
@@ -107,39 +122,45 @@ class Intake:
             while waiting:
                 while is_lagging():
                     await asyncio.sleep(LOOK_AGAIN_S)
-                arrival, attributes, payload = waiting[0]
-                try:
-                    answer = await client.publish_packed(attributes, payload)
-                except RefusedError as error:
-                    waiting.popleft()
-                    self._drop(arrival, f"refused-{error.reason}", str(error))
-                    continue
-                waiting.popleft()
-                self._unanswered += 1
-                answer.add_done_callback(partial(self._answered, arrival))
+                await client.wait_for_room()
+                self._publish_some(client)
             self._arrived.clear()
             await self._arrived.wait()
 
-    def _answered(self, arrival: Arrival, answer: asyncio.Future[PublicationId | None]) -> None:
-        self._unanswered -= 1
-        if answer.cancelled():
-            return
-        match answer.exception():
-            case None:
-                self._counts.taken += 1
-                self._finish(arrival)
-            case RefusedError() as error:
+    def _publish_some(self, client: Client) -> None:
+        waiting = self._waiting
+        for _ in range(min(len(waiting), AT_ONCE)):
+            arrival, attributes, payload = waiting[0]
+            try:
+                if not client.publish_now(arrival, attributes, payload):
+                    return
+            except RefusedError as error:
+                waiting.popleft()
                 self._drop(arrival, f"refused-{error.reason}", str(error))
-            case ClosedError():
-                # Not acknowledged: the MQTT broker keeps it for the next start.
-                pass
-            case error:
-                self._counts.dropped("no-answer", str(error))
+                continue
+            waiting.popleft()
+            self._unanswered += 1
+
+    def accepted(self, arrival: Arrival) -> None:
+        self._unanswered -= 1
+        self._counts.taken += 1
+        self._finish(arrival)
+
+    def not_accepted(self, arrival: Arrival, error: BaseException) -> None:
+        self._unanswered -= 1
+        if isinstance(error, RefusedError):
+            self._drop(arrival, f"refused-{error.reason}", str(error))
+        elif not isinstance(error, ClosedError):
+            self._counts.dropped("no-answer", str(error))
+        # When the client was closed it is not acknowledged: the MQTT broker keeps it for the next start.
 
     def _finish(self, arrival: Arrival) -> None:
         arrival.is_done = True
         unacknowledged = self._unacknowledged
+        ids: list[int] = []
         while unacknowledged and unacknowledged[0].is_done:
             first = unacknowledged.popleft()
             if first.mqtt is self._mqtt:
-                first.mqtt.acknowledge(first.id, first.qos)
+                ids.append(first.id)
+        if ids and self._mqtt is not None:
+            self._mqtt.acknowledge(ids)

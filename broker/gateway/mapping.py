@@ -14,8 +14,8 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple, TypeGuard
 
 from broker.gateway.templates import LevelError, TopicTemplate
 from matching.errors import ValueRefusedError
@@ -28,6 +28,7 @@ BARE_VALUE = "value"
 DEEPEST = 8
 REMEMBERED_TOPICS = 20_000
 REMEMBERED_NAMES = 20_000
+SURELY_FITS = 1 << 62
 _JSON_SCALAR = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|\"[^\0]*\"")
 _SCALARS_START = frozenset('-0123456789tf"')
 _FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]|[^\x00-\uffff]")
@@ -43,8 +44,7 @@ class PropertyReading(StrEnum):
     OFF = "off"
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(NamedTuple):
     """Attributes for a publication; None and a reason where the message must not become one."""
 
     attributes: dict[str, Value] | None
@@ -109,7 +109,7 @@ class MessageMapping:
         if not payload:
             return attributes
         try:
-            content = self._decoder.decode(payload.decode())
+            content = self._read_json(payload.decode())
         except (ValueError, RecursionError):
             self.left_out["payload-not-json"] += 1
             return attributes
@@ -119,12 +119,19 @@ class MessageMapping:
             self._put(attributes, BARE_VALUE, content)
         return attributes
 
+    def _read_json(self, text: str) -> object:
+        if text[0] == "{":
+            # Without looking for blanks around it.
+            content, end = self._decoder.raw_decode(text)
+            if end == len(text):
+                return content
+        return self._decoder.decode(text)
+
     def _put_fields(self, attributes: dict[str, Value], prefix: str, fields: Mapping[str, object], depth: int) -> None:
         for each, value in fields.items():
             name = prefix + each if prefix else each
-            is_plain = isinstance(value, float | bool) or (isinstance(value, str) and value.isascii())
-            if is_plain and name in self._good_names:
-                attributes[name] = value  # type: ignore[assignment]
+            if name in self._good_names and _is_plain(value):
+                attributes[name] = value
             elif not isinstance(value, dict):
                 self._put(attributes, name, value)
             elif depth < DEEPEST:
@@ -152,6 +159,14 @@ class MessageMapping:
             return self._decoder.decode(text)
         except ValueError:
             return text
+
+
+def _is_plain(value: object) -> TypeGuard[Value]:
+    """Is it one of the many values that need no closer look? JSON has no NaN."""
+    kind = type(value)
+    if kind is int:
+        return -SURELY_FITS < value < SURELY_FITS  # type: ignore[operator]
+    return kind is float or kind is bool or (kind is str and value.isascii())  # type: ignore[attr-defined]
 
 
 def _refuse_constant(word: str) -> object:

@@ -2,6 +2,13 @@
 
 aiomqtt acknowledges a QoS 1 message when it arrives. A gateway answers for a message only when its broker does, so it
 acknowledges later: what was not acknowledged the MQTT broker sends again, also to a gateway that was killed.
+
+aiomqtt connects, authenticates, subscribes, keeps the connection alive and notices its end. Messages and their
+acknowledgements pass it by, in a socket that is put between it and the system: see `packet_socket`. For this, members
+are used that are not meant for others. Of aiomqtt's client: `_on_connect`, `_on_socket_open`, `_on_socket_close`,
+`_on_socket_register_write`, `_on_socket_unregister_write` and `_loop`, to have the socket and its events;
+`_connected` and `_disconnected`, to say that the connection is lost, and `_client`, which is paho's. Of paho's client:
+`_sock`, to replace it. Its other members that are used are public.
 """
 
 from __future__ import annotations
@@ -11,28 +18,43 @@ import logging
 import math
 import socket
 import ssl
-import threading
+import struct
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 import aiomqtt
 from aiomqtt.types import PahoSocket
+from paho.mqtt import MQTTException
 from paho.mqtt.client import MQTT_CLEAN_START_FIRST_ONLY, Client, ConnectFlags
-from paho.mqtt.enums import MQTTErrorCode
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from broker.config_tables import ConfigError
-from broker.gateway.config import GatewayConfig, GatewayTable
+from broker.gateway.config import MOST_DELIVERED, GatewayConfig, GatewayTable
+from broker.gateway.packet_socket import PacketSocket
+from broker.gateway.packets import (
+    PUBACK,
+    PUBLISH,
+    REFUSED_FROM,
+    Message,
+    read_puback,
+    read_publish,
+    write_pubacks,
+    write_publish,
+)
 from broker.settings import SECOND
 
 NO_RETAINED = 2
 """The MQTT 5 way to say that retained messages are not wanted."""
 ANSWER_WITHIN_S = 5.0
-MORE_THAN_EVER_PENDING = 1 << 20
+FIRST_ID, LAST_ID = 0xFFFF - MOST_DELIVERED, 0xFFFF
+"""Numbers of messages that the gateway sends. paho numbers its requests, which are few, from 1 on."""
+UNWRITTEN_AT_MOST = 1 << 20
+NOT_WHAT_PAHO_EXPECTS = (OSError, ValueError, LookupError, struct.error, MQTTException)
 
 
 # What goes wrong is raised, and told by who runs the connection.
@@ -40,26 +62,25 @@ quiet = logging.getLogger("mercast.mqtt")
 quiet.setLevel(logging.CRITICAL)
 
 
-def _queue_that_calls(take: Callable[[aiomqtt.Message], None]) -> type[asyncio.Queue[aiomqtt.Message]]:
-    """aiomqtt puts messages into a queue of this kind; there is none behind it, so nothing waits twice."""
-
-    class HandingOver(asyncio.Queue[aiomqtt.Message]):
-        def put_nowait(self, item: aiomqtt.Message) -> None:
-            take(item)
-
-    return HandingOver
-
-
 class MqttClient(aiomqtt.Client):
     """One connection; a broken one is replaced by a new client under the same identifier."""
 
-    def __init__(self, config: GatewayConfig, take: Callable[[aiomqtt.Message], None]) -> None:
-        """`take` is called with each message and must not raise."""
+    def __init__(
+        self, config: GatewayConfig, take: Callable[[list[Message]], None], refused: Callable[[bytes, int], None]
+    ) -> None:
+        """`take` is called with messages and must not raise; `refused` with the topic of a message that the MQTT
+        broker did not want, and its reason."""
         table = config.table
-        self._thread = threading.get_ident()
-        self._unconfirmed: set[int] = set()
+        self._take = take
+        self._refused = refused
+        self._is_version_5 = table.is_version_5
+        self._socket: PacketSocket | None = None
+        self._unconfirmed: dict[int, bytes] = {}
+        self._last_id = LAST_ID
         self._enough = 0
         self._has_room: asyncio.Future[None] | None = None
+        self._answers: dict[int, asyncio.Future[None]] = {}
+        self.refusals = 0
         self.most_in_flight = table.in_flight
         connecting = None
         if table.is_version_5:
@@ -77,20 +98,24 @@ class MqttClient(aiomqtt.Client):
             clean_start=False if table.is_version_5 else MQTT_CLEAN_START_FIRST_ONLY,
             properties=connecting,
             keepalive=max(1, table.keep_alive // SECOND),
-            # Bounded by who sends; paho looks through all messages in flight at each acknowledgement otherwise.
-            max_inflight_messages=0,
-            queue_type=_queue_that_calls(take),
             tls_context=_tls(table),
             logger=quiet,
-            # Acknowledgements are small, and must not wait for more to send.
-            socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
             timeout=ANSWER_WITHIN_S,
         )
-        self.pending_calls_threshold = MORE_THAN_EVER_PENDING
-        # The one thing that aiomqtt does not pass on to the paho client that it wraps.
-        self._client.manual_ack_set(True)
-        # Several lines for each message would be made up, only to be thrown away.
-        self._client.disable_logger()
+
+    async def __aenter__(self) -> Self:
+        # aiomqtt forgets a loss that comes with the first answer, and leaves a connection open that it refuses.
+        lost = self._disconnected
+        try:
+            await super().__aenter__()
+            if lost.done():
+                raise aiomqtt.MqttError("the connection was lost at once") from lost.exception()
+        except BaseException:
+            self._close()
+            if lost.done():
+                lost.exception()
+            raise
+        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -102,25 +127,58 @@ class MqttClient(aiomqtt.Client):
             if kind is None:
                 raise
 
-    def send(self, topic: str, payload: bytes, qos: int, properties: Properties | None) -> None:
-        """As `publish`, without waiting: thousands a second, and a task for each would cost as much as sending it."""
-        info = self._client.publish(topic, payload, qos, False, properties)
-        if info.rc != MQTTErrorCode.MQTT_ERR_SUCCESS:
-            raise aiomqtt.MqttCodeError(info.rc, "the message could not be sent")
-        if not info.is_published():
-            self._unconfirmed.add(info.mid)
+    def send(self, topic: bytes, payload: bytes, qos: int, properties: bytes) -> int:
+        """A message's number, 0 at QoS 0. Topic and properties are packed, and have their lengths before them."""
+        if self._socket is None or self._disconnected.done():
+            raise aiomqtt.MqttError("the connection is lost")
+        id = self._next_id() if qos else 0
+        self._socket.send(write_publish(topic, payload, id, properties))
+        if id:
+            self._unconfirmed[id] = topic
+        return id
+
+    async def send_and_wait(self, topic: bytes, payload: bytes, properties: bytes) -> None:
+        """At QoS 1, until the MQTT broker has acknowledged it."""
+        id = self.send(topic, payload, 1, properties)
+        answer = self._answers[id] = asyncio.get_running_loop().create_future()
+        try:
+            await answer
+        finally:
+            del self._answers[id]
+
+    def _next_id(self) -> int:
+        id = self._last_id
+        while True:
+            id = id + 1 if id < LAST_ID else FIRST_ID
+            if id not in self._unconfirmed:
+                self._last_id = id
+                return id
 
     @property
     def is_full(self) -> bool:
-        """Has the MQTT broker as many to acknowledge as it said it would take, or as may be?"""
-        return len(self._unconfirmed) >= self.most_in_flight
+        """Has the MQTT broker as many to acknowledge as it said it would take, or the network as much as may be?"""
+        return len(self._unconfirmed) >= self.most_in_flight or (
+            self._socket is not None and self._socket.unwritten > UNWRITTEN_AT_MOST
+        )
 
     async def until_unconfirmed(self, at_most: int) -> None:
-        """No more than so many that were sent are not acknowledged, or at QoS 0 not written."""
-        if len(self._unconfirmed) > at_most:
+        """All that was sent is written, and no more than so many are not acknowledged."""
+        if not self._is_done(at_most):
             self._enough = at_most
             self._has_room = asyncio.get_running_loop().create_future()
             await self._has_room
+
+    def _is_done(self, at_most: int) -> bool:
+        return len(self._unconfirmed) <= at_most and (self._socket is None or not self._socket.unwritten)
+
+    def _look_for_room(self) -> None:
+        if self._has_room is not None and not self._has_room.done() and self._is_done(self._enough):
+            self._has_room.set_result(None)
+
+    def acknowledge(self, ids: list[int]) -> None:
+        """Messages that arrived, at QoS 1."""
+        if self._socket is not None and not self._disconnected.done():
+            self._socket.send(write_pubacks(ids))
 
     def _on_connect(
         self,
@@ -134,32 +192,71 @@ class MqttClient(aiomqtt.Client):
         self.most_in_flight = min(self.most_in_flight, told)
         super()._on_connect(client, userdata, flags, reason_code, properties)
 
-    def _on_publish(
-        self, client: Client, userdata: object, mid: int, reason_code: ReasonCode, properties: Properties
-    ) -> None:
-        if mid not in self._unconfirmed:
-            super()._on_publish(client, userdata, mid, reason_code, properties)
-            return
-        self._unconfirmed.remove(mid)
-        if len(self._unconfirmed) <= self._enough and self._has_room is not None and not self._has_room.done():
-            self._has_room.set_result(None)
+    def _on_socket_open(self, client: Client, userdata: object, sock: PahoSocket) -> None:
+        """In the thread that connects, before anything is written."""
+        assert isinstance(sock, socket.socket)
+        # Acknowledgements are small, and must not wait for more to send.
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket = client._sock = PacketSocket(sock, self._loop, self._look_for_room)
+        super()._on_socket_open(client, userdata, self._socket)
+        # In the place of aiomqtt's own reader.
+        self._loop.call_soon_threadsafe(self._loop.add_reader, sock.fileno(), self._readable)
 
     def _on_socket_register_write(self, client: Client, userdata: object, sock: PahoSocket) -> None:
-        """aiomqtt leaves it to a later turn of the loop, when the socket may be closed or be another one's."""
-        if threading.get_ident() != self._thread:
-            super()._on_socket_register_write(client, userdata, sock)
-        elif sock.fileno() >= 0:
-            self._loop.add_writer(sock.fileno(), self._write)
+        """The socket takes everything at once, and waits for the system itself."""
+        self._loop.call_soon_threadsafe(self._write)
+
+    def _on_socket_unregister_write(self, client: Client, userdata: object, sock: PahoSocket) -> None:
+        pass
 
     def _write(self) -> None:
         try:
             self._client.loop_write()
-        except OSError as error:
-            if not self._disconnected.done():
-                self._disconnected.set_exception(error)
+        except NOT_WHAT_PAHO_EXPECTS as error:
+            self._fail(error)
 
-    def acknowledge(self, message_id: int, qos: int) -> None:
-        self._client.ack(message_id, qos)
+    def _readable(self) -> None:
+        assert self._socket is not None
+        messages: list[Message] = []
+        try:
+            for first, packet, start in self._socket.read():
+                kind = first & 0xF0
+                if kind == PUBLISH:
+                    messages.append(read_publish(packet, start, is_version_5=self._is_version_5))
+                elif kind == PUBACK:
+                    self._confirmed(*read_puback(packet, start))
+                else:
+                    self._socket.hand_to_paho(packet)
+                    self._client.loop_read()
+            if self._socket.is_over:
+                self._client.loop_read()
+        except NOT_WHAT_PAHO_EXPECTS as error:
+            self._fail(error)
+        if messages:
+            self._take(messages)
+        self._look_for_room()
+
+    def _confirmed(self, id: int, reason: int) -> None:
+        topic = self._unconfirmed.pop(id, None)
+        if topic is not None and reason >= REFUSED_FROM:
+            self.refusals += 1
+            self._refused(topic, reason)
+        answer = self._answers.get(id)
+        if answer is not None and not answer.done():
+            answer.set_result(None)
+
+    def _fail(self, error: Exception) -> None:
+        """The other end does not speak MQTT."""
+        if not self._connected.done():
+            self._connected.set_exception(aiomqtt.MqttError(str(error)))
+        elif not self._disconnected.done():
+            self._disconnected.set_exception(error)
+        self._close()
+
+    def _close(self) -> None:
+        if self._socket is not None and self._socket.fileno() >= 0:
+            self._on_socket_close(self._client, None, self._socket)
+            self._socket.close()
 
     async def until_lost(self) -> None:
         """Raises when the connection is lost."""
@@ -173,13 +270,6 @@ class MqttClient(aiomqtt.Client):
                 await self.subscribe(each, options=options, timeout=math.inf)
             else:
                 await self.subscribe(each, qos, timeout=math.inf)
-
-
-def properties_of(message: aiomqtt.Message) -> list[tuple[str, str]]:
-    if message.properties is None:
-        return []
-    pairs: list[tuple[str, str]] = getattr(message.properties, "UserProperty", [])
-    return pairs
 
 
 def check_files(table: GatewayTable) -> None:

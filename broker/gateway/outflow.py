@@ -7,7 +7,6 @@ the next one; only then is more taken. Meanwhile publications wait at the broker
 from __future__ import annotations
 
 import asyncio
-import math
 
 import msgpack
 
@@ -16,7 +15,7 @@ from broker.gateway.config import GatewayConfig
 from broker.gateway.counts import Counts
 from broker.gateway.mapping import as_json
 from broker.gateway.mqtt_client import MqttClient
-from broker.gateway.properties import PropertyPacker
+from broker.gateway.properties import PropertyPacker, packed_text
 from matching.values import Value
 
 WINDOW = 2_048
@@ -30,7 +29,9 @@ class Outflow:
         self._table = config.table
         self._prefixes = config.table.prefixes
         self._packer = PropertyPacker(config.identifier)
-        self._mark = self._packer.mark() if config.table.is_version_5 else None
+        self.mark = self._packer.mark() if config.table.is_version_5 else b""
+        """User properties of what is no delivery."""
+        self._topics: dict[str, bytes] = {}
         self._counts = counts
         self._undelivered: list[tuple[str, Publication]] = []
         self._under_way = 0
@@ -69,13 +70,14 @@ class Outflow:
                 names = stream.expressions
                 self._undelivered = [(name, each) for each in taken for name in each.subscriptions if name in names]
             size = 1 if self._one_by_one else self._table.in_flight
+            refusals = mqtt.refusals
             batch, rest = self._undelivered[:size], self._undelivered[size:]
             for name, each in batch:
                 if mqtt.is_full:
                     await mqtt.until_unconfirmed(mqtt.most_in_flight // 2)
                 self._send(mqtt, name, each)
             await mqtt.until_unconfirmed(0)
-            self._counts.delivered += len(batch)
+            self._counts.delivered += len(batch) - (mqtt.refusals - refusals)
             self._undelivered = rest
             self._failures = 0
             self._one_by_one = max(0, self._one_by_one - 1)
@@ -95,7 +97,7 @@ class Outflow:
 
     def _send(self, mqtt: MqttClient, name: str, publication: Publication) -> None:
         payload = publication.payload
-        properties = self._mark
+        properties = self.mark
         if not payload or (self._table.is_version_5 and self._table.deliver_attributes):
             # The broker has checked them.
             attributes: dict[str, Value] = msgpack.unpackb(publication.packed_attributes)
@@ -103,13 +105,18 @@ class Outflow:
                 payload = as_json(attributes)
             if self._table.is_version_5 and self._table.deliver_attributes:
                 properties = self._packer.pack(attributes)
-        mqtt.send(self._prefixes.deliver_to(name), payload, self._table.deliver_qos, properties)
+        topic = self._topics.get(name)
+        if topic is None:
+            if len(self._topics) >= self._table.names:
+                self._topics.clear()
+            topic = self._topics[name] = packed_text(self._prefixes.deliver_to(name))
+        mqtt.send(topic, payload, self._table.deliver_qos, properties)
 
     async def tell_errors(self, mqtt: MqttClient) -> None:
         while True:
             while self._errors:
                 name, text = next(iter(self._errors.items()))
-                await mqtt.publish(self._prefixes.tell_error_to(name), text, 1, properties=self._mark, timeout=math.inf)
+                await mqtt.send_and_wait(packed_text(self._prefixes.tell_error_to(name)), text.encode(), self.mark)
                 if self._errors.get(name) == text:
                     del self._errors[name]
                 self._counts.errors_told += 1

@@ -85,12 +85,20 @@ class Connection(asyncio.BufferedProtocol):
         return self._writers.buffer
 
     def buffer_updated(self, nbytes: int) -> None:
+        self._take(bytes(self._writers.buffer[:nbytes]))
+
+    def take_early(self, data: bytes) -> None:
+        """What came before the connection was handed over."""
+        if data:
+            self._take(data)
+
+    def _take(self, data: bytes) -> None:
         if self.is_closing or self.receiver is None:
             return
         self.heard = self._loop.time()
-        self.bytes_in += nbytes
+        self.bytes_in += len(data)
         try:
-            frames = self._splitter.feed(bytes(self._writers.buffer[:nbytes]))
+            frames = self._splitter.feed(data)
             if frames:
                 self.receiver.received(frames)
         except WireError as error:

@@ -10,38 +10,63 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 
 from broker.effects import Accept, Deliver, DroppedRow, MatchedRow
 from broker.hello import LinkTimes
 from broker.inputs import Published
 from broker.runtime.client_session import attribute_count
+from broker.runtime.code_version import code_version
 from broker.runtime.status import memory_bytes
-from broker.trace import BrokerRow, DeliveryRow, DropRow, HopRow, LinkRow, MatchRow, PublicationRow, seconds
+from broker.settings import SECOND
+from broker.trace import (
+    BrokerRow,
+    DeliveryRow,
+    DropRow,
+    HopRow,
+    LinkRow,
+    MatchRow,
+    PublicationRow,
+    Row,
+    seconds,
+)
 from broker.trace_files import TraceWriter
 from routing.messages import Message, PublicationId, Publish
 from routing.router import Counts
 
 MOST_TIMES = 100_000
 """Publications whose time is remembered."""
-ROLL_EVERY = 10_000_000_000
-"""Nanoseconds after which what was recorded becomes visible to whoever follows the trace."""
+ROLL_EVERY = 5 * SECOND
+"""After this, what was recorded becomes visible to whoever follows the trace."""
+ROLL_IDLE_EVERY = 60 * SECOND
+"""Where a broker has nothing but its own state to show, files would be many and say little."""
 
 
 class Recorder:
-    def __init__(self, folder: Path, broker: str, incarnation: int, overlay: str, now: Callable[[], int]) -> None:
+    def __init__(
+        self, folder: Path, broker: str, incarnation: int, overlay: str, protocol: str, now: Callable[[], int]
+    ) -> None:
         self._broker = broker
         self._now = now
         self._folder = folder / f"{broker}-{incarnation}"
         self._trace = TraceWriter(self._folder, overlay)
-        self._roll_at = now() + ROLL_EVERY
+        self._rolled_at = now()
+        self._has_news = False
         self._published: dict[PublicationId, int] = {}
         self._requests: dict[tuple[str, int], tuple[int, int, int]] = {}
         self.handling_ns = 0
         """What the core took for the input whose effects are being recorded."""
-        provenance = {"broker": broker, "incarnation": incarnation, "overlay": overlay, "version": version("mercast")}
-        (self._folder / "provenance.json").write_text(json.dumps(provenance, indent=2) + "\n")
+        code = code_version()
+        provenance = {
+            "broker": broker,
+            "incarnation": incarnation,
+            "overlay": overlay,
+            "protocol": protocol,
+            "mercast": code.version,
+            "commit": code.commit,
+            "is_changed": code.is_changed,
+        }
+        (self._folder / "provenance.json").write_text(json.dumps(provenance, indent=2) + "\n", encoding="utf-8")
 
     def requested(self, request: Published) -> None:
         size = len(request.attributes) + len(request.payload)
@@ -55,7 +80,7 @@ class Recorder:
             return
         at, attributes, size = self._requests.pop((effect.client, effect.reference), (self._now(), 0, 0))
         self._remember(effect.publication, at)
-        self._trace.record(
+        self._record(
             PublicationRow(
                 publication=str(effect.publication),
                 broker=self._broker,
@@ -83,7 +108,7 @@ class Recorder:
         if isinstance(message, Publish):
             body = len(message.attributes) + len(message.payload)
             self._remember(message.id, times.published if times is not None and times.published else now)
-        self._trace.record(
+        self._record(
             HopRow(
                 message=str(message.id) if isinstance(message, Publish) else type(message).__name__.lower(),
                 kind=type(message).__name__.lower(),
@@ -101,7 +126,7 @@ class Recorder:
 
     def matched(self, row: MatchedRow) -> None:
         work = row.work
-        self._trace.record(
+        self._record(
             MatchRow(
                 broker=self._broker,
                 message=str(row.publication),
@@ -117,7 +142,7 @@ class Recorder:
 
     def dropped(self, row: DroppedRow) -> None:
         publication = str(row.publication) if row.publication is not None else None
-        self._trace.record(
+        self._record(
             DropRow(
                 at_s=seconds(self._now()),
                 broker=self._broker,
@@ -129,7 +154,7 @@ class Recorder:
 
     def delivered(self, effect: Deliver) -> None:
         now = self._now()
-        self._trace.record(
+        self._record(
             DeliveryRow(
                 publication=str(effect.publication),
                 broker=self._broker,
@@ -144,7 +169,7 @@ class Recorder:
         """The end with the smaller id records the link, so that it is in one trace."""
         if self._broker < peer:
             down_s = None if down is None else seconds(down)
-            self._trace.record(LinkRow(a=self._broker, b=peer, up_s=seconds(up), down_s=down_s))
+            self._record(LinkRow(a=self._broker, b=peer, up_s=seconds(up), down_s=down_s))
 
     def state(self, counts: Counts, queue: int) -> None:
         self._trace.record(
@@ -160,9 +185,14 @@ class Recorder:
                 memory_bytes=memory_bytes(),
             )
         )
-        if self._now() >= self._roll_at:
+        if self._now() - self._rolled_at >= (ROLL_EVERY if self._has_news else ROLL_IDLE_EVERY):
             self._trace.roll()
-            self._roll_at = self._now() + ROLL_EVERY
+            self._rolled_at = self._now()
+            self._has_news = False
+
+    def _record(self, row: Row) -> None:
+        self._has_news = True
+        self._trace.record(row)
 
     def close(self) -> None:
         self._trace.close()

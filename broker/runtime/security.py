@@ -62,20 +62,45 @@ class TrustEveryone:
 
 
 @dataclass(frozen=True, slots=True)
+class Contexts:
+    """TLS, as the files of certificates were when they were read."""
+
+    listening: ssl.SSLContext
+    dialling: ssl.SSLContext
+    inside: ssl.SSLContext
+    """For what runs beside the broker in its process and connects as others do."""
+
+
+@dataclass(slots=True)
 class Security:
     authenticator: Authenticator = field(default_factory=TrustEveryone)
     token: str = field(default="", repr=False)
     """What this broker shows to others."""
-    listening: ssl.SSLContext | None = None
-    dialling: ssl.SSLContext | None = None
-    inside: ssl.SSLContext | None = None
-    """For what runs beside the broker in its process and connects as others do."""
-    load_certificates: Callable[[], None] = lambda: None
-    """Again, for connections to come."""
+    read_contexts: Callable[[], Contexts] | None = None
+    """Without it no TLS is spoken."""
+    _contexts: Contexts | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        if self.read_contexts is not None:
+            self._contexts = self.read_contexts()
+
+    @property
+    def listening(self) -> ssl.SSLContext | None:
+        return self._contexts.listening if self._contexts is not None else None
+
+    @property
+    def dialling(self) -> ssl.SSLContext | None:
+        return self._contexts.dialling if self._contexts is not None else None
+
+    @property
+    def inside(self) -> ssl.SSLContext | None:
+        return self._contexts.inside if self._contexts is not None else None
 
     def reload(self) -> None:
+        """For connections to come. Raises what is wrong with a file, and then nothing has changed."""
+        contexts = self.read_contexts() if self.read_contexts is not None else None
         self.authenticator.reload()
-        self.load_certificates()
+        self._contexts = contexts
 
     @property
     def is_open(self) -> bool:

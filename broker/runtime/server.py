@@ -31,6 +31,7 @@ from broker.effects import (
 from broker.inputs import ClientConnected, Input, LeaveRequested, Persisted, Published, Restored, TimerFired
 from broker.runtime.client_session import ClientSession
 from broker.runtime.connection import Connection, Writers
+from broker.runtime.door import Door
 from broker.runtime.link import Link
 from broker.runtime.log import Log
 from broker.runtime.neighbours import Neighbours
@@ -76,6 +77,7 @@ class BrokerServer:
         self.log = Log(config.id)
         self.clients: dict[str, ClientSession] = {}
         self.newcomers: dict[Newcomer, None] = {}
+        self.handshakes: set[asyncio.Task[None]] = set()
         self.holding: dict[ClientSession, None] = {}
         """Sessions with publications that wait until there is room."""
         self.published_here = 0
@@ -132,7 +134,9 @@ class BrokerServer:
             # pyarrow is loaded for this alone.
             from broker.runtime.recorder import Recorder
 
-            self.recorder = Recorder(self._trace, config.id, incarnation, config.overlay.name, self.now)
+            self.recorder = Recorder(
+                self._trace, config.id, incarnation, config.overlay.name, config.overlay.protocol, self.now
+            )
         self._perform(self.core.start(self.now()))
         for neighbour in config.neighbours:
             self.neighbours.want(neighbour.id, neighbour.address, neighbour.cost)
@@ -149,9 +153,7 @@ class BrokerServer:
     async def _listen(self) -> asyncio.Server:
         listen = self.config.listen
         try:
-            listener = await self._loop.create_server(
-                self._connected, listen.host, listen.port, ssl=self.security.listening, start_serving=False
-            )
+            listener = await self._loop.create_server(self._connected, listen.host, listen.port, start_serving=False)
         except OSError as error:
             raise ListenError(
                 f"broker {self.config.id} cannot listen on {listen}: {error.strerror or error}; is another running?"
@@ -181,12 +183,13 @@ class BrokerServer:
         except OSError as error:
             raise ListenError(f"broker {self.config.id}: admin pages on {address}: {error.strerror}") from error
 
-    def _connected(self) -> Connection:
+    def _connected(self) -> asyncio.BaseProtocol:
         connection = Connection(self.writers, self.limits, CLIENT_BUFFER_BYTES)
         newcomer = Newcomer(self, connection)
         connection.receiver = newcomer
         self.newcomers[newcomer] = None
-        return connection
+        context = self.security.listening
+        return connection if context is None else Door(self, newcomer, context)
 
     def now(self) -> int:
         """Wall-clock nanoseconds that never go back while the broker runs."""
@@ -347,13 +350,10 @@ class BrokerServer:
             self.admit()
 
     def _give_up_on(self, newcomer: Newcomer) -> None:
+        # A handshake has a time of its own.
         if newcomer.connection.is_made:
             self.violated("hello", newcomer.connection.other_end)
             newcomer.refuse(Reason.IDLE, hello.LIMIT, "nothing was said in time")
-        else:
-            # asyncio does not tell of a handshake that failed, only nothing comes of it.
-            self.violated("tls", "?", "no handshake")
-            self.newcomers.pop(newcomer, None)
 
     @property
     def admits(self) -> bool:
@@ -383,6 +383,8 @@ class BrokerServer:
         self._listener.close()
         for session in list(self.clients.values()):
             session.end(Reason.STOPPING, f"{self.config.id} is {'leaving' if leaves else 'stopping'}")
+        for handshake in self.handshakes:
+            handshake.cancel()
         for newcomer in list(self.newcomers):
             newcomer.refuse(Reason.STOPPING, hello.STOPPING, f"{self.config.id} is stopping")
         end = self._loop.time() + DRAIN_WITHIN_S

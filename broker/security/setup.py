@@ -17,7 +17,7 @@ from pathlib import Path
 
 from broker.config import BrokerConfig
 from broker.config_tables import ConfigError, key, read_table, text, yes_or_no
-from broker.runtime.security import Security
+from broker.runtime.security import Contexts, Security
 from broker.security.access import AccessList, read_access_list
 from broker.security.credentials import Credentials
 from broker.security.tls import CertificateFiles, dialling_context, inside_context, listening_context
@@ -64,13 +64,15 @@ def _security(config: BrokerConfig) -> Security:
     )
     if files is None:
         return Security(credentials, brokers_token)
-    listening, dialling = listening_context(files), dialling_context(files)
+    inside = inside_context(files)
 
-    def load_again() -> None:
-        files.load_into(listening)
-        files.load_into(dialling)
+    def read_contexts() -> Contexts:
+        contexts = Contexts(listening_context(files), dialling_context(files), inside)
+        # Who connects from within keeps it, and must know what the broker shows from now on.
+        files.load_into(inside)
+        return contexts
 
-    return Security(credentials, brokers_token, listening, dialling, inside_context(files), load_again)
+    return Security(credentials, brokers_token, read_contexts)
 
 
 def _certificate_files(tls: TlsTable, config: BrokerConfig) -> CertificateFiles:

@@ -49,6 +49,11 @@ class Mosquitto:
             return True
         return False
 
+    @property
+    def process_id(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def stop(self) -> None:
         if self._process is not None:
             self._process.terminate()

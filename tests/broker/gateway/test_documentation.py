@@ -39,6 +39,7 @@ def is_free(port: int) -> bool:
 @pytest.mark.slow
 def test_the_two_minutes_work_as_typed(tmp_path: Path) -> None:
     (lines,) = blocks("sh")
+    assert lines in (ROOT / "README.md").read_text()
     folder = Path(path_of("mosquitto_pub")).parent
     for port in (11883, 11884, 7021, 7022):
         if not is_free(port):

@@ -46,7 +46,7 @@ def is_carried(text: str) -> bool:
 def as_properties(publication: Mapping[str, Value]) -> list[tuple[str, str]]:
     """As paho reads what is packed, without the mark."""
     properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
-    packed = PropertyPacker("me").pack(publication).pack()
+    packed = PropertyPacker("me").pack(publication)
     _, length = properties.unpack(packed)  # type: ignore[no-untyped-call]
     assert length == len(packed)
     pairs: list[tuple[str, str]] = getattr(properties, "UserProperty")  # noqa: B009

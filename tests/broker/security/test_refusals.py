@@ -75,28 +75,42 @@ def test_a_client_without_certificate_or_token_is_refused_and_counted(tmp_path: 
     run(test)
 
 
-def test_a_certificate_of_another_authority_is_refused_at_the_handshake(tmp_path: Path) -> None:
+def logged(caplog: pytest.LogCaptureFixture) -> str:
+    return str([getattr(record, "fields", {}) for record in caplog.records])
+
+
+def test_a_certificate_of_another_authority_is_refused_at_the_handshake(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     file = with_certificates(tmp_path, ["b1"])
     put(tmp_path, "stranger", issue(new_authority("others"), "desk"))
     stranger = tls(tmp_path / "certs" / "ca.pem", tmp_path / "stranger.pem", tmp_path / "stranger.key")
 
     async def test() -> None:
         async with InLoop(file) as overlay:
-            assert isinstance(await refusal(file.url("b1"), tls=stranger), ConnectError)
+            error = await refusal(file.url("b1"), tls=stranger)
+            assert isinstance(error, ConnectError)
+            assert "does not take this certificate" in str(error)
             assert not overlay["b1"].clients
+            assert overlay["b1"].violations["tls"] == 1
+            assert "signature" in logged(caplog) or "issuer" in logged(caplog)
 
     run(test)
 
 
-def test_an_expired_certificate_is_refused(tmp_path: Path) -> None:
+def test_an_expired_certificate_is_refused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = with_certificates(tmp_path, ["b1"])
     certs = tmp_path / "certs"
     put(certs, "old", issue(authority_of(certs), "desk", lasts=-timedelta(minutes=1)))
 
     async def test() -> None:
         async with InLoop(file) as overlay:
-            assert isinstance(await refusal(file.url("b1"), tls=shown(tmp_path, "old")), ConnectError)
+            error = await refusal(file.url("b1"), tls=shown(tmp_path, "old"))
+            assert isinstance(error, ConnectError)
+            assert "does not take this certificate" in str(error)
             assert not overlay["b1"].clients
+            assert overlay["b1"].violations["tls"] == 1
+            assert "certificate has expired" in logged(caplog)
 
     run(test)
 
@@ -109,11 +123,12 @@ def test_a_client_refuses_a_broker_of_another_authority_or_of_another_host(tmp_p
     others = tls(tmp_path / "others" / "ca.pem")
 
     async def test() -> None:
-        async with InLoop(file):
+        async with InLoop(file) as overlay:
             wrong_host = await refusal(file.url("b1"), tls=shown(tmp_path, "desk"))
             assert "TLS" in str(wrong_host)
             assert "certificate verify failed" in str(wrong_host).replace("_", " ").lower()
             assert "TLS" in str(await refusal(file.url("b1"), tls=others))
+            await until(lambda: overlay["b1"].violations["tls"] == 2)
 
     run(test)
 
@@ -130,6 +145,21 @@ def test_older_tls_and_no_tls_are_not_spoken(tmp_path: Path) -> None:
             assert isinstance(await refusal(file.url("b1")), ConnectError)
             assert not overlay["b1"].clients
             await until(lambda: overlay["b1"].violations["tls"] >= 2)
+
+    run(test)
+
+
+def test_whoever_connects_and_does_not_begin_a_handshake_is_let_go_after_the_hello_time(tmp_path: Path) -> None:
+    file = with_certificates(tmp_path, ["b1"])
+
+    async def test() -> None:
+        async with InLoop(file) as overlay:
+            reader, writer = await asyncio.open_connection("127.0.0.1", file.ports["b1"])
+            await until(lambda: len(overlay["b1"].newcomers) == 1)
+            assert await reader.read() == b""
+            assert overlay["b1"].violations == {"tls": 1}
+            assert not overlay["b1"].newcomers
+            writer.close()
 
     run(test)
 

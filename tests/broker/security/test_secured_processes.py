@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tomllib
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from broker import Client, ClientError, RefusedError, connect
+from broker import Client, ClientError, RefusedError, connect, tls
+from broker.security.certificates import write_set
 from tests.broker.runtime.overlays import ROOT, OverlayFileMaker, Processes, run, wait_until
-from tests.broker.security.secured import TLS, rule, shown, with_certificates
+from tests.broker.security.secured import HERE, TLS, rule, shown, with_certificates
 
 SECRET = "xyzzy-a-word-that-nobody-guesses"
 WRONG = "plugh-a-guess-that-is-wrong"
@@ -76,6 +79,44 @@ def test_on_sighup_a_client_that_lost_its_rule_is_sent_away_and_a_bad_list_chang
                     await publish_for_ever(client)
 
         run(test)
+
+
+def test_on_sighup_a_new_authority_takes_the_place_of_the_old_one_and_bad_files_change_nothing(tmp_path: Path) -> None:
+    file = with_certificates(tmp_path, ["b1", "b2"], [("b1", "b2")])
+    certs, old = tmp_path / "certs", tmp_path / "old"
+    shutil.copytree(certs, old)
+
+    async def answered(trusted: Path, showing: Path) -> bool:
+        shows = tls(trusted / "ca.pem", showing / "desk.pem", showing / "desk.key")
+        try:
+            async with connect(file.url("b1"), tls=shows, timeout=5.0) as connected:
+                return await connected.publish({"a": 1}) is not None
+        except ClientError:
+            return False
+
+    def has_said_more_than(before: int, id: str, says: str) -> bool:
+        return processes.log(id).count(says) > before
+
+    def reload(*ids: str, says: str) -> None:
+        for id in ids:
+            before = processes.log(id).count(says)
+            os.kill(processes.pid(id), signal.SIGHUP)
+            wait_until(partial(has_said_more_than, before, id, says))
+
+    with Processes(file) as processes:
+        processes.linked()
+        assert asyncio.run(answered(old, old))
+        (certs / "b1.pem").write_text("no certificate")
+        reload("b1", says="security not reloaded")
+        assert asyncio.run(answered(old, old))
+        shutil.rmtree(certs)
+        write_set(certs, "anew", {"b1": HERE, "b2": HERE}, ("desk",))
+        reload("b1", "b2", says="security reloaded")
+        assert asyncio.run(answered(certs, certs))
+        assert not asyncio.run(answered(certs, old))
+        processes.terminate("b2")
+        processes.restart("b2")
+        processes.linked()
 
 
 async def publish_for_ever(client: Client) -> None:
