@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from experiments.analysis.benchmark import Measured
-    from experiments.analysis.results import Result
+    from threading import Event
 
-SHORT_BYTES = 30_000_000
-"""Traces below this are analysed before Java would have compiled its code well."""
+    from experiments.analysis.benchmark import Measured, Timing
+    from experiments.analysis.results import Result
 
 
 def analyse(
@@ -60,13 +59,12 @@ def analyse(
     from experiments.progress_bar import progress_bar
 
     check_programs()
-    from experiments.analysis.runs import find_runs
+    from experiments.analysis.runs import are_short, find_runs
 
     folders = find_runs(runs or [])
-    is_short = sum(folder.trace_bytes for folder in folders) < SHORT_BYTES
     with progress_bar() as progress:
         progress("starting Spark", 0, 1)
-        spark = session(master, memory=memory, is_short=is_short)
+        spark = session(master, memory=memory, is_short=are_short(folders))
         try:
             from experiments.analysis.analyse import analyse as analyse_runs
 
@@ -84,26 +82,51 @@ def _follow(folder: Path, master: str, out: Path, memory: str, every_s: float, r
     import time
 
     from experiments.analysis import session
+    from experiments.analysis.spark_session import check_programs
 
+    check_programs()
+    from experiments.analysis.follow import Follower, check_folder
+
+    check_folder(folder)
+    typer.echo("starting Spark; the first tables take about half a minute", err=True)
     spark = session(master, memory=memory, is_short=True)
     try:
-        from experiments.analysis.follow import Follower
-
+        stopping = _told_to_stop()
         follower = Follower(spark, folder, out)
         done = 0
-        while not refreshes or done < refreshes:
-            time.sleep(every_s if done else 0)
+        while not stopping.is_set():
             refreshed = follower.refresh()
             done += 1
             for problem in refreshed.waiting:
                 typer.echo(f"not complete yet: {problem}", err=True)
-            typer.echo(
-                f"{time.strftime('%H:%M:%S')} refreshed: {', '.join(refreshed.tables) or 'nothing is new'}", err=True
-            )
-    except KeyboardInterrupt:
+            if not follower.has_trace:
+                typer.echo(f"no broker records in {folder} yet; start them with --trace {folder}", err=True)
+            changed = f"{len(refreshed.tables)} tables changed" if refreshed.tables else "nothing is new"
+            typer.echo(f"{time.strftime('%H:%M:%S')} {changed}: {refreshed.headline or 'empty so far'}", err=True)
+            if done == refreshes:
+                break
+            stopping.wait(every_s)
         typer.echo(f"stopped; tables: {out / 'tables'}", err=True)
     finally:
         spark.stop()
+
+
+def _told_to_stop() -> Event:
+    """Set by Ctrl-C or SIGTERM, so that a refresh that has begun comes to its end; a second one does not wait."""
+    import signal
+    import threading
+
+    told = threading.Event()
+
+    def stop(_number: int, _frame: object) -> None:
+        told.set()
+        typer.echo("stopping after this refresh", err=True)
+        for each in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(each, signal.SIG_DFL)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+    return told
 
 
 def _print(summary: Result, *, as_json: bool) -> None:
@@ -155,25 +178,35 @@ def analyse_bench(
     from contextlib import ExitStack
 
     from experiments.analysis import session
+    from experiments.analysis.spark_session import check_programs
     from experiments.errors import BenchPlanError
     from experiments.matching_bench_options import whole_numbers
     from experiments.progress_bar import progress_bar
+    from topologies.errors import nearest
 
     sizes = whole_numbers("--rows", rows)
+    check_programs()
+    from experiments.analysis.benchmark import Watch, benchmark
+    from experiments.analysis.tables import RESULTS
+
+    for name in table or ():
+        if name not in RESULTS:
+            raise BenchPlanError(f"--table {name}: {nearest(name, RESULTS)}")
     with ExitStack() as stack:
         folder = keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mercast-bench-")))
         spark = session(f"local[{cores}]", memory=memory)
         stack.callback(spark.stop)
-        from experiments.analysis.benchmark import benchmark
-        from experiments.analysis.tables import RESULTS
-
-        for name in table or ():
-            if name not in RESULTS:
-                raise BenchPlanError(f"--table {name}: there is {', '.join(RESULTS)}")
         progress = stack.enter_context(progress_bar())
         chosen = table or list(RESULTS)
-        measured = list(benchmark(spark, folder, sizes, chosen, cores=cores, memory=memory, progress=progress))
+        watch = Watch(progress, _say_timing)
+        measured = list(benchmark(spark, folder, sizes, chosen, cores=cores, memory=memory, watch=watch))
     _print_measured(measured, as_json=as_json)
+
+
+def _say_timing(timing: Timing) -> None:
+    duckdb = f", DuckDB {timing.duckdb_s:.1f} s" if timing.duckdb_s is not None else ""
+    said = f"{timing.hop_rows:,} hops: {timing.table} {timing.wall_s:.1f} s, CPU {timing.cpu_s:.1f} s{duckdb}"
+    typer.echo(said, err=True)
 
 
 def _print_measured(measured: list[Measured], *, as_json: bool) -> None:
@@ -199,10 +232,13 @@ def _print_measured(measured: list[Measured], *, as_json: bool) -> None:
         shown.add_row(timings[0].table, *cells)
     sums = [(f"{each.wall_s:.0f}", f"{each.cpu_s:.0f}", "") for each in measured]
     shown.add_row("all", *(cell for cells in sums for cell in cells), style="bold")
-    Console().print(shown)
+    # Whatever is narrower, a file without a width of its own or a small terminal, must not cut numbers off.
+    needed = Console(width=1_000).measure(shown).maximum
+    Console(width=max(Console().width, needed)).print(shown)
     for each in measured:
         per_million = each.cpu_s / (each.hop_rows / 1e6)
-        print(f"{each.hop_rows:,} hops: {per_million:.1f} CPU s for a million, Java's peak {each.java_peak_mb:,.0f} MB")
+        memory = f"most memory {each.spark_peak_mb:,.0f} MB (Java and Python), DuckDB {each.duckdb_peak_mb:,.0f} MB"
+        print(f"{each.hop_rows:,} hops: {per_million:.1f} CPU s for a million; {memory}")
 
 
 COMMANDS: dict[str, Callable[..., None]] = {"analyse": analyse, "analyse-bench": analyse_bench}

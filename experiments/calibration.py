@@ -13,7 +13,6 @@ import os
 import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import TypeAlias
 
 import msgpack
@@ -21,6 +20,7 @@ import msgpack
 from broker.core import Broker
 from broker.effects import Send
 from broker.inputs import FrameReceived, PeerUp
+from broker.runtime.code_version import code_version
 from broker.settings import Settings
 from broker.simulation.cost_file import IndexCosts, MeasuredCosts
 from broker.wire import Limits, decode, encode
@@ -63,8 +63,10 @@ def calibrate(
             )
         frame_ns = round(_forwarding_ns() / 2)
     progress("indexes calibrated", len(indexes), len(indexes))
+    code = code_version()
     machine = {
-        "mercast": version("mercast"),
+        "mercast": code.version,
+        "commit": code.commit,
         "python": platform.python_version(),
         "backend": backend_in_words(),
         "processor": f"{platform.machine()}, {os.cpu_count()} cores",

@@ -7,16 +7,19 @@ import dataclasses
 import json
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from broker.runtime.code_version import code_version
 from experiments.errors import FigureError
 from experiments.figures.entry import SCALES, Row, Rows, Scale, X
+from experiments.sweep import RunOutcome
 
 COLUMNS = ("entry", "scale", "measure", "series", "x", "y", "error")
+NOT_RECORDED = "not recorded"
 PACKAGES = ("mercast", "simpy", "numpy", "pyarrow", "pyspark", "matplotlib")
 
 
@@ -34,6 +37,8 @@ class Provenance:
     backend: str
     versions: Mapping[str, str]
     machine: str
+    code: tuple[str, ...] = ()
+    """Which code made the runs, and the rows of them: one where all is of one commit. Old results do not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +47,23 @@ class EntryResult:
     rows: Rows
 
 
-def provenance_of(entry: str, scale: Scale, seed: int, *, runs: int, failed: int, seconds: float) -> Provenance:
+def provenance_of(entry: str, scale: Scale, seed: int, outcomes: Collection[RunOutcome]) -> Provenance:
     from matching.registry import backend_in_words
 
+    made = [outcome for outcome in outcomes if not outcome.error]
     return Provenance(
         entry=entry,
         scale=scale,
         command=f"mercast experiment run {entry} --scale {scale}",
         seed=seed,
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        runs=runs,
-        failed=failed,
-        seconds=round(seconds, 1),
+        runs=len(outcomes),
+        failed=len(outcomes) - len(made),
+        seconds=round(sum(outcome.seconds for outcome in made), 1),
         backend=backend_in_words(),
         versions={"python": platform.python_version(), **_versions()},
         machine=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        code=tuple(dict.fromkeys([*(outcome.code or NOT_RECORDED for outcome in made), str(code_version())])),
     )
 
 
@@ -91,7 +98,8 @@ def read_result(entry: str, folder: Path) -> EntryResult | None:
     if not table.is_file():
         raise FigureError(f"{table} is missing beside {document.name}; run the experiment again: {entry}")
     try:
-        provenance = Provenance(**json.loads(document.read_text(encoding="utf-8")))
+        told = json.loads(document.read_text(encoding="utf-8"))
+        provenance = Provenance(**{**told, "code": tuple(told.get("code", ()))})
         rows = Rows(_read_rows(table))
     except (TypeError, ValueError, KeyError) as error:
         raise FigureError(

@@ -184,6 +184,9 @@ def _show_json(performed: list[Performed]) -> None:
 def experiment_report(
     results: Annotated[Path | None, typer.Option(help="A folder of results; by default those that came along.")] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="The page.")] = Path("runs/report.html"),
+    redraw: Annotated[
+        bool, typer.Option("--redraw", help="First draw the figures of these results again, from their rows.")
+    ] = False,
 ) -> None:
     """Make one page of all results: claims, figures, numbers side by side, verdicts.
 
@@ -193,10 +196,14 @@ def experiment_report(
     Examples:
       mercast experiment report
       mercast experiment report --results runs/results/quick --out runs/quick.html
+      mercast experiment report --redraw
     """
-    from experiments.report.page import write_page
+    from experiments.report.page import redraw_figures, write_page
 
-    shown = write_page(results if results is not None else Path(__file__).parent / "results", out)
+    folder = results if results is not None else Path(__file__).parent / "results"
+    if redraw:
+        redraw_figures(folder)
+    shown = write_page(folder, out)
     typer.echo(f"{shown} experiments on {out.absolute().as_uri()}")
 
 

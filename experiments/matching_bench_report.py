@@ -6,6 +6,7 @@ import dataclasses
 import json
 from typing import TYPE_CHECKING
 
+from broker.runtime.code_version import code_version
 from experiments.matching_bench_plan import BenchResult, IndexResult
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def as_json(result: BenchResult) -> str:
         "seed": plan.seed,
         "backend": result.backend,
         "python": result.python,
+        "code": str(code_version()),
     }
     rows = [dataclasses.asdict(row) | provenance for row in result.results]
     return json.dumps(rows, indent=2)

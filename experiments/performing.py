@@ -53,14 +53,7 @@ def run_entry(
 def conclude(entry: Entry, scale: Scale, ran: Ran, out: Path) -> Performed:
     """Makes rows, figure and provenance of the runs, and judges the paper's claims by them."""
     rows = rows_of(entry, ran.points, with_tables(ran.outcomes, entry.tables, entry.step_s))
-    provenance = provenance_of(
-        entry.name,
-        scale,
-        entry.seed,
-        runs=len(ran.outcomes),
-        failed=sum(bool(outcome.error) for outcome in ran.outcomes.values()),
-        seconds=sum(outcome.seconds for outcome in ran.outcomes.values()),
-    )
+    provenance = provenance_of(entry.name, scale, entry.seed, ran.outcomes.values())
     write_rows(provenance, rows, out)
     draw(entry, rows, scale, out)
     return Performed(provenance, rows, tuple(verdicts(entry, rows, scale)), ran.new_runs)

@@ -20,6 +20,7 @@ import msgpack
 
 from broker.effects import Refuse
 from broker.inputs import Advertised, ClientConnected, ClientLeft, Published, Subscribed
+from broker.runtime.code_version import code_version
 from broker.settings import SECOND, Settings
 from broker.simulation.cost_file import NATIVE, CostFileError, read_costs
 from broker.simulation.costs import PADRES_2015, CostProfile
@@ -118,12 +119,15 @@ def cost_profile(scenario: Scenario) -> CostProfile:
         raise ScenarioError(f"{scenario.source}: brokers.costs_file: {error}") from error
 
 
-def provenance(scenario: Scenario, protocol: str) -> dict[str, str | int | dict[str, str | float]]:
+def provenance(scenario: Scenario, protocol: str) -> dict[str, str | int | dict[str, str | float] | None]:
+    code = code_version()
     return {
         "scenario": scenario.name,
         "protocol": protocol,
         "seed": scenario.seed,
-        "mercast": version("mercast"),
+        "mercast": code.version,
+        "commit": code.commit,
+        "is_changed": code.is_changed,
         "simpy": version("simpy"),
         "python": platform.python_version(),
         "backend": backend_in_words(),

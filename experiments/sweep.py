@@ -16,21 +16,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Literal, TypeAlias
+
+from broker.runtime.code_version import code_version
 
 Value: TypeAlias = str | int | float
 Kind: TypeAlias = Literal["simulate", "count-lists", "reorganise", "routing-memory"]
 Submit: TypeAlias = Callable[["RunSpec"], "Future[RunOutcome]"]
 
 OUTCOME = "outcome.json"
-
-
-@cache
-def _version() -> str:
-    return version("mercast")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +39,7 @@ class RunSpec:
     def folder_name(self) -> str:
         from experiments.sweep_kinds import identity_of
 
-        told = json.dumps([self.kind, _version(), identity_of(self)], sort_keys=True)
+        told = json.dumps([self.kind, code_version().version, identity_of(self)], sort_keys=True)
         return f"{self.kind}-{hashlib.sha256(told.encode()).hexdigest()[:20]}"
 
     def __str__(self) -> str:
@@ -63,6 +58,8 @@ class RunOutcome:
     """CPU time that it took on the machine that ran it."""
     folder: str = ""
     """Where its trace is, if it has one."""
+    code: str = ""
+    """Which code ran it; empty where that was not recorded."""
 
 
 def perform(spec: RunSpec, folder: Path) -> RunOutcome:
@@ -73,11 +70,13 @@ def perform(spec: RunSpec, folder: Path) -> RunOutcome:
     # CPU time: on a busy machine the clock would tell of others.
     start = time.process_time()
     numbers, lists = KINDS[spec.kind](spec.parameters, folder)
-    outcome = RunOutcome(numbers, lists, seconds=round(time.process_time() - start, 2), folder=str(folder))
+    seconds = round(time.process_time() - start, 2)
+    outcome = RunOutcome(numbers, lists, seconds=seconds, folder=str(folder), code=str(code_version()))
     folder.mkdir(parents=True, exist_ok=True)
     unfinished = folder / f".{OUTCOME}"
     document = {"spec": {"kind": spec.kind, **spec.parameters}, "numbers": numbers, "lists": lists}
-    unfinished.write_text(json.dumps({**document, "seconds": outcome.seconds}, indent=1) + "\n", encoding="utf-8")
+    told = {**document, "seconds": outcome.seconds, "code": outcome.code}
+    unfinished.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
     unfinished.rename(folder / OUTCOME)
     return outcome
 
@@ -89,7 +88,8 @@ def finished(spec: RunSpec, runs: Path) -> RunOutcome | None:
         return None
     document = json.loads(path.read_text(encoding="utf-8"))
     lists = {name: tuple(values) for name, values in document["lists"].items()}
-    return RunOutcome(document["numbers"], lists, seconds=document["seconds"], folder=str(path.parent))
+    code = document.get("code", "")
+    return RunOutcome(document["numbers"], lists, seconds=document["seconds"], folder=str(path.parent), code=code)
 
 
 @dataclass(frozen=True, slots=True)

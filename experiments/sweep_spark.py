@@ -24,17 +24,23 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+MEMORY = "512m"
+"""Of Java on each worker, which only passes folders on: a run's own memory is its Python's."""
+WAITING = 64
+"""Runs that are given to the cluster at a time; it does as many of them at once as it has cores."""
+
+
 class SparkTasks(AbstractContextManager["SparkTasks"]):
-    """Runs as tasks, as many at a time as the cluster has cores."""
+    """Runs as tasks of a cluster, or of Spark on this machine."""
 
     def __init__(self, runs: Path, master: str) -> None:
         from experiments import analysis
 
         self._runs = runs
-        self._session: SparkSession = analysis.session(master)
+        self._session: SparkSession = analysis.session(master, memory=MEMORY, is_short=True)
         # Without this a task takes whichever Python is first on the worker's path.
         self._session.sparkContext.pythonExec = os.environ.get("PYSPARK_PYTHON", sys.executable)
-        self._threads = ThreadPoolExecutor(max(1, self._session.sparkContext.defaultParallelism))
+        self._threads = ThreadPoolExecutor(WAITING)
 
     def submit(self, spec: RunSpec) -> Future[RunOutcome]:
         return self._threads.submit(self._run, spec)
@@ -48,7 +54,7 @@ class SparkTasks(AbstractContextManager["SparkTasks"]):
         if error:
             return RunOutcome(error=error)
         folder = self._runs / spec.folder_name
-        _unpack(packed, folder)
+        unpack(packed, folder)
         outcome = finished(spec, self._runs)
         assert outcome is not None, f"{folder} came back without an outcome"
         return replace(outcome, folder=str(folder))
@@ -67,7 +73,7 @@ def performed_and_packed(spec: RunSpec) -> tuple[bytes, str]:
         return packed.getvalue(), ""
 
 
-def _unpack(packed: bytes, folder: Path) -> None:
+def unpack(packed: bytes, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,8 +38,9 @@ class Timing:
 class Measured:
     hop_rows: int
     timings: tuple[Timing, ...]
-    java_peak_mb: float
-    """The most memory that Spark's Java process had so far, as the operating system counts it."""
+    spark_peak_mb: float
+    """The most memory that Spark had so far as the operating system counts it: its Java process and this one."""
+    duckdb_peak_mb: float
 
     @property
     def wall_s(self) -> float:
@@ -47,6 +51,14 @@ class Measured:
         return sum(timing.cpu_s for timing in self.timings)
 
 
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Who is told how it goes on, and of each table's time."""
+
+    progress: Callable[[str, int, int], None]
+    timed: Callable[[Timing], None]
+
+
 def benchmark(
     session: SparkSession,
     folder: Path,
@@ -55,52 +67,65 @@ def benchmark(
     *,
     cores: int,
     memory: str,
-    progress: Callable[[str, int, int], None],
+    watch: Watch,
 ) -> Iterator[Measured]:
-    """A result for each size, ascending. A small trace comes first and is not counted: Java compiles meanwhile."""
-    java = JavaProcess(session)
-    for hop_rows in (WARM_UP_ROWS, *sorted(sizes)):
-        run = folder / f"{hop_rows}-hops"
-        if not run.exists():
-            write_trace(run, hop_rows, lambda done, total: progress("writing the trace", done, total))
-        duckdb = DuckDB(run, threads=cores, memory=memory)
-        with spark_errors(), closing(duckdb):
-            timings = list(_timings(session, run, hop_rows, tables, java, duckdb, progress))
-        if hop_rows != WARM_UP_ROWS:
-            yield Measured(hop_rows, tuple(timings), java.peak_mb())
+    """A result for each size, ascending. A small trace comes first and is not counted: Java compiles meanwhile.
+
+    DuckDB answers in a process of its own, so that its memory is not taken for Spark's.
+    """
+    java = ProcessFigures(_java_pid(session))
+    here = ProcessFigures(os.getpid())
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as duckdb:
+        for hop_rows in (WARM_UP_ROWS, *sorted(sizes)):
+            run = folder / f"{hop_rows}-hops"
+            if not run.exists():
+                _write(run, hop_rows, watch)
+            timings: list[Timing] = []
+            duckdb_peak_mb = 0.0
+            runs = read(session, find_runs([run]))
+            step_s = step_for(runs.publications)
+            for name in tables:
+                watch.progress(f"{hop_rows:,} hops: tables", len(timings), len(tables))
+                began, cpu_before = time.perf_counter(), java.cpu_s()
+                with spark_errors():
+                    collect(name, RESULTS[name].make(runs, step_s), RESULTS[name].order)
+                wall_s, cpu_s = time.perf_counter() - began, java.cpu_s() - cpu_before
+                duckdb_s = None
+                if name in QUERIES:
+                    duckdb_s, duckdb_peak_mb = duckdb.submit(_duckdb_figures, run, name, cores, memory).result()
+                timings.append(Timing(hop_rows, name, wall_s, cpu_s, duckdb_s))
+                if hop_rows != WARM_UP_ROWS:
+                    watch.timed(timings[-1])
+            if hop_rows != WARM_UP_ROWS:
+                yield Measured(hop_rows, tuple(timings), java.peak_mb() + here.peak_mb(), duckdb_peak_mb)
 
 
-def _timings(
-    session: SparkSession,
-    run: Path,
-    hop_rows: int,
-    tables: Sequence[str],
-    java: JavaProcess,
-    duckdb: DuckDB,
-    progress: Callable[[str, int, int], None],
-) -> Iterator[Timing]:
-    runs = read(session, find_runs([run]))
-    step_s = step_for(runs.publications)
-    for number, name in enumerate(tables):
-        progress(f"{hop_rows:,} hops: {name}", number, len(tables))
-        began, cpu_before = time.perf_counter(), java.cpu_s()
-        collect(name, RESULTS[name].make(runs, step_s), RESULTS[name].order)
-        wall_s, cpu_s = time.perf_counter() - began, java.cpu_s() - cpu_before
-        duckdb_s = None
-        if name in QUERIES:
-            began = time.perf_counter()
-            duckdb.rows(name)
-            duckdb_s = time.perf_counter() - began
-        yield Timing(hop_rows, name, wall_s, cpu_s, duckdb_s)
+def _write(run: Path, hop_rows: int, watch: Watch) -> None:
+    """Under its name when it is complete: what is there is not written again."""
+    unfinished = run.with_name(f".{run.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    write_trace(unfinished, hop_rows, lambda done, total: watch.progress(f"{hop_rows:,} hops: writing", done, total))
+    unfinished.rename(run)
 
 
-class JavaProcess:
-    """The process that Spark's driver runs in; with a local master everything is done there."""
+def _duckdb_figures(run: Path, table: str, threads: int, memory: str) -> tuple[float, float]:
+    """Seconds for the table, and the process's most memory so far."""
+    with closing(DuckDB(run, threads=threads, memory=memory)) as duckdb:
+        began = time.perf_counter()
+        duckdb.rows(table)
+        return time.perf_counter() - began, ProcessFigures(os.getpid()).peak_mb()
 
-    def __init__(self, session: SparkSession) -> None:
-        gateway = session.sparkContext._jvm
-        assert gateway is not None
-        self._proc = Path("/proc") / str(gateway.java.lang.ProcessHandle.current().pid())
+
+def _java_pid(session: SparkSession) -> int:
+    """Of the process that Spark's driver runs in; with a local master everything is done there."""
+    gateway = session.sparkContext._jvm
+    assert gateway is not None
+    return int(gateway.java.lang.ProcessHandle.current().pid())
+
+
+class ProcessFigures:
+    def __init__(self, pid: int) -> None:
+        self._proc = Path("/proc") / str(pid)
         self._ticks_per_s = os.sysconf("SC_CLK_TCK")
 
     def cpu_s(self) -> float:

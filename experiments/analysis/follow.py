@@ -62,14 +62,20 @@ class Refreshed:
     """Those that changed."""
     waiting: tuple[str, ...]
     """What could not be read yet, in words."""
+    headline: str
+    """The sums of all tables so far, in words; empty while there is none."""
+
+
+def check_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        raise NoRunsError(f"{folder} is not there; give the folder that the brokers write their trace to")
 
 
 class Follower:
     """Follows one trace folder. `refresh` returns when everything that was there at its start is in the tables."""
 
     def __init__(self, session: SparkSession, folder: Path, out: Path) -> None:
-        if not folder.is_dir():
-            raise NoRunsError(f"{folder} is not there; give the folder that the brokers write their trace to")
+        check_folder(folder)
         self._folder = folder.resolve()
         self._session = session
         self._out = out
@@ -85,7 +91,16 @@ class Follower:
             if (path := self._path(table.source)) is not None
         ]
         waiting = [problem for name, query in started if (problem := self._finish(name, query)) is not None]
-        return Refreshed(tuple(name for name in LIVE if name in changed), tuple(dict.fromkeys(waiting)))
+        return Refreshed(
+            tuple(name for name in LIVE if name in changed),
+            tuple(dict.fromkeys(waiting)),
+            headline(self._out / "tables"),
+        )
+
+    @property
+    def has_trace(self) -> bool:
+        """Has any broker begun to record there?"""
+        return any(self._path(table.source) is not None for table in LIVE.values())
 
     def _path(self, table: str) -> str | None:
         """Where files of a table come: in a folder of each broker, or in one of all; None while there is none."""
@@ -134,3 +149,26 @@ class Follower:
             return str(problem)
         del self._failed[name]
         return None
+
+
+def headline(tables: Path) -> str:
+    """Read from the written tables: one that did not change may be from an earlier start."""
+    published = _column(tables, "published", "publications")
+    delivered, mean_ms, p99_ms = (
+        _column(tables, "latency", name) for name in ("deliveries", "latency_ms_mean", "latency_ms_p99")
+    )
+    parts = [
+        f"{sum(published):,} published" if published else "",
+        f"{sum(delivered):,} delivered, {mean_ms[0]:.1f} ms mean, {p99_ms[0]:.1f} ms p99" if delivered else "",
+        f"{sum(messages):,} messages" if (messages := _column(tables, "messages_by_kind", "messages")) else "",
+        f"{sum(dropped):,} dropped" if (dropped := _column(tables, "drops", "drops")) else "",
+    ]
+    return "; ".join(part for part in parts if part)
+
+
+def _column(tables: Path, table: str, column: str) -> list[float]:
+    import pyarrow.parquet
+
+    path = tables / f"{table}.parquet"
+    values: list[float] = pyarrow.parquet.read_table(path).column(column).to_pylist() if path.is_file() else []
+    return values

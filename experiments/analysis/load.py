@@ -8,12 +8,14 @@ work, so a broker with several cores may exceed 1.
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from experiments.analysis.columns import MILLISECONDS, PUBLISH, RUN_COLUMNS, ratio, spread, step_of
 
 BROKER = (*RUN_COLUMNS, "broker")
+MOMENTS = ("arrived", "started", "left")
+"""Of a publication at a broker."""
 
 
 def broker_load(brokers: DataFrame, publications: DataFrame, hops: DataFrame, matches: DataFrame) -> DataFrame:
@@ -90,23 +92,36 @@ def queueing(publications: DataFrame, hops: DataFrame, matches: DataFrame) -> Da
     `wait_ms` is from a publication's arrival (or its publishing) to the start of matching, at brokers that match it;
     `stay_ms` to the moment when it leaves for the next broker, at brokers that pass it on.
     """
-    nothing = f.lit(None).cast("double")
+    publication = [*RUN_COLUMNS, "publication"]
     carried = hops.where(f.col("kind") == PUBLISH)
-    at_broker = ("publication", "broker", "arrived_s", "started_s", "left_s")
-
-    def moments(rows: DataFrame, publication: str, broker: str, **at: str) -> DataFrame:
-        times = [(f.col(at[name]) if name in at else nothing).alias(name) for name in at_broker[2:]]
-        return rows.select(*RUN_COLUMNS, f.col(publication).alias("publication"), f.col(broker).alias("broker"), *times)
-
+    # All that concerns a publication comes together once; a hop becomes two moments only then.
+    together = (
+        _moments(publications, "publication", arrived=("broker", "published_s"))
+        .unionAll(_moments(carried, "message", arrived=("receiver", "received_s"), left=("sender", "sent_s")))
+        .unionAll(_moments(matches, "message", started=("broker", "started_s")))
+        .repartition(*publication)
+    )
     seen = (
-        moments(publications, "publication", "broker", arrived_s="published_s")
-        .unionAll(moments(carried, "message", "receiver", arrived_s="received_s"))
-        .unionAll(moments(carried, "message", "sender", left_s="sent_s"))
-        .unionAll(moments(matches, "message", "broker", started_s="started_s"))
-        .groupBy(*RUN_COLUMNS, "publication", "broker")
-        .agg(*(f.min(name).alias(name) for name in at_broker[2:]))
+        together.select(*publication, f.explode(f.array_compact(f.array(*MOMENTS))).alias("moment"))
+        .groupBy(*publication, "moment.broker")
+        .agg(*(f.min(f.col(f"moment.{name}_s")).alias(f"{name}_s") for name in MOMENTS))
     )
     wait_ms = (f.col("started_s") - f.col("arrived_s")) * MILLISECONDS
     stay_ms = (f.col("left_s") - f.col("arrived_s")) * MILLISECONDS
     values = {"wait_ms": wait_ms, "stay_ms": stay_ms}
     return spread(seen.groupBy(*BROKER), values, f.count("*").alias("publications"))
+
+
+def _moments(rows: DataFrame, publication: str, **at: tuple[str, str]) -> DataFrame:
+    """A column for each of `MOMENTS`, with the broker and the time, or empty."""
+    nothing = f.lit(None).cast("double")
+
+    def moment(name: str) -> Column:
+        if name not in at:
+            return f.lit(None).cast("struct<broker: string, arrived_s: double, started_s: double, left_s: double>")
+        broker, at_s = at[name]
+        times = [(f.col(at_s) if each == name else nothing).alias(f"{each}_s") for each in MOMENTS]
+        return f.struct(f.col(broker).alias("broker"), *times)
+
+    named = f.col(publication).alias("publication")
+    return rows.select(*RUN_COLUMNS, named, *(moment(name).alias(name) for name in MOMENTS))

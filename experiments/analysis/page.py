@@ -71,10 +71,10 @@ def page(
 
 def _runs(folders: Sequence[RunFolder]) -> str:
     rows = [
-        [folder.label, folder.scenario, folder.protocol, "" if folder.seed is None else str(folder.seed)]
+        [folder.label, folder.scenario, folder.protocol, folder.code, "" if folder.seed is None else str(folder.seed)]
         for folder in folders
     ]
-    return f"<h2>Runs</h2>{_grid(['run', 'scenario', 'protocol', 'seed'], rows, texts=3)}"
+    return f"<h2>Runs</h2>{_grid(['run', 'scenario', 'protocol', 'code', 'seed'], rows, texts=4)}"
 
 
 def _summary(summary: Result, folders: Sequence[RunFolder]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlparse
@@ -17,12 +17,15 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from broker.runtime.code_version import CodeVersion
 from broker.trace import TABLES, TraceError, spark_ddl
 from broker.trace_files import arrow_schema, complete_files
 from experiments.analysis.columns import RUN_COLUMNS
 from experiments.analysis.errors import NoRunsError
 
 UNKNOWN_PROTOCOL = "unknown"
+NOT_RECORDED = "not recorded"
+SHORT_BYTES = 30_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,8 @@ class RunFolder:
     scenario: str
     protocol: str
     seed: int | None
+    code: str
+    """The version and commit that recorded it, as far as it says."""
     is_finished: bool
     """A finished run has every table; the trace of a deployment has those that something was recorded in."""
 
@@ -58,6 +63,11 @@ class Runs:
     drops: DataFrame
     faults: DataFrame
     links: DataFrame
+
+
+def are_short(folders: Iterable[RunFolder]) -> bool:
+    """Is all done before Java would have compiled its code well?"""
+    return sum(folder.trace_bytes for folder in folders) < SHORT_BYTES
 
 
 def find_runs(paths: Iterable[Path]) -> tuple[RunFolder, ...]:
@@ -116,8 +126,17 @@ def describe(folder: Path, parts: Sequence[Path], label: str) -> RunFolder:
         scenario=str(origin.get("scenario") or origin.get("overlay") or folder.name),
         protocol=str(origin.get("protocol") or UNKNOWN_PROTOCOL),
         seed=seed if isinstance(seed, int) else None,
+        code=_code(origin),
         is_finished=(folder / "summary.json").exists(),
     )
+
+
+def _code(origin: Mapping[str, object]) -> str:
+    if "commit" not in origin:
+        return NOT_RECORDED
+    is_changed = origin.get("is_changed")
+    code = CodeVersion(str(origin.get("mercast")), str(origin["commit"]), is_changed if is_changed is True else None)
+    return str(code)
 
 
 def read(session: SparkSession, folders: Sequence[RunFolder]) -> Runs:

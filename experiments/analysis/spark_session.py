@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
 JAVA_AT_LEAST = 17
 INSTALL_JAVA = "Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17"
 CONNECT_WITHIN_S = 5.0
-LOCAL_SHUFFLE_PARTITIONS = 8
+EXECUTORS_WITHIN_S = 60.0
+PARTITIONS = 64
+"""Of a shuffle on this machine; adaptive execution puts small ones together again."""
+SHORT_PARTITIONS = 8
 
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -28,6 +32,10 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     # Percentiles of thousands of groups stay in hash tables instead of being sorted: two to three times as fast.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
+    # Parts of a shuffle are small enough for each task's hash table to stay in memory: what does not fit is sorted
+    # instead, which takes several times as long.
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "8m",
+    "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "64m",
     # The writer stores a checksum with every page; a flipped bit is an error that names the file, not a wrong number.
     "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
     # Small files of many runs are read together by one task.
@@ -55,7 +63,24 @@ def start(master: str, *, memory: str = "2g", is_short: bool = False) -> SparkSe
     builder = SparkSession.Builder().appName("mercast").master(master)
     for key, value in {**SETTINGS, **_settings_for(master, memory, is_short)}.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    if _host_of(master) is not None:
+        _wait_for_executors(session, master, memory)
+    return session
+
+
+def _wait_for_executors(session: SparkSession, master: str, memory: str) -> None:
+    """Without this, work for which no worker has room would wait for ever, and nobody would be told."""
+    end = time.monotonic() + EXECUTORS_WITHIN_S
+    # The driver itself counts as one.
+    while session.sparkContext._jsc.sc().getExecutorMemoryStatus().size() < 2:
+        if time.monotonic() > end:
+            session.stop()
+            raise ClusterError(
+                f"no worker of {master} took work within {EXECUTORS_WITHIN_S:g} s: none is up, all are busy, or none "
+                f"has {memory} of memory free"
+            )
+        time.sleep(0.1)
 
 
 def _settings_for(master: str, memory: str, is_short: bool) -> dict[str, str]:
@@ -66,10 +91,12 @@ def _settings_for(master: str, memory: str, is_short: bool) -> dict[str, str]:
         "spark.pyspark.python": sys.executable,
     }
     host = _host_of(master)
+    compiler = " -XX:TieredStopAtLevel=1" if is_short else ""
+    settings["spark.driver.extraJavaOptions"] = f"-XX:+UseSerialGC{compiler}"
     if host is None:
-        settings["spark.sql.shuffle.partitions"] = str(LOCAL_SHUFFLE_PARTITIONS)
-        compiler = " -XX:TieredStopAtLevel=1" if is_short else ""
-        settings["spark.driver.extraJavaOptions"] = f"-XX:+UseSerialGC{compiler}"
+        settings["spark.sql.shuffle.partitions"] = str(SHORT_PARTITIONS if is_short else PARTITIONS)
+    elif is_short:
+        settings["spark.executor.extraJavaOptions"] = compiler.strip()
     if host in (None, "127.0.0.1", "localhost"):
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     return settings

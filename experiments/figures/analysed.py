@@ -57,10 +57,14 @@ def _keep(folder: Path, columns: Columns) -> None:
 
 def _analysed(folders: Mapping[str, Path], names: Mapping[str, str], step_s: float) -> dict[str, Columns]:
     from experiments import analysis
+    from experiments.analysis.spark_session import check_programs
+
+    check_programs()
+    from experiments.analysis.runs import are_short, find_runs, read
     from experiments.analysis.tables import RESULTS
 
-    session = analysis.session(MASTER)
-    runs = analysis.read_runs(session, list(folders.values()))
+    found_runs = find_runs(folders.values())
+    runs = read(analysis.session(MASTER, is_short=are_short(found_runs)), found_runs)
     key_of = {run.label: key for run in runs.folders for key, path in folders.items() if run.path == path.resolve()}
     found: dict[str, Columns] = {key: {} for key in folders}
     for name, table in names.items():

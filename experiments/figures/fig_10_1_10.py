@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from experiments.figures.entry import Claim, Entry, Panel, Point, Row, Scale, Shape
+from experiments.figures.entry import Claim, Entry, Panel, PaperPoint, Point, Row, Scale, Shape
 from experiments.figures.fig_10_1_9 import PARAMETERS
 from experiments.figures.hundred_brokers import SETTING, hundred
 from experiments.sweep import RunOutcome
@@ -45,7 +45,14 @@ ENTRY = Entry(
     tables=("destinations_by_broker",),
     panels=(
         Panel(BY_BROKER, "Mean list of each broker", "brokers, sorted by their mean", "destinations in a message"),
-        Panel(WHOLE, "Over all brokers", "", "destinations in a message", kind="bars"),
+        Panel(
+            WHOLE,
+            "Over all brokers",
+            "",
+            "destinations in a message",
+            kind="bars",
+            paper=(PaperPoint("D-DBR", SYSTEM, 2.12), PaperPoint("MERC", SYSTEM, 1.18)),
+        ),
     ),
     claims=(
         Claim(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +17,35 @@ OTHER_COLOURS = (
     "#1f5f8b", "#c44536", "#2a7f4f", "#8a5fa8", "#b8860b", "#4a4e57", "#3aa0a0", "#d1739c", "#7a8b2f", "#5b6ee1",
 )  # fmt: skip
 MARKERS = "osv^Dx+<>p"
+DASHES = ("solid", "dashed", "dotted", "dashdot")
 PANEL_INCHES = (5.6, 4.2)
-INSIDE = 4
+INSIDE = 3
 """So many series at most have their names inside the axes; more would hide lines."""
+MARKED = 30
+"""So many points at most are marked; more would hide the line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    colour: str
+    dash: str
+    marker: str
+
+
+def looks_of(entry: Entry, rows: Rows) -> dict[str, Look]:
+    """How each series looks, the same in all panels. Variants of a protocol, as `D-DBR, flooded`, have its colour and
+    different dashes; where they are more than there are dashes, all series have colours of their own."""
+    names = list(dict.fromkeys(name for panel in entry.panels for name in rows.series(panel.measure)))
+    protocols = [name.partition(",")[0] for name in names]
+    has_own_colours = any(each not in COLOURS or protocols.count(each) > len(DASHES) for each in protocols)
+    looks = {}
+    for number, (name, protocol) in enumerate(zip(names, protocols, strict=True)):
+        marker = MARKERS[number % len(MARKERS)]
+        if has_own_colours:
+            looks[name] = Look(OTHER_COLOURS[number % len(OTHER_COLOURS)], DASHES[0], marker)
+        else:
+            looks[name] = Look(COLOURS[protocol], DASHES[protocols[:number].count(protocol)], marker)
+    return looks
 
 
 def draw(entry: Entry, rows: Rows, scale: Scale, folder: Path) -> list[Path]:
@@ -29,16 +57,17 @@ def draw(entry: Entry, rows: Rows, scale: Scale, folder: Path) -> list[Path]:
 
     width, height = PANEL_INCHES
     paths = [folder / f"{entry.name}.png", *panel_paths(entry, folder)]
+    looks = looks_of(entry, rows)
     with matplotlib.rc_context({"svg.hashsalt": "mercast", "font.size": 10, "axes.titlesize": 11}):
         figure, axes = pyplot.subplots(1, len(entry.panels), figsize=(width * len(entry.panels), height), squeeze=False)
         for panel, place in zip(entry.panels, axes[0], strict=True):
-            _draw_panel(panel, rows, scale, place)
+            _draw_panel(panel, rows, scale, looks, place)
         figure.tight_layout()
         figure.savefig(paths[0], dpi=110)
         pyplot.close(figure)
         for panel, path in zip(entry.panels, paths[1:], strict=True):
             single, place = pyplot.subplots(figsize=PANEL_INCHES)
-            _draw_panel(panel, rows, scale, place)
+            _draw_panel(panel, rows, scale, looks, place)
             single.tight_layout()
             single.savefig(path, metadata={"Date": None})
             pyplot.close(single)
@@ -49,59 +78,69 @@ def panel_paths(entry: Entry, folder: Path) -> list[Path]:
     return [folder / f"{entry.name}-{number}.svg" for number in range(1, len(entry.panels) + 1)]
 
 
-def _draw_panel(panel: Panel, rows: Rows, scale: Scale, axes: Axes) -> None:
+def _draw_panel(panel: Panel, rows: Rows, scale: Scale, looks: Mapping[str, Look], axes: Axes) -> None:
     names = rows.series(panel.measure)
-    for number, name in enumerate(names):
-        colour = COLOURS.get(name, OTHER_COLOURS[number % len(OTHER_COLOURS)])
+    for name in names:
+        look = looks[name]
         line = rows.line(panel.measure, name)
         xs: list[Any] = [x for x, _ in line]
         ys = [y for _, y in line]
         if panel.kind == "bars":
-            _bars(axes, rows, panel, name, (number, len(names)), colour)
+            places = [_bar_place(rows, panel, name, x) for x in xs]
+            axes.bar(places, ys, width=_bar_width(names), color=look.colour, label=name)
         elif panel.kind == "points":
-            axes.plot(xs, ys, MARKERS[number % len(MARKERS)], color=colour, label=name, markersize=4)
+            axes.plot(xs, ys, look.marker, color=look.colour, label=name, markersize=4)
         else:
-            marker = MARKERS[number % len(MARKERS)] if len(xs) <= 30 else None
-            axes.plot(xs, ys, marker=marker, color=colour, label=name, markersize=4, linewidth=1.4)
+            (drawn,) = axes.plot(xs, ys, color=look.colour, linestyle=look.dash, linewidth=1.4, label=name)
+            if len(xs) <= MARKED:
+                drawn.set(marker=look.marker, markersize=4)
     if scale == "paper":
-        _draw_paper(panel, rows, axes)
+        _draw_paper(panel, rows, looks, axes)
     axes.set_title(panel.title)
     axes.set_xlabel(panel.x)
     axes.set_ylabel(panel.y)
     axes.grid(alpha=0.3, linewidth=0.6)
     axes.set_axisbelow(True)
+    if panel.kind == "bars":
+        order = _order(rows, panel.measure)
+        step = max(1, len(order) // 10)
+        axes.set_xticks(range(0, len(order), step), [str(x) for x in order[::step]])
+    else:
+        axes.locator_params(axis="x", integer=True)
+        axes.xaxis.set_major_formatter(_written_out)
     if panel.is_log:
-        axes.set_yscale("log")
-        _plain_numbers(axes)
+        _logarithmic(axes)
     else:
         axes.set_ylim(bottom=0, top=1.06 * axes.dataLim.ymax if axes.dataLim.ymax > 0 else 1)
+    axes.yaxis.set_major_formatter(_written_out)
     if len(names) > INSIDE or (panel.kind == "bars" and len(names) > 1):
         axes.legend(fontsize=8, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.16), frameon=False)
     elif names:
         axes.legend(fontsize=8, framealpha=0.9)
 
 
-def _plain_numbers(axes: Axes) -> None:
-    """On a logarithmic axis, 1, 2 and 5 of each power of ten, written out."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+def _logarithmic(axes: Axes) -> None:
+    """With 1, 2 and 5 of each power of ten."""
+    from matplotlib.ticker import LogLocator, NullFormatter
 
+    axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def _bars(axes: Axes, rows: Rows, panel: Panel, name: str, place: tuple[int, int], colour: str) -> None:
-    """Bars of several series beside each other, over the values of x in the order in which they first appear."""
-    number, count = place
-    order = _order(rows, panel.measure)
-    width = 0.8 / count
-    positions, heights = [], []
-    for x, y in rows.line(panel.measure, name):
-        positions.append(order.index(x) + (number - (count - 1) / 2) * width)
-        heights.append(y)
-    axes.bar(positions, heights, width=width, color=colour, label=name)
-    step = max(1, len(order) // 10)
-    axes.set_xticks(range(0, len(order), step), [str(x) for x in order[::step]])
+def _written_out(value: float, _: float) -> str:
+    return f"{value:,.10g}"
+
+
+def _bar_width(names: Sequence[str]) -> float:
+    return 0.8 / len(names)
+
+
+def _bar_place(rows: Rows, panel: Panel, name: str, x: X) -> float:
+    """Bars of several series stand beside each other, over the values of x."""
+    names = rows.series(panel.measure)
+    beside = names.index(name) - (len(names) - 1) / 2
+    return _order(rows, panel.measure).index(x) + beside * _bar_width(names)
 
 
 def _order(rows: Rows, measure: str) -> list[X]:
@@ -109,20 +148,20 @@ def _order(rows: Rows, measure: str) -> list[X]:
     return list(dict.fromkeys(row.x for row in rows.all if row.measure == measure))
 
 
-def _draw_paper(panel: Panel, rows: Rows, axes: Axes) -> None:
+def _draw_paper(panel: Panel, rows: Rows, looks: Mapping[str, Look], axes: Axes) -> None:
     names = rows.series(panel.measure)
-    order = _order(rows, panel.measure)
     is_labelled = False
     for point in panel.paper:
-        known = names.index(point.series) if point.series in names else 0
-        colour = COLOURS.get(point.series, OTHER_COLOURS[known % len(OTHER_COLOURS)])
+        if panel.kind == "bars" and point.series not in names:
+            continue
+        place = _bar_place(rows, panel, point.series, point.x) if panel.kind == "bars" else point.x
         axes.plot(
-            [order.index(point.x) if panel.kind == "bars" else point.x],
+            [place],
             [point.y],
             "D",
             markersize=9,
-            markerfacecolor="none",
-            markeredgecolor=colour,
+            markerfacecolor="white" if panel.kind == "bars" else "none",
+            markeredgecolor=looks[point.series].colour if point.series in looks else "black",
             markeredgewidth=1.8,
             label=None if is_labelled else "the paper",
         )

@@ -12,10 +12,10 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.entry_results import EntryResult, read_result
+from experiments.entry_results import NOT_RECORDED, EntryResult, read_result
 from experiments.errors import FigureError
 from experiments.figures.entry import TOLERANCE, Entry, Verdict, overall, verdicts
-from experiments.figures.plotting import panel_paths
+from experiments.figures.plotting import draw, panel_paths
 from experiments.figures.registry import find, names
 from experiments.workloads.stock_quotes import StockQuotes
 
@@ -47,6 +47,14 @@ def write_page(results: Path, out: Path) -> int:
     return len(shown)
 
 
+def redraw_figures(results: Path) -> None:
+    """After a change of how figures look: the rows stay what they are."""
+    for entry in map(find, names()):
+        result = read_result(entry.name, results)
+        if result is not None:
+            draw(entry, result.rows, result.provenance.scale, results)
+
+
 def write_demo_page(
     entry: Entry, performed: Performed, lines: list[tuple[str, ...]], series: tuple[str, ...], results: Path, out: Path
 ) -> Path:
@@ -67,7 +75,8 @@ generated.</p>
 {body}
 </tbody></table></div>
 {_figure(entry, results)}
-<p class="origin">Seed {origin.seed}, {escape(origin.date)}, {escape(origin.backend)}. Again: <code>mercast demo</code>.
+<p class="origin">Seed {origin.seed}, {escape(origin.date)}, {escape(origin.backend)}.
+Code: {escape("; ".join(origin.code))}. Again: <code>mercast demo</code>.
 The papers' figures: <code>mercast experiment list</code>.</p>"""
     out.write_text(_document("Mercast: three protocols on 100 brokers", content), encoding="utf-8")
     return out
@@ -114,10 +123,10 @@ def _overall(result: EntryResult | None, judged: list[Verdict]) -> str:
 def _introduction(entries: list[Entry], found: dict[str, EntryResult | None], judged: dict[str, list[Verdict]]) -> str:
     tally = Counter(_overall(found[entry.name], judged[entry.name]) for entry in entries)
     scales = Counter(result.provenance.scale for result in found.values() if result is not None)
-    counted = ", ".join(f"{count} {name}" for name, count in tally.most_common())
+    counted = ", ".join(f"{name} {count}" for name, count in tally.most_common())
     at_scale = " and ".join(f"{count} at {name} scale" for name, count in scales.most_common())
-    return f"""<p>Content-based routing with FBR, D-DBR and MERC as in [THESIS 10.1]. Of {len(entries)} experiments:
-{escape(counted)}; {escape(at_scale)}.</p>
+    return f"""<p>Content-based routing with FBR, D-DBR and MERC as in [THESIS 10.1]. {len(entries)} experiments,
+{escape(at_scale)}. Verdicts: {escape(counted)}.</p>
 <div class="note">
 <p>A number agrees when it is within {TOLERANCE:.0%} of the paper's, or on the right side of a bound: one rule for
 all. Open diamonds in the figures are the paper's numbers. Absolute times come from a cost profile and not
@@ -221,7 +230,7 @@ def _origin(entry: Entry, result: EntryResult) -> str:
     return (
         f'<p class="origin">Again: <code>{escape(origin.command)}</code><br>{origin.runs} runs, '
         f"{scale}, seed {origin.seed}, {escape(origin.date)}. "
-        f"{escape(versions)}; "
+        f"Code: {escape('; '.join(origin.code) or NOT_RECORDED)}. {escape(versions)}; "
         f"{escape(origin.backend)}; {escape(origin.machine)}.{quotes}</p>"
     )
 

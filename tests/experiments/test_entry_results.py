@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from experiments.entry_results import provenance_of, read_result, write_rows
+from broker.runtime.code_version import code_version
+from experiments.entry_results import NOT_RECORDED, provenance_of, read_result, write_rows
 from experiments.errors import FigureError
 from experiments.figures.entry import Row, Rows
+from experiments.sweep import RunOutcome
 
 ROWS = (
     Row("mean", "D-DBR", 100, 2.5),
     Row("mean", "D-DBR", 0.5, 1_234_567.0),
     Row("mean", "MERC, clusters of 70", "whole system", None, 'FileExistsError: "a, b"'),
 )
+OUTCOMES = (
+    RunOutcome(seconds=12.04, code="mercast 0, commit abc"),
+    RunOutcome(seconds=0.3, code="mercast 0, commit abc"),
+    RunOutcome(error="FileExistsError"),
+)
 
 
 def written(folder: Path) -> None:
-    write_rows(provenance_of("fig-0", "paper", 1, runs=3, failed=1, seconds=12.34), Rows(ROWS), folder)
+    write_rows(provenance_of("fig-0", "paper", 1, OUTCOMES), Rows(ROWS), folder)
 
 
 def test_rows_and_provenance_read_back_as_they_were_written(tmp_path: Path) -> None:
@@ -31,6 +39,19 @@ def test_rows_and_provenance_read_back_as_they_were_written(tmp_path: Path) -> N
     assert [row.y for row in result.rows.all] == [2.5, pytest.approx(1_234_567, rel=1e-5), None]
     assert result.provenance.command == "mercast experiment run fig-0 --scale paper"
     assert result.provenance.versions["mercast"]
+    assert (result.provenance.runs, result.provenance.failed, result.provenance.seconds) == (3, 1, 12.3)
+    assert result.provenance.code == ("mercast 0, commit abc", str(code_version()))
+
+
+def test_results_and_runs_that_do_not_say_which_code_made_them_read_all_the_same(tmp_path: Path) -> None:
+    assert provenance_of("fig-0", "quick", 1, [RunOutcome()]).code == (NOT_RECORDED, str(code_version()))
+    written(tmp_path)
+    told = json.loads((tmp_path / "fig-0.json").read_text())
+    del told["code"]
+    (tmp_path / "fig-0.json").write_text(json.dumps(told))
+    result = read_result("fig-0", tmp_path)
+    assert result is not None
+    assert result.provenance.code == ()
 
 
 def test_what_was_not_run_has_no_result(tmp_path: Path) -> None:

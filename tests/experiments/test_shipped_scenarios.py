@@ -102,19 +102,17 @@ def test_fbr_gives_in_between_1500_and_3000_publications_a_minute_and_d_dbr_does
     costs = MeasuredCosts(200_000, 200_000, {"auto": IndexCosts(0, 30 * 6_100, 0)}, {"as": "padres-2015"}, "test")
     (tmp_path / "costs.toml").write_text(to_toml(costs))
     latency_ms = {}
-    for protocol in ("fbr", "d-dbr"):
-        for rate in (1_500, 3_000):
-            settings = {
-                "workload.rate": str(rate),
-                "workload.duration_s": "6",
-                "workload.symbols": "2",
-                "clients.subscriptions_each": "1",
-                "brokers.profile": "native",
-                "brokers.costs_file": str(tmp_path / "costs.toml"),
-            }
-            run = simulate(load("gtitm-100", settings), protocol, no_progress)
-            assert (run.missed, run.duplicated) == (0, 0)
-            latency_ms[protocol, rate] = run.latency_ms_mean
+    for protocol, rate in (("fbr", 1_500), ("fbr", 3_000), ("d-dbr", 3_000)):
+        settings = {
+            "workload.rate": str(rate),
+            "workload.duration_s": "6",
+            "workload.symbols": "2",
+            "clients.subscriptions_each": "1",
+            "brokers.profile": "native",
+            "brokers.costs_file": str(tmp_path / "costs.toml"),
+        }
+        run = simulate(load("gtitm-100", settings), protocol, no_progress)
+        assert (run.missed, run.duplicated) == (0, 0)
+        latency_ms[protocol, rate] = run.latency_ms_mean
     assert latency_ms["fbr", 3_000] > 2 * latency_ms["fbr", 1_500]
-    assert latency_ms["d-dbr", 3_000] < 1.2 * latency_ms["d-dbr", 1_500]
-    assert latency_ms["d-dbr", 3_000] < latency_ms["fbr", 1_500]
+    assert latency_ms["d-dbr", 3_000] < latency_ms["fbr", 1_500] / 5

@@ -34,13 +34,15 @@ def test_every_size_is_timed_with_duckdb_beside_it(
 
     monkeypatch.setattr(module, "WARM_UP_ROWS", 1_000)
     tables = ("messages_by_kind", "drops")
-    measured = list(
-        module.benchmark(spark, tmp_path, [4_000, 2_000], tables, cores=1, memory="500MB", progress=no_progress)
-    )
+    said: list[module.Timing] = []
+    watch = module.Watch(no_progress, said.append)
+    measured = list(module.benchmark(spark, tmp_path, [4_000, 2_000], tables, cores=1, memory="500MB", watch=watch))
+    assert said == [timing for each in measured for timing in each.timings]
     assert [each.hop_rows for each in measured] == [2_000, 4_000]
     for each in measured:
         assert [timing.table for timing in each.timings] == list(tables)
         assert each.wall_s > 0
-        assert each.java_peak_mb > 100
+        assert each.spark_peak_mb > 100
+        assert 10 < each.duckdb_peak_mb < each.spark_peak_mb
         assert each.timings[0].duckdb_s is not None
         assert each.timings[1].duckdb_s is None

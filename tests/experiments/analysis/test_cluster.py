@@ -1,4 +1,5 @@
-"""A real standalone cluster, of a master and two workers, gives the tables that one machine gives."""
+"""A real standalone cluster, of a master and two workers: it gives the tables that one machine gives, and its tasks
+find what runs on one machine find, traces included."""
 
 from __future__ import annotations
 
@@ -11,12 +12,14 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from broker import trace
+from broker.trace_files import read_table
 from tests.ports import free_port
 from tests.programs import path_of
 
@@ -30,9 +33,18 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from experiments import analysis
+from experiments.analysis import spark_session
+from experiments.analysis.errors import ClusterError
 from experiments.analysis.results import collect, write
 from experiments.analysis.tables import RESULTS
-session = analysis.session(sys.argv[1], memory="512m")
+enough, spark_session.EXECUTORS_WITHIN_S = spark_session.EXECUTORS_WITHIN_S, 2.0
+try:
+    analysis.session(sys.argv[1], memory="2g", is_short=True)
+except ClusterError as error:
+    print(error)
+spark_session.EXECUTORS_WITHIN_S = enough
+session = analysis.session(sys.argv[1], memory="512m", is_short=True)
+session.conf.set("spark.sql.shuffle.partitions", 4)
 runs = analysis.read_runs(session, [Path(sys.argv[2])])
 for name in sys.argv[4:]:
     write(collect(name, RESULTS[name].make(runs, 1.0), RESULTS[name].order), Path(sys.argv[3]))
@@ -40,7 +52,8 @@ state = session.sparkContext._jsc.sc().getExecutorMemoryStatus().size()
 session.stop()
 print("block managers", state)
 """
-TABLES = ("latency_by_broker", "routing_accuracy", "destination_distribution", "delivery", "slowest")
+SWEEP = "fig-10.1.1"
+TABLES = ("latency_by_broker", "delivery", "slowest")
 
 
 @contextlib.contextmanager
@@ -71,9 +84,10 @@ def workers_alive(page: str) -> int:
         return 0
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     path_of("java")
+    place = tmp_path_factory.mktemp("cluster")
     port, web = free_port(), free_port()
     address = f"spark://127.0.0.1:{port}"
     deploy = "org.apache.spark.deploy"
@@ -85,7 +99,7 @@ def cluster(tmp_path: Path) -> Iterator[str]:
             )
         ]
         for number in range(WORKERS):
-            folder = str(tmp_path / f"worker{number}")
+            folder = str(place / f"worker{number}")
             limits = ("-c", "1", "-m", "600m", "-d", folder, "--webui-port", str(free_port()))
             programs.append(stack.enter_context(spark_program(f"{deploy}.worker.Worker", *at, *limits, address)))
         give_up_at = time.monotonic() + UP_WITHIN_S
@@ -97,7 +111,7 @@ def cluster(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.slow
-def test_a_cluster_gives_the_same_tables_as_one_machine(
+def test_a_cluster_gives_the_same_tables_as_one_machine_and_refuses_what_no_worker_has_room_for(
     cluster: str, spark: SparkSession, folder_of_runs: Path, tmp_path: Path
 ) -> None:
     from experiments import analysis
@@ -111,11 +125,39 @@ def test_a_cluster_gives_the_same_tables_as_one_machine(
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == f"block managers {WORKERS + 1}"
+    refused, used = done.stdout.splitlines()
+    assert refused.endswith("took work within 2 s: none is up, all are busy, or none has 2g of memory free")
+    assert used == f"block managers {WORKERS + 1}"
     runs = analysis.read_runs(spark, [folder_of_runs])
     for name in TABLES:
         here = collect(name, RESULTS[name].make(runs, 1.0), RESULTS[name].order).rows
         assert_same(pa.parquet.read_table(tmp_path / "tables" / f"{name}.parquet"), here, name)
+
+
+def experiment(place: Path, *where: str) -> list[dict[str, Any]]:
+    """Six simulations of brokers in a line; the folder has the runs afterwards."""
+    words = ("experiment", "run", SWEEP, "--runs", str(place / "runs"), "--out", str(place / "results"), "--json")
+    done = subprocess.run(
+        [sys.executable, "-m", "mercast", *words, *where], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    (shown,) = json.loads(done.stdout)
+    rows: list[dict[str, Any]] = shown["rows"]
+    return rows
+
+
+@pytest.mark.slow
+def test_a_sweep_on_a_cluster_is_that_of_this_machine_traces_included(cluster: str, tmp_path: Path) -> None:
+    there = experiment(tmp_path / "there", "--master", cluster)
+    assert there == experiment(tmp_path / "here", "--jobs", "2")
+    folders = {place: sorted((tmp_path / place / "runs").iterdir()) for place in ("there", "here")}
+    assert len(folders["here"]) == 6
+    for far, near in zip(folders["there"], folders["here"], strict=True):
+        assert far.name == near.name
+        assert (far / "summary.json").read_text() == (near / "summary.json").read_text()
+        for table in trace.TABLES:
+            assert read_table(far, table).equals(read_table(near, table)), table
+        assert read_table(far, "hops").num_rows > 0
 
 
 def assert_same(there: pa.Table, here: pa.Table, name: str) -> None:

@@ -120,28 +120,6 @@ def test_a_file_that_stays_damaged_is_named(
 
 
 @pytest.mark.slow
-def test_a_broker_that_still_runs_is_followed(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from broker.runtime.recorder import ROLL_EVERY, Recorder
-    from experiments.analysis import follow
-    from routing.router import Counts
-
-    monkeypatch.setattr(follow, "LIVE", {"broker_state": follow.LIVE["broker_state"]})
-    now = 5_000
-    recorder = Recorder(tmp_path / "trace", "b1", 1, "demo", lambda: now)
-    follower = follow.Follower(spark, tmp_path / "trace", tmp_path / "out")
-    recorder.state(Counts(1, 2, 3, 4, 5), queue=0)
-    assert follower.refresh().tables == ()
-    now += ROLL_EVERY
-    recorder.state(Counts(1, 2, 3, 4, 5), queue=6)
-    assert follower.refresh().tables == ("broker_state",)
-    recorder.close()
-    (row,) = table(tmp_path, "broker_state")
-    assert (row["run"], row["broker"], row["queue"]) == ("trace", "b1", 6)
-
-
-@pytest.mark.slow
 def test_every_live_table_is_what_an_analysis_of_the_finished_trace_says(
     spark: SparkSession, tmp_path: Path, folder_of_runs: Path
 ) -> None:
