@@ -16,15 +16,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from matching.errors import DuplicateIdError, PublicationError, UnknownIdError
 from matching.model import Expression
 from matching.values import Publication, Value, check_publication
 
 
-@dataclass(frozen=True, slots=True)
-class MatchReport:
+class MatchReport(NamedTuple):
+    """A tuple, because one is made for every publication, and a frozen dataclass takes twice as long to make."""
+
     ids: Sequence[int]
     """The subscriptions that match, ascending."""
     stored: int
@@ -39,8 +40,7 @@ class MatchReport:
         return len(self.ids)
 
 
-@dataclass(frozen=True, slots=True)
-class DestinationReport:
+class DestinationReport(NamedTuple):
     destinations: tuple[str, ...]
     """The distinct destinations of the subscriptions that match, ascending."""
     stored: int

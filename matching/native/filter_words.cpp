@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint8_t kNowhere = 0xff;  // larger than any sixteenth
 constexpr std::uint32_t kWordsOfLine = 16;
-constexpr std::size_t kRunsAhead = 4;
+constexpr std::uint32_t kLinesInFlight = 16;
 constexpr std::uint32_t kLongestRun = 256;
 constexpr std::uint32_t kLinesAhead = 6;
 
@@ -31,11 +31,33 @@ constexpr std::array<std::array<std::uint8_t, 256>, 16> kRangesWith = [] {
     return ranges;
 }();
 
-// The first lines; while they are scanned, the others follow.
-void fetch_words(const EntryRun& run) {
-    const std::uint32_t end = std::min(run.count, kLinesAhead * kWordsOfLine);
-    for (std::uint32_t word = 0; word < end; word += kWordsOfLine) __builtin_prefetch(run.words + word);
-}
+// Fetches the words of runs ahead of those that are scanned, a bounded number of lines at a time: many short runs, or few
+// long ones. Of a long run it fetches the first lines; the others follow while it is scanned.
+class Fetcher {
+  public:
+    explicit Fetcher(const std::vector<EntryRun>& runs) : runs_(runs) {}
+
+    void go_on() {
+        for (; next_ < runs_.size() && in_flight_ < kLinesInFlight; ++next_) {
+            const std::uint32_t lines = lines_of(runs_[next_]);
+            for (std::uint32_t line = 0; line < lines; ++line) {
+                __builtin_prefetch(runs_[next_].words + line * kWordsOfLine);
+            }
+            in_flight_ += lines;
+        }
+    }
+
+    void scanned(const EntryRun& run) { in_flight_ -= lines_of(run); }
+
+  private:
+    static std::uint32_t lines_of(const EntryRun& run) {
+        return std::min((run.count + kWordsOfLine - 1) / kWordsOfLine, kLinesAhead);
+    }
+
+    const std::vector<EntryRun>& runs_;
+    std::size_t next_ = 0;
+    std::uint32_t in_flight_ = 0;
+};
 
 void append(const EntryRun& run, const std::uint32_t* positions, std::uint32_t found,
             std::vector<const EntryTail*>& passing) {
@@ -91,9 +113,9 @@ void FilterTable::find_passing(const std::vector<EntryRun>& runs, std::vector<co
 void FilterTable::find_by_bytes(const std::vector<EntryRun>& runs, std::vector<const EntryTail*>& passing) const {
     const std::uint8_t* allowed = allowed_.data();
     std::array<std::uint32_t, kLongestRun> positions;
-    for (std::size_t i = 0; i < runs.size(); ++i) {
-        if (i + kRunsAhead < runs.size()) fetch_words(runs[i + kRunsAhead]);
-        const EntryRun& run = runs[i];
+    Fetcher fetcher(runs);
+    for (const EntryRun& run : runs) {
+        fetcher.go_on();
         std::uint32_t found = 0;
         // Without a branch on what passes, which no processor could foresee.
         for (std::uint32_t position = 0; position < run.count; ++position) {
@@ -102,6 +124,7 @@ void FilterTable::find_by_bytes(const std::vector<EntryRun>& runs, std::vector<c
             found += allowed[word.codes[0]] & allowed[word.codes[1]];
         }
         append(run, positions.data(), found, passing);
+        fetcher.scanned(run);
     }
 }
 
@@ -137,9 +160,9 @@ MERCAST_VECTORS void FilterTable::find_by_vectors(const std::vector<EntryRun>& r
     const __m512i step = _mm512_set1_epi32(kWordsOfLine);
     // What passes is written sixteen at a time, of which only the first count.
     std::array<std::uint32_t, kLongestRun + kWordsOfLine> positions;
-    for (std::size_t i = 0; i < runs.size(); ++i) {
-        if (i + kRunsAhead < runs.size()) fetch_words(runs[i + kRunsAhead]);
-        const EntryRun& run = runs[i];
+    Fetcher fetcher(runs);
+    for (const EntryRun& run : runs) {
+        fetcher.go_on();
         __m512i numbers = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
         std::uint32_t found = 0;
         for (std::uint32_t line = 0; line < run.count; line += kWordsOfLine) {
@@ -160,6 +183,7 @@ MERCAST_VECTORS void FilterTable::find_by_vectors(const std::vector<EntryRun>& r
             numbers = _mm512_add_epi32(numbers, step);
         }
         append(run, positions.data(), found, passing);
+        fetcher.scanned(run);
     }
 }
 

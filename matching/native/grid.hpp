@@ -38,6 +38,7 @@ class Grid {
             cuts_.erase(std::unique(cuts_.begin(), cuts_.end()), cuts_.end());
         }
         cuts_.shrink_to_fit();
+        for (std::size_t i = 0; i < cuts_.size() / kStride; ++i) guide_[i] = cuts_[i * kStride + kStride - 1];
         lists_.assign(kBuckets + cuts_.size(), kNone);
     }
 
@@ -113,9 +114,9 @@ class Grid {
 
     // Where a search in the cuts begins.
     void prefetch_cuts() const {
-        __builtin_prefetch(cuts_.data() + cuts_.size() / 4);
-        __builtin_prefetch(cuts_.data() + cuts_.size() / 2);
-        __builtin_prefetch(cuts_.data() + cuts_.size() / 4 * 3);
+        __builtin_prefetch(guide_.data());
+        __builtin_prefetch(guide_.data() + guide_.size() / 2);
+        __builtin_prefetch(&cuts_);
     }
 
     std::uint32_t list(std::uint32_t bucket) const { return lists_[bucket]; }
@@ -131,22 +132,23 @@ class Grid {
     }
 
   private:
+    static constexpr std::size_t kStride = 8;
+
+    // Counts among every eighth cut, then among eight: two steps that wait for memory, where halving takes seven.
     std::size_t cuts_up_to(std::uint64_t key) const {
-        const std::uint64_t* base = cuts_.data();
-        std::size_t left = cuts_.size();
-        if (left == 0) return 0;
-        while (left > 1) {
-            const std::size_t half = left / 2;
-            base += half & (std::size_t{0} - static_cast<std::size_t>(base[half - 1] <= key));  // without a branch
-            left -= half;
-        }
-        return static_cast<std::size_t>(base - cuts_.data()) + (*base <= key ? 1 : 0);
+        std::size_t strides = 0;
+        for (std::size_t i = 0; i < cuts_.size() / kStride; ++i) strides += guide_[i] <= key ? 1 : 0;
+        std::size_t count = strides * kStride;
+        const std::size_t end = std::min(cuts_.size(), count + kStride);
+        for (std::size_t i = strides * kStride; i < end; ++i) count += cuts_[i] <= key ? 1 : 0;
+        return count;
     }
 
     // Cells 1 to n, spread over the buckets.
     std::uint32_t fine(std::uint8_t cell) const { return (cell - 1U) * kFineBuckets / std::max(cells(), kFineBuckets); }
     std::uint32_t coarse(std::uint8_t cell) const { return (cell - 1U) * kCoarseBuckets / std::max(cells(), kCoarseBuckets); }
 
+    std::array<std::uint64_t, kMostCuts / kStride> guide_{};  // the last of each eight cuts
     std::uint32_t dimension_;
     std::vector<std::uint64_t> cuts_;
     std::vector<std::uint32_t> lists_;
