@@ -67,7 +67,6 @@ class SlotPool {
     }
 
     std::size_t slot_bytes() const { return slot_bytes_; }
-    std::uint32_t live() const { return live_; }
 
     std::size_t bytes() const {
         return chunks_.size() * chunk_bytes() + chunks_.capacity() * sizeof(std::byte*) +
