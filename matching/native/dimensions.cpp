@@ -1,5 +1,10 @@
 #include "dimensions.hpp"
 
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
 namespace mercast {
 namespace {
 
@@ -8,6 +13,34 @@ constexpr std::size_t kSampled = 1024;
 // the last one, while the dimension grows and when its values drift.
 constexpr std::uint32_t kBoundsForEachUse = 24;
 constexpr std::uint32_t kBoundsAtLeast = 480;
+// A grid is good enough while at most one of so many bounds is no cut of it.
+constexpr std::size_t kSampleForOneOther = 256;
+
+bool is_integer(double value) { return std::floor(value) == value; }
+
+// The integer that a bound stands at or, where it is open, next to. Not a number where there is none.
+double integer_at(std::uint64_t bound) {
+    for (const std::uint64_t key : {bound, bound - 1, bound + 1}) {
+        if (const double value = Number::at(key); is_integer(value)) return value;
+    }
+    return std::nan("");
+}
+
+// Where all bounds are integers of a narrow range, others from this range and from next to it will come: they are added
+// as bounds, so that the grid need not be replaced for them.
+void foresee_integers(std::vector<std::uint64_t>& bounds) {
+    double smallest = std::numeric_limits<double>::infinity(), largest = -smallest;
+    for (const std::uint64_t bound : bounds) {
+        const double value = integer_at(bound);
+        if (std::isnan(value)) return;
+        smallest = std::min(smallest, value);
+        largest = std::max(largest, value);
+    }
+    const double count = largest - smallest + 1;
+    if (!(count <= Grid::kMostCuts)) return;
+    const double margin = std::floor(std::min((Grid::kMostCuts - count) / 2, 1 + count / 64));
+    for (double value = smallest - margin; value <= largest + margin; ++value) bounds.push_back(Number::of(value).key);
+}
 
 }  // namespace
 
@@ -46,11 +79,10 @@ void Dimensions::release(std::uint32_t number) {
     if (free_dimensions_.size() == dimensions_.size()) *this = Dimensions();
 }
 
-bool Dimensions::note(std::uint32_t number, std::uint64_t first, std::uint64_t last) {
+void Dimensions::note(std::uint32_t number, std::uint64_t first, std::uint64_t last) {
     Dimension& dimension = dimensions_[number];
     if (first > kFirstBound) note_bound(dimension, first);
     if (last < kLastBound && last != first) note_bound(dimension, last);
-    return dimension.bounds_seen >= dimension.bounds_wanted && dimension.grid_count < dimension.grids.size();
 }
 
 void Dimensions::note_bound(Dimension& dimension, std::uint64_t bound) {
@@ -59,16 +91,29 @@ void Dimensions::note_bound(Dimension& dimension, std::uint64_t bound) {
         dimension.sample.push_back(bound);
         return;
     }
-    // A random number below the bounds seen: the upper half of the product with one below 2^32.
-    const std::uint64_t place = (mixed(dimension.bounds_seen) >> 32) * dimension.bounds_seen >> 32;
-    if (place < kSampled) dimension.sample[place] = bound;
+    // Later bounds are kept less often, so that all are about as likely to be in the sample.
+    const std::uint32_t stride = std::bit_floor(dimension.bounds_seen / static_cast<std::uint32_t>(kSampled));
+    if ((dimension.bounds_seen & (stride - 1)) == 0) dimension.sample[mixed(dimension.bounds_seen) % kSampled] = bound;
+}
+
+bool Dimensions::has_cuts_for_sample(const Dimension& dimension) const {
+    const Grid& grid = *grids_[dimension.newest_grid()];
+    std::size_t others = 0;
+    for (const std::uint64_t bound : dimension.sample) others += Grid::is_cut(grid.cell(bound)) ? 0 : 1;
+    return others * kSampleForOneOther <= dimension.sample.size();
 }
 
 std::uint32_t Dimensions::refine(std::uint32_t number) {
-    const std::uint32_t grid = add_grid(std::make_unique<Grid>(number, dimensions_[number].sample));
+    std::uint32_t before = kNone;
+    if (!has_cuts_for_sample(dimensions_[number])) {
+        Dimension& refined = dimensions_[number];
+        if (refined.aspect == Aspect::Number) foresee_integers(refined.sample);
+        const std::uint32_t grid = add_grid(std::make_unique<Grid>(number, refined.sample));
+        before = refined.newest_grid();
+        is_old_[before] = 1;
+        refined.grids[refined.grid_count++] = grid;
+    }
     Dimension& dimension = dimensions_[number];
-    const std::uint32_t before = dimension.newest_grid();
-    dimension.grids[dimension.grid_count++] = grid;
     dimension.bounds_seen = 0;
     dimension.bounds_wanted = kBoundsAtLeast + kBoundsForEachUse * dimension.uses;
     dimension.sample.clear();
@@ -89,6 +134,7 @@ void Dimensions::drop_if_unused(std::uint32_t grid) {
 std::uint32_t Dimensions::add_grid(std::unique_ptr<Grid> grid) {
     if (free_grids_.empty()) {
         grids_.push_back(std::move(grid));
+        is_old_.push_back(0);
         return grid_bound() - 1;
     }
     const std::uint32_t number = free_grids_.back();
@@ -99,11 +145,12 @@ std::uint32_t Dimensions::add_grid(std::unique_ptr<Grid> grid) {
 
 void Dimensions::drop_grid(std::uint32_t grid) {
     grids_[grid].reset();
+    is_old_[grid] = 0;
     free_grids_.push_back(grid);
 }
 
 std::size_t Dimensions::bytes() const {
-    std::size_t total = dimensions_.capacity() * sizeof(Dimension) + grids_.capacity() * sizeof(void*) +
+    std::size_t total = dimensions_.capacity() * sizeof(Dimension) + grids_.capacity() * (sizeof(void*) + 1) +
                         by_attribute_.capacity() * sizeof(by_attribute_[0]) +
                         (free_grids_.capacity() + free_dimensions_.capacity()) * sizeof(std::uint32_t);
     for (const Dimension& dimension : dimensions_) total += dimension.sample.capacity() * sizeof(std::uint64_t);

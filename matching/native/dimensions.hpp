@@ -64,13 +64,19 @@ class Dimensions {
     Grid& newest_grid(std::uint32_t dimension) { return *grids_[dimensions_[dimension].newest_grid()]; }
     const Grid& newest_grid(std::uint32_t dimension) const { return *grids_[dimensions_[dimension].newest_grid()]; }
 
-    // Takes note of a condition's bounds. True when the dimension has seen enough of them to deserve a new grid.
-    bool note(std::uint32_t dimension, std::uint64_t first, std::uint64_t last);
-    // Makes that grid the dimension's newest. Returns the one before, from whose lists entries should move.
+    // Takes note of a condition's bounds.
+    void note(std::uint32_t dimension, std::uint64_t first, std::uint64_t last);
+    // Has the dimension seen enough of them to deserve a new grid?
+    bool is_outgrown(std::uint32_t dimension) const {
+        const Dimension& found = dimensions_[dimension];
+        return found.bounds_seen >= found.bounds_wanted && found.grid_count < found.grids.size();
+    }
+    // Makes that grid the dimension's newest, unless it would have the same cuts. Returns the one before, from whose lists
+    // entries should move, or kNone.
     std::uint32_t refine(std::uint32_t dimension);
 
-    void retain_grid(std::uint32_t grid) {
-        if (grid != 0) ++grids_[grid]->references;
+    void retain_grid(std::uint32_t grid, std::uint32_t times) {
+        if (grid != 0) grids_[grid]->references += times;
     }
     // Gives back a grid that nothing speaks of any more, unless it is its dimension's newest.
     void release_grid(std::uint32_t grid) {
@@ -83,19 +89,22 @@ class Dimensions {
     std::uint32_t grid_count() const {
         return grid_bound() - 1 - static_cast<std::uint32_t>(free_grids_.size());
     }
+    bool is_old(std::uint32_t grid) const { return is_old_[grid] != 0; }
     // Is there a grid that is not its dimension's newest?
     bool has_old_grids() const { return grid_count() > count(); }
     std::size_t bytes() const;
 
   private:
     void drop_if_unused(std::uint32_t grid);
-    void note_bound(Dimension& dimension, std::uint64_t bound);
+    static void note_bound(Dimension& dimension, std::uint64_t bound);
+    bool has_cuts_for_sample(const Dimension& dimension) const;
     std::uint32_t add_grid(std::unique_ptr<Grid> grid);
     void drop_grid(std::uint32_t grid);
 
     std::vector<Dimension> dimensions_;
     std::vector<std::uint32_t> free_dimensions_;
     std::vector<std::unique_ptr<Grid>> grids_ = std::vector<std::unique_ptr<Grid>>(1);  // 0 is no grid
+    std::vector<std::uint8_t> is_old_ = std::vector<std::uint8_t>(1);  // by grid: is another its dimension's newest?
     std::vector<std::uint32_t> free_grids_;
     std::vector<std::array<std::uint32_t, kAspects>> by_attribute_;
 };

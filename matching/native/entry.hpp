@@ -2,8 +2,8 @@
 //
 // The word holds two of the subscription's conditions coarsely, each as a code of 16 bits: eight of its grid's hash, four
 // each for the first and the last sixteenth of the grid that it lets pass. The tail holds six conditions as ranges of the
-// grids' cells, the record's handle and the id, and lies in one cache line. An entry whose conditions are all in its
-// tail, and exactly ranges of cells, is decided without its record.
+// grids' cells, the subscription's handle and its id, and lies in one cache line. An entry whose conditions are all in
+// its tail, and exactly ranges of cells, is decided by it.
 #pragma once
 
 #include <array>
@@ -43,7 +43,7 @@ struct EntryTail {
     static constexpr std::size_t kRanges = 6;
     static constexpr std::uint32_t kUndecided = 0xffffffffU;
 
-    std::uint32_t record = kNone;
+    std::uint32_t subscription = kNone;
     std::uint32_t id = kUndecided;  // when passing all ranges decides it
     std::array<CellRange, kRanges> ranges;
 };

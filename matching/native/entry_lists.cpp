@@ -60,7 +60,7 @@ void EntryLists::prefetch_end(std::uint32_t list) const {
 std::uint32_t EntryLists::append(std::uint32_t list, const Entry& entry) {
     Head& head = heads_[list];
     if (head.size == 0) {
-        head.only = entry.tail.record;
+        head.only = entry.tail.subscription;
         return head.size++;
     }
     make_room(head);
@@ -72,10 +72,10 @@ std::uint32_t EntryLists::append(std::uint32_t list, const Entry& entry) {
 
 void EntryLists::make_room(Head& head) {
     if (head.size == 1) {
-        const std::uint32_t record = head.only;
+        const std::uint32_t subscription = head.only;
         head.only = allocate(0);
         words(head.only)[0] = FilterWord{};
-        tails(head.only)[0] = {.record = record, .id = EntryTail::kUndecided, .ranges = {}};
+        tails(head.only)[0] = {.subscription = subscription, .id = EntryTail::kUndecided, .ranges = {}};
         return;
     }
     const std::uint32_t in_last = (head.size - 1) % kBlockEntries + 1;
@@ -116,14 +116,14 @@ std::uint32_t EntryLists::remove(std::uint32_t list, std::uint32_t position) {
     tails(to)[position % kBlockEntries] = moving;
     head.size = last;
     give_back_room(head);
-    return position == last ? kNone : moving.record;
+    return position == last ? kNone : moving.subscription;
 }
 
 void EntryLists::give_back_room(Head& head) {
     if (head.size == 1) {
-        const std::uint32_t record = tails(head.only)->record;
+        const std::uint32_t subscription = tails(head.only)->subscription;
         release(head.only);
-        head.only = record;
+        head.only = subscription;
         return;
     }
     if (head.chain != nullptr && head.size % kBlockEntries == 0) {
@@ -153,7 +153,7 @@ Entry EntryLists::entry(std::uint32_t list, std::uint32_t position) const {
     const Head& head = heads_[list];
     Entry entry;
     if (head.size == 1) {
-        entry.tail.record = head.only;
+        entry.tail.subscription = head.only;
     } else {
         const std::uint32_t block = block_with(head, position);
         entry.word = words(block)[position % kBlockEntries];
@@ -168,14 +168,14 @@ void EntryLists::replace(std::uint32_t list, std::uint32_t position, const Entry
     tails(block)[position % kBlockEntries] = entry.tail;
 }
 
-std::uint32_t EntryLists::record(std::uint32_t list, std::uint32_t position) const {
+std::uint32_t EntryLists::subscription(std::uint32_t list, std::uint32_t position) const {
     const Head& head = heads_[list];
-    return head.size == 1 ? head.only : tails(block_with(head, position))[position % kBlockEntries].record;
+    return head.size == 1 ? head.only : tails(block_with(head, position))[position % kBlockEntries].subscription;
 }
 
-void EntryLists::set_record(std::uint32_t list, std::uint32_t position, std::uint32_t record) {
+void EntryLists::set_subscription(std::uint32_t list, std::uint32_t position, std::uint32_t subscription) {
     Head& head = heads_[list];
-    (head.size == 1 ? head.only : tails(block_with(head, position))[position % kBlockEntries].record) = record;
+    (head.size == 1 ? head.only : tails(block_with(head, position))[position % kBlockEntries].subscription) = subscription;
 }
 
 std::uint32_t EntryLists::to_compact() const {

@@ -32,7 +32,7 @@ class EntryLists {
 
     struct Head {
         std::uint32_t size = 0;
-        std::uint32_t only = kNone;      // the record of the only entry, or the handle of the only block
+        std::uint32_t only = kNone;      // the subscription of the only entry, or the handle of the only block
         std::uint32_t* chain = nullptr;  // the blocks' handles, when there are several
     };
 
@@ -67,19 +67,19 @@ class EntryLists {
     void prefetch_end(std::uint32_t list) const;
     // The entry's position.
     std::uint32_t append(std::uint32_t list, const Entry& entry);
-    // Puts the last entry into the place of the one that goes. Returns the record of the one that moved, or kNone.
+    // Puts the last entry into the place of the one that goes. Returns the subscription of the one that moved, or kNone.
     std::uint32_t remove(std::uint32_t list, std::uint32_t position);
 
     Entry entry(std::uint32_t list, std::uint32_t position) const;
     // Of a list of several.
     void replace(std::uint32_t list, std::uint32_t position, const Entry& entry);
-    std::uint32_t record(std::uint32_t list, std::uint32_t position) const;
-    void set_record(std::uint32_t list, std::uint32_t position, std::uint32_t record);
+    std::uint32_t subscription(std::uint32_t list, std::uint32_t position) const;
+    void set_subscription(std::uint32_t list, std::uint32_t position, std::uint32_t subscription);
 
-    // A block that is to move so that memory follows what is stored, or kNone; a record that has an entry there; and the
-    // move, when the record's owner has told which list that is.
+    // A block that is to move so that memory follows what is stored, or kNone; a subscription that has an entry there; and
+    // the move, when the subscription has told which list that is.
     std::uint32_t to_compact() const;
-    std::uint32_t record_in(std::uint32_t block) const { return tails(block)->record; }
+    std::uint32_t subscription_in(std::uint32_t block) const { return tails(block)->subscription; }
     bool has_block(std::uint32_t list, std::uint32_t block) const;
     void compact(std::uint32_t list, std::uint32_t block);
 

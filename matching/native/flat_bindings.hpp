@@ -26,24 +26,9 @@ enum class Added : int { Done, DoneWithPatterns, IsTaken, IsNotPlain, IdIsTooLar
 class BoundFlat {
   public:
     int add(nb::handle id, nb::handle expression, nb::handle destination) {
-        require_nobody_matches();
-        std::int64_t number;
-        if (!as_int64(id.ptr(), number)) return static_cast<int>(Added::IdIsTooLarge);
-        // On its way while the expression is read.
-        index_.prefetch(number);
-        std::optional<std::string_view> name;
-        if (!destination.is_none()) {
-            std::string_view text;
-            if (!as_text(destination.ptr(), text)) throw nb::type_error("a destination is a str");
-            name = text;
-        }
-        const bool is_plain = read_conjunction(expression.ptr());
-        if (index_.contains(number)) return static_cast<int>(Added::IsTaken);
-        if (!is_plain) return static_cast<int>(Added::IsNotPlain);
-        index_.add(number, conjunction_, name);
-        bool has_patterns = false;
-        for (const Predicate& predicate : conjunction_.predicates) has_patterns |= is_pattern(predicate.op);
-        return static_cast<int>(has_patterns ? Added::DoneWithPatterns : Added::Done);
+        const Added outcome = add_soon(id, expression, destination);
+        index_.settle();
+        return static_cast<int>(outcome);
     }
 
     // Adds from the start of the lists until one is not simply done. Returns how many were.
@@ -51,14 +36,16 @@ class BoundFlat {
         PyObject** numbers = PySequence_Fast_ITEMS(ids.ptr());
         PyObject** items = PySequence_Fast_ITEMS(expressions.ptr());
         const std::size_t count = std::min(ids.size(), expressions.size());
-        for (std::size_t i = 0; i < count; ++i) {
-            fetch_ahead(items, i, count);
-            if (std::int64_t later; i + 8 < count && as_int64(numbers[i + 8], later)) index_.prefetch(later);
-            const auto outcome = static_cast<Added>(add(numbers[i], items[i], nb::none()));
-            if (outcome == Added::DoneWithPatterns) remove(numbers[i]);
-            if (outcome != Added::Done) return i;
+        std::size_t done = 0;
+        Added outcome = Added::Done;
+        for (; done < count && outcome == Added::Done; ++done) {
+            fetch_ahead(items, done, count);
+            if (std::int64_t later; done + 8 < count && as_int64(numbers[done + 8], later)) index_.prefetch(later);
+            outcome = add_soon(numbers[done], items[done], nb::none());
         }
-        return count;
+        index_.settle();
+        if (outcome == Added::DoneWithPatterns) remove(numbers[done - 1]);
+        return outcome == Added::Done ? done : done - 1;
     }
 
     // False if the id is not there.
@@ -86,7 +73,7 @@ class BoundFlat {
     }
 
     nb::object match(nb::handle publication) {
-        if (!read_publication(publication.ptr(), index_.vocabulary(), scratch_.event)) return nb::none();
+        if (!read_publication(publication.ptr(), index_.vocabulary(), names_, scratch_.event)) return nb::none();
         return matched();
     }
 
@@ -95,7 +82,7 @@ class BoundFlat {
     }
 
     nb::object match_destinations(nb::handle publication) {
-        if (!read_publication(publication.ptr(), index_.vocabulary(), scratch_.event)) return nb::none();
+        if (!read_publication(publication.ptr(), index_.vocabulary(), names_, scratch_.event)) return nb::none();
         return matched_destinations();
     }
 
@@ -116,16 +103,38 @@ class BoundFlat {
         if (matching_ > 0) throw std::runtime_error("the index is being matched: change it when match_many has ended");
     }
 
+    Added add_soon(nb::handle id, nb::handle expression, nb::handle destination) {
+        require_nobody_matches();
+        std::int64_t number;
+        if (!as_int64(id.ptr(), number)) return Added::IdIsTooLarge;
+        // On its way while the expression is read.
+        index_.prefetch(number);
+        std::optional<std::string_view> name;
+        if (!destination.is_none()) {
+            std::string_view text;
+            if (!as_text(destination.ptr(), text)) throw nb::type_error("a destination is a str");
+            name = text;
+        }
+        const bool is_plain = read_conjunction(expression.ptr());
+        if (index_.contains(number)) return Added::IsTaken;
+        if (!is_plain) return Added::IsNotPlain;
+        index_.add_soon(number, conjunction_, name);
+        bool has_patterns = false;
+        for (const Predicate& predicate : conjunction_.predicates) has_patterns |= is_pattern(predicate.op);
+        return has_patterns ? Added::DoneWithPatterns : Added::Done;
+    }
+
     bool read_conjunction(PyObject* expression) {
         conjunction_.clear();
         const Model& known = model();
-        if (known.is_predicate(expression)) return known.read(expression, conjunction_);
+        if (known.is_predicate(expression)) return known.read(expression, index_.vocabulary(), names_, conjunction_);
         PyObject* parts = known.is_and(expression) ? known.children(expression) : expression;
         if (!PyTuple_CheckExact(parts)) return false;
         known.fetch_predicates(parts);
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts); ++i) {
             PyObject* part = PyTuple_GET_ITEM(parts, i);
-            if (!known.is_predicate(part) || !known.read(part, conjunction_)) return false;
+            if (!known.is_predicate(part)) return false;
+            if (!known.read(part, index_.vocabulary(), names_, conjunction_)) return false;
         }
         return true;
     }
@@ -175,6 +184,7 @@ class BoundFlat {
     nb::object value_of(const StoredOperand& operand, TypeClass type) const;
 
     FlatIndex index_;
+    AttributeNames names_;
     Conjunction conjunction_;
     Scratch scratch_;
     Answer answer_;
@@ -218,7 +228,7 @@ inline nb::list BoundFlat::match_many(nb::list publications, unsigned threads) {
         nb::object publication = nb::borrow(publications[i]);
         if (PyDict_CheckExact(publication.ptr())) publication = nb::steal(PyDict_Copy(publication.ptr()));
         kept.append(publication);
-        is_plain[i] = read_publication(publication.ptr(), index_.vocabulary(), events[i]);
+        is_plain[i] = read_publication(publication.ptr(), index_.vocabulary(), names_, events[i]);
         if (!is_plain[i]) events[i].begin(index_.vocabulary());
     }
     std::vector<Answer> answers(count);

@@ -1,5 +1,5 @@
 // How the flat index matches: the publication's keys and cells, the lists they lead to, the entries that pass their
-// filter words, their records.
+// filter words, their tails, their subscriptions.
 #include <algorithm>
 
 #include "flat.hpp"
@@ -8,7 +8,7 @@
 namespace mercast {
 namespace {
 
-constexpr std::size_t kRecordsAhead = 16;
+constexpr std::size_t kSubscriptionsAhead = 16;
 constexpr std::size_t kListsAhead = 12;
 constexpr std::size_t kTailsAhead = 24;
 
@@ -92,8 +92,9 @@ void FlatIndex::find_lists(Scratch& scratch) const {
     }
 }
 
-std::uint64_t FlatIndex::filter(Scratch& scratch, std::vector<std::int64_t>* decided) const {
-    scratch.records.clear();
+template <typename Decided>
+std::uint64_t FlatIndex::filter(Scratch& scratch, Decided decided) const {
+    scratch.undecided.clear();
     scratch.passing.clear();
     const std::uint64_t entries = find_runs(scratch);
     scratch.filter.find_passing(scratch.runs, scratch.passing);
@@ -103,10 +104,10 @@ std::uint64_t FlatIndex::filter(Scratch& scratch, std::vector<std::int64_t>* dec
         if (i + kTailsAhead < passing.size()) __builtin_prefetch(passing[i + kTailsAhead]);
         const EntryTail* tail = passing[i];
         if (!passes(*tail, cells)) continue;
-        if (decided != nullptr && tail->id != EntryTail::kUndecided) {
-            decided->push_back(tail->id);
+        if (tail->id != EntryTail::kUndecided) {
+            decided(*tail);
         } else {
-            scratch.records.push_back(tail->record);
+            scratch.undecided.push_back(tail->subscription);
         }
     }
     return entries;
@@ -121,7 +122,7 @@ std::uint64_t FlatIndex::find_runs(Scratch& scratch) const {
         const EntryLists::Head& head = lists_.head(lists[i]);
         entries += head.size;
         if (head.size == 1) {
-            scratch.records.push_back(head.only);
+            scratch.undecided.push_back(head.only);
         } else {
             lists_.each_run(head, [&](const EntryRun& run) { scratch.runs.push_back(run); });
         }
@@ -129,27 +130,27 @@ std::uint64_t FlatIndex::find_runs(Scratch& scratch) const {
     return entries;
 }
 
-std::int64_t FlatIndex::id_of(const std::byte* record, std::uint16_t shape) const {
-    return (shape & shape::kIdIsLong) != 0 ? details(details_of(record)).id : std::int64_t{low_id_of(record)};
+template <typename Visit>
+void FlatIndex::each_subscription(const std::vector<std::uint32_t>& handles, Visit visit) const {
+    const auto fetch = [&](std::size_t i) {
+        if (i >= handles.size()) return;
+        const auto* start = reinterpret_cast<const std::byte*>(&subscriptions_[handles[i]]);
+        __builtin_prefetch(start);
+        __builtin_prefetch(start + 64);
+    };
+    for (std::size_t i = 0; i < kSubscriptionsAhead; ++i) fetch(i);
+    for (std::size_t i = 0; i < handles.size(); ++i) {
+        fetch(i + kSubscriptionsAhead);
+        visit(subscriptions_[handles[i]]);
+    }
 }
 
-// Calls `hit(record, shape, is_pending)` for each record whose conditions hold; `wants(record)` may rule it out before.
-template <typename Wants, typename Hit>
-void FlatIndex::verify(const Scratch& scratch, Wants wants, Hit hit) const {
-    const std::vector<std::uint32_t>& records = scratch.records;
-    for (std::size_t i = 0; i < records.size() && i < kRecordsAhead; ++i) __builtin_prefetch(records_.at(records[i]));
-    for (std::size_t i = 0; i < records.size(); ++i) {
-        if (i + kRecordsAhead < records.size()) __builtin_prefetch(records_.at(records[i + kRecordsAhead]));
-        const std::byte* record = records_.at(records[i]);
-        if (!wants(record)) continue;
-        const std::uint16_t shape = shape_of(record);
-        if (!conditions_hold(record, shape, scratch.keys.data())) continue;
-        if ((shape & shape::kNeedsCheck) != 0 &&
-            !satisfies(scratch.event, form_of(details(details_of(record))), vocabulary_)) {
-            continue;
-        }
-        hit(record, shape, (shape & shape::kHasPattern) != 0);
+bool FlatIndex::matches(const Scratch& scratch, const Subscription& subscription) const {
+    if (subscription.has_conditions()) {
+        if (!conditions_hold(subscription.conditions(), subscription.shape, scratch.keys.data())) return false;
+        if ((subscription.shape & shape::kNeedsCheck) == 0) return true;
     }
+    return satisfies(scratch.event, subscriptions_.form(subscription), vocabulary_);
 }
 
 void FlatIndex::match(Scratch& scratch, Answer& answer) const {
@@ -157,11 +158,12 @@ void FlatIndex::match(Scratch& scratch, Answer& answer) const {
     answer.pending.clear();
     load(scratch);
     find_lists(scratch);
-    answer.candidates = filter(scratch, &answer.ids);
-    answer.evaluated = scratch.records.size();
-    const auto wants = [](const std::byte*) { return true; };
-    verify(scratch, wants, [&](const std::byte* record, std::uint16_t shape, bool is_pending) {
-        (is_pending ? answer.pending : answer.ids).push_back(id_of(record, shape));
+    answer.candidates = filter(scratch, [&](const EntryTail& tail) { answer.ids.push_back(tail.id); });
+    answer.evaluated = scratch.undecided.size();
+    each_subscription(scratch.undecided, [&](const Subscription& subscription) {
+        if (!matches(scratch, subscription)) return;
+        const bool is_pending = (subscription.shape & shape::kHasPattern) != 0;
+        (is_pending ? answer.pending : answer.ids).push_back(subscription.id);
     });
     unload(scratch);
     sort_ids(answer.ids, scratch.sorting);
@@ -172,26 +174,33 @@ void FlatIndex::match_destinations(Scratch& scratch, DestinationAnswer& answer) 
     answer.destinations.clear();
     answer.pending.clear();
     answer.without.reset();
+    answer.evaluated = 0;
     if (scratch.is_hit.size() < destinations_.bound()) scratch.is_hit.resize(destinations_.bound());
     load(scratch);
     find_lists(scratch);
-    answer.candidates = filter(scratch, nullptr);
-    answer.evaluated = 0;
-    const auto wants = [&](const std::byte* record) {
-        const bool is_wanted = !scratch.is_hit[destination_of(record)];
-        answer.evaluated += is_wanted ? 1 : 0;
-        return is_wanted;
-    };
-    verify(scratch, wants, [&](const std::byte* record, std::uint16_t shape, bool is_pending) {
-        const std::uint32_t destination = destination_of(record);
-        if (is_pending) {
-            answer.pending.push_back(id_of(record, shape));
-        } else if (destination == Interner::kUnknown) {
-            const std::int64_t id = id_of(record, shape);
-            if (!answer.without || id < *answer.without) answer.without = id;
+    scratch.decided.clear();
+    answer.candidates = filter(scratch, [&](const EntryTail& tail) { scratch.decided.push_back(tail.subscription); });
+    const auto hit = [&](const Subscription& subscription) {
+        if (subscription.destination == Interner::kUnknown) {
+            answer.without = std::min(answer.without.value_or(subscription.id), subscription.id);
         } else {
-            scratch.is_hit[destination] = true;
-            answer.destinations.push_back(destination);
+            scratch.is_hit[subscription.destination] = true;
+            answer.destinations.push_back(subscription.destination);
+        }
+    };
+    each_subscription(scratch.decided, [&](const Subscription& subscription) {
+        if (scratch.is_hit[subscription.destination]) return;
+        ++answer.evaluated;
+        hit(subscription);
+    });
+    each_subscription(scratch.undecided, [&](const Subscription& subscription) {
+        if (scratch.is_hit[subscription.destination]) return;
+        ++answer.evaluated;
+        if (!matches(scratch, subscription)) return;
+        if ((subscription.shape & shape::kHasPattern) != 0) {
+            answer.pending.push_back(subscription.id);
+        } else {
+            hit(subscription);
         }
     });
     unload(scratch);

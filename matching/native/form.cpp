@@ -1,6 +1,7 @@
 #include "form.hpp"
 
 #include <cmath>
+#include <cstring>
 
 namespace mercast {
 namespace {
@@ -8,9 +9,13 @@ namespace {
 constexpr unsigned kOperatorMask = 0x1f, kNeedsCheck = 0x20;
 constexpr unsigned kTypeShift = 6;
 
-void put_varint(std::vector<std::uint8_t>& bytes, std::uint64_t value) {
-    for (; value >= 0x80; value >>= 7) bytes.push_back(static_cast<std::uint8_t>(value | 0x80));
-    bytes.push_back(static_cast<std::uint8_t>(value));
+// The longest that a predicate's start and an operand can be.
+constexpr std::size_t kMostStartBytes = 11, kMostOperandBytes = 11;
+
+std::uint8_t* put_varint(std::uint8_t* at, std::uint64_t value) {
+    for (; value >= 0x80; value >>= 7) *at++ = static_cast<std::uint8_t>(value | 0x80);
+    *at++ = static_cast<std::uint8_t>(value);
+    return at;
 }
 
 std::uint64_t zigzag(std::int64_t value) {
@@ -19,13 +24,16 @@ std::uint64_t zigzag(std::int64_t value) {
 
 std::int64_t unzigzag(std::uint64_t value) { return static_cast<std::int64_t>((value >> 1) ^ (~(value & 1) + 1)); }
 
-void put_number(std::vector<std::uint8_t>& bytes, const Operand& operand) {
-    bytes.push_back(operand.is_integer ? 1 : 0);
-    if (operand.is_integer) {
-        put_varint(bytes, zigzag(static_cast<std::int64_t>(operand.bits)));
-    } else {
-        for (int shift = 0; shift < 64; shift += 8) bytes.push_back(static_cast<std::uint8_t>(operand.bits >> shift));
+std::uint8_t* put_operand(std::uint8_t* at, TypeClass type, const StoredOperand& operand) {
+    if (type == TypeClass::Text) return put_varint(at, operand.text);
+    if (type == TypeClass::Truth) {
+        *at++ = operand.truth ? 1 : 0;
+        return at;
     }
+    *at++ = operand.is_integer ? 1 : 0;
+    if (operand.is_integer) return put_varint(at, zigzag(static_cast<std::int64_t>(operand.bits)));
+    std::memcpy(at, &operand.bits, sizeof operand.bits);
+    return at + sizeof operand.bits;
 }
 
 bool compares(Operator op, auto order) {
@@ -100,6 +108,25 @@ bool is_small(const Number& number) {
     return other < number && number < limit;
 }
 
+// Does keeping this predicate's interval of keys, its exclusions and its set decide it? If not, it needs a check.
+bool is_decided_by_keys(const Conjunction& conjunction, const Predicate& predicate) {
+    if (is_pattern(predicate.op)) return true;
+    if (predicate.op == Operator::Exists || predicate.op == Operator::NotExists) return true;
+    if (predicate.type == TypeClass::Truth) return true;
+    const bool is_by_identity = predicate.op == Operator::Eq || predicate.op == Operator::Ne ||
+                                predicate.op == Operator::In || predicate.op == Operator::NotIn;
+    if (predicate.type == TypeClass::Text) {
+        return is_by_identity || (predicate.op == Operator::StartsWith &&
+                                  conjunction.operand(predicate, 0).text.size() <= kTextKeyBytes);
+    }
+    const bool is_strict = predicate.op == Operator::Lt || predicate.op == Operator::Gt;
+    for (std::uint32_t i = 0; i < predicate.operands; ++i) {
+        const Number& number = conjunction.operand(predicate, i).number;
+        if (!number.is_on_key() || (is_strict && !is_small(number))) return false;
+    }
+    return true;
+}
+
 }  // namespace
 
 std::uint64_t FormReader::varint() {
@@ -139,58 +166,48 @@ StoredOperand FormReader::operand(TypeClass type) {
         operand.bits = static_cast<std::uint64_t>(integer);
         operand.number = Number::of(integer);
     } else {
-        for (int shift = 0; shift < 64; shift += 8) operand.bits |= std::uint64_t{*at_++} << shift;
+        std::memcpy(&operand.bits, at_, sizeof operand.bits);
+        at_ += sizeof operand.bits;
         operand.number = Number::of(std::bit_cast<double>(operand.bits));
     }
     return operand;
 }
 
-bool is_decided_by_keys(const Conjunction& conjunction, const Predicate& predicate) {
-    if (is_pattern(predicate.op)) return true;
-    if (predicate.op == Operator::Exists || predicate.op == Operator::NotExists) return true;
-    if (predicate.type == TypeClass::Truth) return true;
-    const bool is_by_identity = predicate.op == Operator::Eq || predicate.op == Operator::Ne ||
-                                predicate.op == Operator::In || predicate.op == Operator::NotIn;
-    if (predicate.type == TypeClass::Text) {
-        return is_by_identity || (predicate.op == Operator::StartsWith &&
-                                  conjunction.operand(predicate, 0).text.size() <= kTextKeyBytes);
-    }
-    const bool is_strict = predicate.op == Operator::Lt || predicate.op == Operator::Gt;
-    for (std::uint32_t i = 0; i < predicate.operands; ++i) {
-        const Number& number = conjunction.operand(predicate, i).number;
-        if (!number.is_on_key() || (is_strict && !is_small(number))) return false;
-    }
+bool FormReader::next(StoredPredicate& predicate, std::vector<StoredOperand>& operands) {
+    operands.clear();
+    if (!next(predicate)) return false;
+    for (std::uint32_t i = 0; i < predicate.operands; ++i) operands.push_back(operand(predicate.type));
     return true;
 }
 
-void write_form(const Conjunction& conjunction, Vocabulary& vocabulary, std::vector<std::uint8_t>& form) {
-    for (const Predicate& predicate : conjunction.predicates) {
-        const unsigned check = is_decided_by_keys(conjunction, predicate) ? 0 : kNeedsCheck;
-        form.push_back(static_cast<std::uint8_t>(static_cast<unsigned>(predicate.op) | check |
-                                                 static_cast<unsigned>(predicate.type) << kTypeShift));
-        put_varint(form, vocabulary.attributes.acquire(predicate.attribute));
-        if (predicate.op == Operator::In || predicate.op == Operator::NotIn) put_varint(form, predicate.operands);
-        for (std::uint32_t i = 0; i < predicate.operands; ++i) {
-            const Operand& operand = conjunction.operand(predicate, i);
-            switch (predicate.type) {
-                case TypeClass::Number: put_number(form, operand); break;
-                case TypeClass::Text: put_varint(form, vocabulary.texts.acquire(operand.text)); break;
-                case TypeClass::Truth: form.push_back(operand.truth ? 1 : 0);
-            }
-        }
+StoredPredicate stored(const Conjunction& conjunction, const Predicate& predicate, Vocabulary& vocabulary,
+                       std::vector<StoredOperand>& operands) {
+    StoredPredicate kept{predicate.op, predicate.type, !is_decided_by_keys(conjunction, predicate),
+                         predicate.attribute_number, predicate.operands};
+    if (kept.attribute == Interner::kUnknown) {
+        kept.attribute = vocabulary.attributes.acquire(predicate.attribute);
+    } else {
+        vocabulary.attributes.retain(kept.attribute);
     }
+    for (std::uint32_t i = 0; i < predicate.operands; ++i) {
+        const Operand& operand = conjunction.operand(predicate, i);
+        const bool is_text = predicate.type == TypeClass::Text;
+        operands.push_back({operand.number, operand.bits, operand.is_integer, operand.truth,
+                            is_text ? vocabulary.texts.acquire(operand.text) : Interner::kUnknown});
+    }
+    return kept;
 }
 
-void release_form(Form form, Vocabulary& vocabulary) {
-    FormReader reader(form);
-    StoredPredicate predicate;
-    while (reader.next(predicate)) {
-        vocabulary.attributes.release(predicate.attribute);
-        for (std::uint32_t i = 0; i < predicate.operands; ++i) {
-            const StoredOperand operand = reader.operand(predicate.type);
-            if (predicate.type == TypeClass::Text) vocabulary.texts.release(operand.text);
-        }
-    }
+void write_form(const StoredPredicate& predicate, std::span<const StoredOperand> operands, std::vector<std::uint8_t>& form) {
+    const std::size_t before = form.size();
+    form.resize(before + kMostStartBytes + operands.size() * kMostOperandBytes);
+    std::uint8_t* at = form.data() + before;
+    *at++ = static_cast<std::uint8_t>(static_cast<unsigned>(predicate.op) | (predicate.needs_check ? kNeedsCheck : 0) |
+                                      static_cast<unsigned>(predicate.type) << kTypeShift);
+    at = put_varint(at, predicate.attribute);
+    if (predicate.op == Operator::In || predicate.op == Operator::NotIn) at = put_varint(at, predicate.operands);
+    for (const StoredOperand& operand : operands) at = put_operand(at, predicate.type, operand);
+    form.resize(static_cast<std::size_t>(at - form.data()));
 }
 
 bool satisfies(const Event& event, Form form, const Vocabulary& vocabulary) {

@@ -37,6 +37,8 @@ class FormReader {
     // Its operands follow, to be read before the next predicate.
     bool next(StoredPredicate& predicate);
     StoredOperand operand(TypeClass type);
+    // With its operands.
+    bool next(StoredPredicate& predicate, std::vector<StoredOperand>& operands);
 
   private:
     std::uint64_t varint();
@@ -45,12 +47,11 @@ class FormReader {
     const std::uint8_t* end_;
 };
 
-// Does keeping this predicate's interval of keys, its exclusions and its set decide it? If not, it needs a check.
-bool is_decided_by_keys(const Conjunction& conjunction, const Predicate& predicate);
-
-// Appends the form, and acquires its names and texts.
-void write_form(const Conjunction& conjunction, Vocabulary& vocabulary, std::vector<std::uint8_t>& form);
-void release_form(Form form, Vocabulary& vocabulary);
+// A predicate as it is kept: acquires its names and texts, and appends its operands.
+StoredPredicate stored(const Conjunction& conjunction, const Predicate& predicate, Vocabulary& vocabulary,
+                       std::vector<StoredOperand>& operands);
+// Appends a predicate's form.
+void write_form(const StoredPredicate& predicate, std::span<const StoredOperand> operands, std::vector<std::uint8_t>& form);
 
 // Are all predicates true? Patterns are left to the caller: they count as true here when the attribute is a text.
 bool satisfies(const Event& event, Form form, const Vocabulary& vocabulary);

@@ -19,9 +19,10 @@ namespace mercast {
 class Grid {
   public:
     static constexpr std::uint32_t kMostCuts = 127;
-    // Buckets at three resolutions: a range is filed at the finest where it needs few copies.
-    static constexpr std::uint32_t kFineBuckets = 32;
+    // Buckets at three resolutions, so that a wide range needs few copies.
+    static constexpr std::uint32_t kFineInCoarse = 4;
     static constexpr std::uint32_t kCoarseBuckets = 8;
+    static constexpr std::uint32_t kFineBuckets = kCoarseBuckets * kFineInCoarse;
     static constexpr std::uint32_t kBuckets = kFineBuckets + kCoarseBuckets + 1;
 
     explicit Grid(std::uint32_t dimension) : dimension_(dimension), lists_(1, kNone) {}
@@ -37,9 +38,14 @@ class Grid {
             for (std::size_t i = 0; i < kMostCuts; ++i) cuts_.push_back(bounds[i * bounds.size() / kMostCuts]);
             cuts_.erase(std::unique(cuts_.begin(), cuts_.end()), cuts_.end());
         }
-        cuts_.shrink_to_fit();
-        for (std::size_t i = 0; i < cuts_.size() / kStride; ++i) guide_[i] = cuts_[i * kStride + kStride - 1];
+        cut_count_ = static_cast<std::uint32_t>(cuts_.size());
         lists_.assign(kBuckets + cuts_.size(), kNone);
+        // Filled up, so that a search always compares with as many.
+        cuts_.resize((cuts_.size() / kStride + 1) * kStride, kLargestKey);
+        cuts_.shrink_to_fit();
+        guide_.fill(kLargestKey);
+        for (std::size_t i = 0; i + 1 < cuts_.size() / kStride; ++i) guide_[i] = cuts_[i * kStride + kStride - 1];
+        share_of_cell_ = 1.0 / cells();
     }
 
     // From 1. Not decreasing in the key; the key of a value that lies above it, on no key, is not on a cut.
@@ -68,42 +74,54 @@ class Grid {
             const std::size_t below = first == last && has_lower ? cells.first / 2U : cuts_up_to(last);
             const bool is_on_cut = below != 0 && cuts_[below - 1] == last;
             cells.last = static_cast<std::uint8_t>(2 * below + (is_on_cut ? 0 : 1));
-            cells.is_exact &= is_on_cut || (below < cuts_.size() && cuts_[below] == last + 1);
+            cells.is_exact &= is_on_cut || (below < cut_count_ && cuts_[below] == last + 1);
         }
         return cells;
     }
 
-    std::uint32_t cells() const { return static_cast<std::uint32_t>(2 * cuts_.size() + 1); }
+    std::uint32_t cells() const { return 2 * cut_count_ + 1; }
+    double share_of_cell() const { return share_of_cell_; }
     std::uint32_t dimension() const { return dimension_; }
-    bool is_plain() const { return cuts_.empty(); }
+    bool is_plain() const { return cut_count_ == 0; }
 
-    // The numbers of the buckets in which a range of cells is filed.
+    // The buckets in which a range of cells is filed: coarse ones where it covers them, fine ones at its ends.
     struct Buckets {
-        std::uint32_t first;
-        std::uint32_t count;
+        std::uint32_t fine_first, fine_end;      // before the coarse ones, or all there are
+        std::uint32_t coarse_first, coarse_end;
+        std::uint32_t rest_first, rest_end;      // fine ones after the coarse ones
+
+        template <typename Visit>
+        void each(Visit visit) const {
+            for (std::uint32_t bucket = fine_first; bucket < fine_end; ++bucket) visit(bucket);
+            for (std::uint32_t bucket = coarse_first; bucket < coarse_end; ++bucket) visit(bucket);
+            for (std::uint32_t bucket = rest_first; bucket < rest_end; ++bucket) visit(bucket);
+        }
     };
 
-    Buckets buckets(std::uint8_t first, std::uint8_t last, std::uint32_t most_copies) const {
-        if (is_plain()) return {0, 1};
-        const std::uint32_t fine_first = fine(first), fine_count = fine(last) - fine_first + 1;
-        if (fine_count <= most_copies) return {fine_first, fine_count};
-        const std::uint32_t coarse_first = coarse(first), coarse_count = coarse(last) - coarse_first + 1;
-        if (coarse_count <= kCoarseBuckets - 2) return {kFineBuckets + coarse_first, coarse_count};
-        return {kBuckets - 1, 1};
+    Buckets buckets(std::uint8_t first, std::uint8_t last) const {
+        if (is_plain()) return {0, 1, 0, 0, 0, 0};
+        const std::uint32_t begin = fine(first), end = fine(last) + 1;
+        const std::uint32_t coarse_begin = (begin + kFineInCoarse - 1) / kFineInCoarse, coarse_end = end / kFineInCoarse;
+        if (coarse_begin >= coarse_end) return {begin, end, 0, 0, 0, 0};
+        // Covers nearly all: what it would spare is not worth the copies.
+        if (coarse_end - coarse_begin > kCoarseBuckets - 2) return {kBuckets - 1, kBuckets, 0, 0, 0, 0};
+        return {begin, coarse_begin * kFineInCoarse, kFineBuckets + coarse_begin, kFineBuckets + coarse_end,
+                coarse_end * kFineInCoarse, end};
     }
 
     // The lists that may hold ranges with this cell.
     std::array<std::uint32_t, 3> lists_with(std::uint8_t cell) const {
         if (is_plain()) return {lists_[0], kNone, kNone};
-        return {lists_[fine(cell)], lists_[kFineBuckets + coarse(cell)], lists_[kBuckets - 1]};
+        const std::uint32_t bucket = fine(cell);
+        return {lists_[bucket], lists_[kFineBuckets + bucket / kFineInCoarse], lists_[kBuckets - 1]};
     }
 
-    // The share of the buckets that a range of cells is filed in.
-    double share(Buckets buckets) const {
-        if (is_plain() || buckets.first == kBuckets - 1) return 1.0;
-        if (buckets.first >= kFineBuckets) return static_cast<double>(buckets.count) / kCoarseBuckets;
-        const std::uint32_t in_use = std::min(cells(), kFineBuckets);
-        return static_cast<double>(buckets.count) / in_use;
+    // The share of the cells whose publications look at what is filed there.
+    double share(const Buckets& buckets) const {
+        if (is_plain() || buckets.fine_first == kBuckets - 1) return 1.0;
+        const std::uint32_t fine = buckets.fine_end - buckets.fine_first + buckets.rest_end - buckets.rest_first +
+                                   (buckets.coarse_end - buckets.coarse_first) * kFineInCoarse;
+        return static_cast<double>(fine) / std::min(cells(), kFineBuckets);
     }
 
     // The cell of a value that is a cut leads to it.
@@ -136,20 +154,24 @@ class Grid {
 
     // Counts among every eighth cut, then among eight: two steps that wait for memory, where halving takes seven.
     std::size_t cuts_up_to(std::uint64_t key) const {
+        if (is_plain()) return 0;
         std::size_t strides = 0;
-        for (std::size_t i = 0; i < cuts_.size() / kStride; ++i) strides += guide_[i] <= key ? 1 : 0;
+        for (const std::uint64_t cut : guide_) strides += cut <= key ? 1 : 0;
+        // Only the largest key reaches what the cuts are filled up with.
+        strides = std::min(strides, cuts_.size() / kStride - 1);
+        const std::uint64_t* cuts = cuts_.data() + strides * kStride;
         std::size_t count = strides * kStride;
-        const std::size_t end = std::min(cuts_.size(), count + kStride);
-        for (std::size_t i = strides * kStride; i < end; ++i) count += cuts_[i] <= key ? 1 : 0;
-        return count;
+        for (std::size_t i = 0; i < kStride; ++i) count += cuts[i] <= key ? 1 : 0;
+        return std::min<std::size_t>(count, cut_count_);
     }
 
     // Cells 1 to n, spread over the buckets.
     std::uint32_t fine(std::uint8_t cell) const { return (cell - 1U) * kFineBuckets / std::max(cells(), kFineBuckets); }
-    std::uint32_t coarse(std::uint8_t cell) const { return (cell - 1U) * kCoarseBuckets / std::max(cells(), kCoarseBuckets); }
 
     std::array<std::uint64_t, kMostCuts / kStride> guide_{};  // the last of each eight cuts
     std::uint32_t dimension_;
+    std::uint32_t cut_count_ = 0;
+    double share_of_cell_ = 1;
     std::vector<std::uint64_t> cuts_;
     std::vector<std::uint32_t> lists_;
 };

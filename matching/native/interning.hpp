@@ -41,18 +41,26 @@ class Interner {
     bool release(std::uint32_t number) {
         Entry& entry = entries_[number];
         if (--entry.references != 0) return false;
+        ++generation_;
         take_out(number);
         entry.text = std::string();
         entry.references = free_;
         free_ = number;
         --used_;
-        if (used_ == 0) *this = Interner();
+        if (used_ == 0) {
+            const std::uint64_t generation = generation_;
+            *this = Interner();
+            generation_ = generation;
+        }
         return true;
     }
 
     std::uint32_t find(std::string_view text) const { return used_ == 0 ? kUnknown : find(text, hash_of(text)); }
 
     const std::string& text(std::uint32_t number) const { return entries_[number].text; }
+
+    // Changes whenever a number stops to mean its text.
+    std::uint64_t generation() const { return generation_; }
 
     // One more than the largest number in use at any time since it was last empty.
     std::uint32_t bound() const { return static_cast<std::uint32_t>(entries_.size()); }
@@ -120,6 +128,7 @@ class Interner {
     std::vector<std::uint32_t> slots_;
     std::uint32_t free_ = kUnknown;
     std::uint32_t used_ = 0;
+    std::uint64_t generation_ = 0;
 };
 
 // What an index's subscriptions talk about: attributes' names, and the texts they compare with.

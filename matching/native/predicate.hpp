@@ -38,6 +38,7 @@ struct Operand {
 
 struct Predicate {
     std::string_view attribute;
+    std::uint32_t attribute_number = 0;  // in the index's vocabulary, if the caller knows it
     Operator op = Operator::Eq;
     TypeClass type = TypeClass::Number;  // says nothing for Exists and NotExists
     std::uint32_t first_operand = 0;     // in the conjunction's operands

@@ -9,34 +9,19 @@
 
 #include <cmath>
 
+#include "attribute_names.hpp"
 #include "event.hpp"
 #include "predicate.hpp"
+#include "python_values.hpp"
 
 namespace mercast::python {
 
 namespace nb = nanobind;
 
-inline bool as_text(PyObject* object, std::string_view& text) {
-    if (!PyUnicode_CheckExact(object)) return false;
-    Py_ssize_t size = 0;
-    const char* bytes = PyUnicode_AsUTF8AndSize(object, &size);
-    if (bytes == nullptr) {
-        PyErr_Clear();
-        return false;
-    }
-    text = {bytes, static_cast<std::size_t>(size)};
-    return true;
-}
-
-inline bool as_int64(PyObject* object, std::int64_t& value) {
-    if (!PyLong_CheckExact(object)) return false;
-    int overflow = 0;
-    value = PyLong_AsLongLongAndOverflow(object, &overflow);
-    return overflow == 0;
-}
-
-// The dict outlives the event, whose texts are views of its strings.
-inline bool read_publication(PyObject* publication, const Vocabulary& vocabulary, Event& event) {
+// The dict outlives the event, whose texts are views of its strings. `find(name, number)` finds the attribute of a name,
+// and is false for what is no name.
+template <typename Find>
+inline bool read_publication(PyObject* publication, const Vocabulary& vocabulary, Event& event, Find find) {
     event.begin(vocabulary);
     if (!PyDict_CheckExact(publication)) return false;
     PyObject* key = nullptr;
@@ -44,8 +29,8 @@ inline bool read_publication(PyObject* publication, const Vocabulary& vocabulary
     Py_ssize_t position = 0;
     while (PyDict_Next(publication, &position, &key, &value) != 0) {
         std::string_view text;
-        if (!as_text(key, text) || text.empty()) return false;
-        const std::uint32_t attribute = event.attribute(text);
+        std::uint32_t attribute = Interner::kUnknown;
+        if (!find(key, attribute)) return false;
         const bool is_known = attribute != Interner::kUnknown;
         if (PyBool_Check(value)) {
             if (is_known) event.add_truth(attribute, value == Py_True);
@@ -62,6 +47,21 @@ inline bool read_publication(PyObject* publication, const Vocabulary& vocabulary
         }
     }
     return true;
+}
+
+inline bool read_publication(PyObject* publication, const Vocabulary& vocabulary, Event& event) {
+    return read_publication(publication, vocabulary, event, [&](PyObject* name, std::uint32_t& number) {
+        std::string_view text;
+        if (!as_text(name, text) || text.empty()) return false;
+        number = vocabulary.attributes.find(text);
+        return true;
+    });
+}
+
+inline bool read_publication(PyObject* publication, const Vocabulary& vocabulary, AttributeNames& names, Event& event) {
+    return read_publication(publication, vocabulary, event, [&](PyObject* name, std::uint32_t& number) {
+        return names.find(name, vocabulary.attributes, number);
+    });
 }
 
 // The classes of `matching.model`, and where their slots lie: a conjunction has dozens, and looking each up by its name
@@ -104,10 +104,30 @@ class Model {
         }
     }
 
-    // Appends a predicate of `matching.model`. Its views live as long as the Python object.
+    // Appends a predicate of `matching.model`. Its views live as long as the Python object. An attribute that is in the
+    // vocabulary has its number, another one its name.
+    bool read(PyObject* predicate, const Vocabulary& vocabulary, AttributeNames& names, Conjunction& conjunction) const {
+        Predicate read;
+        PyObject* name = slot(predicate, attribute_offset_);
+        if (!names.find(name, vocabulary.attributes, read.attribute_number)) return false;
+        if (read.attribute_number == Interner::kUnknown && !as_text(name, read.attribute)) return false;
+        return read_rest(predicate, read, conjunction);
+    }
+
+    // The same, always with the name.
     bool read(PyObject* predicate, Conjunction& conjunction) const {
         Predicate read;
-        if (!as_text(slot(predicate, attribute_offset_), read.attribute)) return false;
+        return as_text(slot(predicate, attribute_offset_), read.attribute) && read_rest(predicate, read, conjunction);
+    }
+
+    nb::object predicate(nb::handle attribute, Operator op, nb::handle values) const {
+        return predicate_(attribute, operators_[static_cast<std::size_t>(op)], values);
+    }
+
+    nb::object conjunction(nb::handle children) const { return and_(children); }
+
+  private:
+    bool read_rest(PyObject* predicate, Predicate& read, Conjunction& conjunction) const {
         if (!read_operator(slot(predicate, operator_offset_), read.op)) return false;
         PyObject* values = slot(predicate, values_offset_);
         if (values == nullptr || !PyTuple_CheckExact(values)) return false;
@@ -122,13 +142,6 @@ class Model {
         return true;
     }
 
-    nb::object predicate(nb::handle attribute, Operator op, nb::handle values) const {
-        return predicate_(attribute, operators_[static_cast<std::size_t>(op)], values);
-    }
-
-    nb::object conjunction(nb::handle children) const { return and_(children); }
-
-  private:
     static Py_ssize_t slot_offset(nb::handle type, const char* name) {
         nb::object member = type.attr(name);
         if (Py_TYPE(member.ptr()) != &PyMemberDescr_Type) throw nb::type_error("matching.model has no such slot");

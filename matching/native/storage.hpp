@@ -53,17 +53,17 @@ class SlotPool {
             is_live_.pop_back();
             --end_;
         }
-        // One empty chunk stays, or a single subscription that comes and goes would cost an allocation each time.
-        while (chunks_.size() << chunk_bits_ >= end_ + 2 * chunk_slots()) {
+        // An empty chunk goes late, or a single subscription that comes and goes would cost an allocation each time.
+        while (chunks_.size() << chunk_bits_ >= end_ + chunk_slots() + chunk_slots() / 4) {
             store_->release(chunks_.back(), chunk_bytes());
             chunks_.pop_back();
         }
-        if (free_.size() > 2 * (end_ - live_) + 2 * chunk_slots()) forget_stale();
+        if (free_.size() > 2 * (end_ - live_) + chunk_slots()) forget_stale();
     }
 
     // A live slot that is to move so that memory follows what is stored, or kNone while little is wasted.
     std::uint32_t to_compact() const {
-        return end_ - live_ > live_ + chunk_slots() ? end_ - 1 : kNone;
+        return end_ - live_ > live_ + chunk_slots() / 4 ? end_ - 1 : kNone;
     }
 
     std::size_t slot_bytes() const { return slot_bytes_; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "dimensions.hpp"
@@ -50,8 +51,9 @@ struct Terms {
     }
 };
 
-// With `acquire`, every predicate's dimension gets one more use; otherwise all the dimensions are there already.
-void read_terms(Form form, const Vocabulary& vocabulary, Dimensions& dimensions, bool acquire, Terms& terms);
-void release_dimensions(Form form, Dimensions& dimensions);
+Aspect aspect_of(const StoredPredicate& predicate);
+// Adds what one more predicate says, on the dimension of its aspect.
+void add_terms(const StoredPredicate& predicate, std::span<const StoredOperand> operands, std::uint32_t dimension,
+               const Vocabulary& vocabulary, Terms& terms);
 
 }  // namespace mercast

@@ -45,6 +45,12 @@ struct Number {
         return number;
     }
 
+    // The number on a key.
+    static double at(std::uint64_t key) {
+        const std::uint64_t middle = std::uint64_t{1} << 63;
+        return key >= middle ? std::bit_cast<double>(key - middle) : -std::bit_cast<double>(middle - key);
+    }
+
     bool is_on_key() const { return residual == 0; }
 
     // The largest key that is not above the number, and the smallest that is not below it.

@@ -1,9 +1,7 @@
-// A subscription as matching reads it: about one cache line, with the conditions on keys in full.
+// The conditions of a subscription on keys, as matching reads them where the cells of its entry do not decide: the
+// dimensions of the intervals, then of the exclusions; their bounds; sets of values. A word beside them tells the shape.
 //
-//   id and destination, the handle of what is only needed to change or explain it, and a word that tells the shape;
-//   the dimensions of the intervals, then of the exclusions; their bounds; sets of values.
-//
-// Bounds are 32 bits where all of a record's bounds allow it (see dimensions.hpp), else 64.
+// Bounds are 32 bits where all of a subscription's bounds allow it (see dimensions.hpp), else 64.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +18,6 @@ struct KeyPair {
     std::uint64_t ceiling = kMissing;
 };
 
-struct RecordHeader {
-    std::uint32_t id = 0;  // the lower half of the id
-    std::uint32_t destination = 0;
-    std::uint32_t details = kNone;
-    std::uint16_t shape = 0;
-};
-inline constexpr std::size_t kHeaderBytes = 14;
-
 namespace shape {
 inline constexpr unsigned kIntervals = 0x1f;
 inline constexpr unsigned kExclusionShift = 5;
@@ -37,7 +27,6 @@ inline constexpr unsigned kIsWide = 1U << 10;
 inline constexpr unsigned kHasOpenBounds = 1U << 11;
 inline constexpr unsigned kNeedsCheck = 1U << 12;
 inline constexpr unsigned kHasPattern = 1U << 13;
-inline constexpr unsigned kIdIsLong = 1U << 14;  // the id does not fit in 32 bits without sign
 }  // namespace shape
 
 template <typename Value>
@@ -47,20 +36,13 @@ inline Value load(const std::byte* at) {
     return value;
 }
 
-inline std::uint16_t shape_of(const std::byte* record) { return load<std::uint16_t>(record + 12); }
-inline std::uint32_t details_of(const std::byte* record) { return load<std::uint32_t>(record + 8); }
-inline std::uint32_t destination_of(const std::byte* record) { return load<std::uint32_t>(record + 4); }
-inline std::uint32_t low_id_of(const std::byte* record) { return load<std::uint32_t>(record); }
-inline void set_details(std::byte* record, std::uint32_t details) { std::memcpy(record + 8, &details, sizeof details); }
-
-// The shape word without the id's flag, and the bytes that a record of these terms takes.
-std::uint16_t shape_for(const Terms& terms);
-std::size_t record_bytes(const Terms& terms, std::uint16_t shape);
-void write_record(std::byte* record, const RecordHeader& header, const Terms& terms);
+std::uint16_t shape_of(const Terms& terms);
+std::size_t condition_bytes(const Terms& terms, std::uint16_t shape);
+void write_conditions(std::byte* conditions, std::uint16_t shape, const Terms& terms);
 
 // Are all conditions on keys true? Keys are those of the publication, by dimension.
 template <typename DimensionWord, typename BoundWord, bool HasOpenBounds>
-inline bool conditions_hold(const std::byte* record, std::uint16_t shape, const KeyPair* keys) {
+inline bool conditions_hold(const std::byte* conditions, std::uint16_t shape, const KeyPair* keys) {
     const auto bound = [](const std::byte* at, bool is_upper) -> std::uint64_t {
         const auto word = load<BoundWord>(at);
         if constexpr (sizeof(BoundWord) == 8) {
@@ -74,7 +56,7 @@ inline bool conditions_hold(const std::byte* record, std::uint16_t shape, const 
     };
     const unsigned intervals = shape & shape::kIntervals;
     const unsigned exclusions = (shape >> shape::kExclusionShift) & shape::kExclusions;
-    const std::byte* dimensions = record + kHeaderBytes;
+    const std::byte* dimensions = conditions;
     const std::byte* bounds = dimensions + (intervals + exclusions) * sizeof(DimensionWord);
     bool holds = true;
     for (unsigned i = 0; i < intervals; ++i) {
@@ -104,14 +86,14 @@ inline bool conditions_hold(const std::byte* record, std::uint16_t shape, const 
     return holds;
 }
 
-inline bool conditions_hold(const std::byte* record, std::uint16_t shape, const KeyPair* keys) {
+inline bool conditions_hold(const std::byte* conditions, std::uint16_t shape, const KeyPair* keys) {
     if ((shape & (shape::kIsWide | shape::kHasOpenBounds)) == 0) {
-        return conditions_hold<std::uint16_t, std::uint32_t, false>(record, shape, keys);
+        return conditions_hold<std::uint16_t, std::uint32_t, false>(conditions, shape, keys);
     }
     if ((shape & shape::kIsWide) != 0) {
-        return conditions_hold<std::uint32_t, std::uint64_t, false>(record, shape, keys);
+        return conditions_hold<std::uint32_t, std::uint64_t, false>(conditions, shape, keys);
     }
-    return conditions_hold<std::uint16_t, std::uint32_t, true>(record, shape, keys);
+    return conditions_hold<std::uint16_t, std::uint32_t, true>(conditions, shape, keys);
 }
 
 }  // namespace mercast

@@ -1,4 +1,4 @@
-#include "record.hpp"
+#include "conditions.hpp"
 
 namespace mercast {
 namespace {
@@ -56,7 +56,7 @@ class Writer {
 
 }  // namespace
 
-std::uint16_t shape_for(const Terms& terms) {
+std::uint16_t shape_of(const Terms& terms) {
     bool is_half = true, is_closed = true;
     each_interval(terms, [&](const Interval& interval) {
         is_half &= is_half_lower(interval.first) && is_half_upper(interval.last) && interval.dimension < 65536;
@@ -78,10 +78,10 @@ std::uint16_t shape_for(const Terms& terms) {
     return static_cast<std::uint16_t>(word);
 }
 
-std::size_t record_bytes(const Terms& terms, std::uint16_t shape) {
+std::size_t condition_bytes(const Terms& terms, std::uint16_t shape) {
     const std::size_t dimension_bytes = (shape & shape::kIsWide) != 0 ? 4 : 2;
     const std::size_t bound_bytes = 2 * dimension_bytes;
-    std::size_t bytes = kHeaderBytes + (terms.intervals.size() + terms.exclusions.size()) * (dimension_bytes + 2 * bound_bytes);
+    std::size_t bytes = (terms.intervals.size() + terms.exclusions.size()) * (dimension_bytes + 2 * bound_bytes);
     if (!terms.sets.empty()) {
         bytes += dimension_bytes;
         for (const ValueSet& set : terms.sets) bytes += 2 * dimension_bytes + set.count * bound_bytes;
@@ -89,9 +89,8 @@ std::size_t record_bytes(const Terms& terms, std::uint16_t shape) {
     return bytes;
 }
 
-void write_record(std::byte* record, const RecordHeader& header, const Terms& terms) {
-    std::memcpy(record, &header, kHeaderBytes);
-    Writer writer(record + kHeaderBytes, (header.shape & shape::kIsWide) != 0, (header.shape & shape::kHasOpenBounds) != 0);
+void write_conditions(std::byte* conditions, std::uint16_t shape, const Terms& terms) {
+    Writer writer(conditions, (shape & shape::kIsWide) != 0, (shape & shape::kHasOpenBounds) != 0);
     each_interval(terms, [&](const Interval& interval) { writer.dimension(interval.dimension); });
     each_interval(terms, [&](const Interval& interval) {
         writer.bound(interval.first, false);
