@@ -16,8 +16,11 @@ class Ids(Sequence[int]):
     def __iter__(self) -> Iterator[int]: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
-FlatAnswer: TypeAlias = tuple[Ids, Ids | None, int, int]
-"""Ids, ids that match if their patterns do, candidates, evaluated."""
+FlatReport: TypeAlias = tuple[Ids, int, int, int]
+"""Ids, how many subscriptions are stored, candidates, evaluated."""
+
+FlatAnswer: TypeAlias = FlatReport | tuple[Ids, int, int, int, Ids]
+"""A report; where there are any, ids that match if their patterns do follow."""
 
 FlatDestinations: TypeAlias = tuple[list[str], Ids | None, int | None, int, int]
 """Destinations, ids that match if their patterns do, an id without destination, candidates, evaluated."""

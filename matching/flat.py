@@ -1,4 +1,4 @@
-"""Flat: a conjunctive index in C++, with access-predicate lists over records of one cache line.
+"""Flat: a conjunctive index in C++, with access-predicate lists whose entries decide most subscriptions.
 
 The algorithm is described in `matching/native/flat.hpp`, and what it takes from [THESIS 6, 7] and changes. Cost: add
 and remove O(copies), at most sixteen; match O(cache lines of the lists that the publication's values lead to).
@@ -12,8 +12,7 @@ each, and gives them back when they are asked for.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Mapping
 
 from matching import _native
 from matching.conjunction import conjunction_or_refuse
@@ -23,6 +22,7 @@ from matching.model import PATTERN_OPERATORS, Expression
 from matching.normal_forms import Clause
 from matching.values import Publication, Value, check_publication
 
+_NOT_TAKEN = "the native core takes every publication that Python has checked"
 _DONE, _DONE_WITH_PATTERNS, _IS_TAKEN, _IS_NOT_PLAIN, _ID_IS_TOO_LARGE = range(5)
 
 
@@ -70,17 +70,18 @@ class Flat(Matcher):
         answer = self._core.match(publication)
         if answer is None:
             return self._report(check_publication(publication))
-        if answer[1] is not None:
-            return self._decided(answer, publication)
-        return MatchReport(answer[0], self._core.size(), answer[2], answer[3])
+        # Made as what it is, a tuple: its constructor takes as long as reading ten attributes.
+        return tuple.__new__(MatchReport, answer) if len(answer) == 4 else self._decided(answer, publication)
 
     def match_packed(self, attributes: bytes) -> MatchReport:
         answer = self._core.match_packed(attributes)
         if answer is None:
             return self._report(unpack_attributes(attributes))
-        if answer[1] is not None:
-            return self._decided(answer, unpack_attributes(attributes))
-        return MatchReport(answer[0], self._core.size(), answer[2], answer[3])
+        return (
+            tuple.__new__(MatchReport, answer)
+            if len(answer) == 4
+            else self._decided(answer, unpack_attributes(attributes))
+        )
 
     def match_many(self, publications: Iterable[Publication], threads: int = 1) -> list[MatchReport]:
         """Other Python threads run meanwhile; the index cannot be changed until it returns."""
@@ -97,7 +98,9 @@ class Flat(Matcher):
         answer = self._core.match_destinations(publication)
         if answer is None:
             checked = check_publication(publication)
-            return self._destinations_decided(_taken(self._core.match_destinations(checked)), checked)
+            answer = self._core.match_destinations(checked)
+            assert answer is not None, _NOT_TAKEN
+            return self._destinations_decided(answer, checked)
         return self._destinations_decided(answer, publication)
 
     def match_packed_destinations(self, attributes: bytes) -> DestinationReport:
@@ -161,14 +164,16 @@ class Flat(Matcher):
             raise TypeError(f"an index holds predicates of matching.model, not {clause!r}")
 
     def _report(self, publication: dict[str, Value]) -> MatchReport:
-        return self._decided(_taken(self._core.match(publication)), publication)
+        answer = self._core.match(publication)
+        assert answer is not None, _NOT_TAKEN
+        return self._decided(answer, publication)
 
     def _decided(self, answer: _native.FlatAnswer, publication: Publication) -> MatchReport:
-        ids, pending, candidates, evaluated = answer
-        found: Sequence[int] = ids
-        if pending is not None:
-            found = sorted([*ids, *(id for id in pending if self._patterns_hold(id, publication))])
-        return MatchReport(found, self._core.size(), candidates, evaluated)
+        if len(answer) == 4:
+            return tuple.__new__(MatchReport, answer)
+        ids, stored, candidates, evaluated, pending = answer
+        found = sorted([*ids, *(id for id in pending if self._patterns_hold(id, publication))])
+        return MatchReport(found, stored, candidates, evaluated)
 
     def _patterns_hold(self, id: int, publication: Publication) -> bool:
         return all(predicate.evaluate(publication) is True for predicate in self._patterns[id])
@@ -200,11 +205,3 @@ class Flat(Matcher):
         *_, core = self._core.figures()
         beside = sum(map(sys.getsizeof, (self._patterns, self._originals)))
         return core + beside
-
-
-_Answer = TypeVar("_Answer")
-
-
-def _taken(answer: _Answer | None) -> _Answer:
-    assert answer is not None, "the native core takes every publication that Python has checked"
-    return answer

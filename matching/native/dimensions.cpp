@@ -115,7 +115,7 @@ std::uint32_t Dimensions::refine(std::uint32_t number) {
     }
     Dimension& dimension = dimensions_[number];
     dimension.bounds_seen = 0;
-    dimension.bounds_wanted = kBoundsAtLeast + kBoundsForEachUse * dimension.uses;
+    dimension.bounds_wanted = kBoundsAtLeast + kBoundsForEachUse / kOneNotedOf * dimension.uses;
     dimension.sample.clear();
     return before;
 }

@@ -64,6 +64,8 @@ class Dimensions {
     Grid& newest_grid(std::uint32_t dimension) { return *grids_[dimensions_[dimension].newest_grid()]; }
     const Grid& newest_grid(std::uint32_t dimension) const { return *grids_[dimensions_[dimension].newest_grid()]; }
 
+    // Where a dimension has a grid of its own, the bounds of one of so many conditions tell enough.
+    static constexpr std::uint32_t kOneNotedOf = 8;
     // Takes note of a condition's bounds.
     void note(std::uint32_t dimension, std::uint64_t first, std::uint64_t last);
     // Has the dimension seen enough of them to deserve a new grid?

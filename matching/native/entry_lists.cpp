@@ -1,13 +1,15 @@
 #include "entry_lists.hpp"
 
+#include <algorithm>
+
 namespace mercast {
 namespace {
 
-// Chains have room for a power of two of blocks.
-std::uint32_t* resized_chain(std::uint32_t* chain, std::uint32_t blocks) {
-    auto* resized = static_cast<std::uint32_t*>(std::realloc(chain, std::bit_ceil(blocks) * sizeof(std::uint32_t)));
-    if (resized == nullptr) throw std::bad_alloc();
-    return resized;
+// There is room for a power of two.
+std::uint32_t* resized(std::uint32_t* handles, std::uint32_t count) {
+    auto* moved = static_cast<std::uint32_t*>(std::realloc(handles, std::bit_ceil(count) * sizeof(std::uint32_t)));
+    if (moved == nullptr) throw std::bad_alloc();
+    return moved;
 }
 
 // A chunk has as many blocks as fit into nine pages, which they nearly fill.
@@ -24,7 +26,7 @@ EntryLists::EntryLists(ChunkStore& store) {
 }
 
 EntryLists::~EntryLists() {
-    for (const Head& head : heads_) std::free(head.chain);
+    for (const Head& head : heads_) std::free(head.full);
 }
 
 std::uint32_t EntryLists::create(Owner owner) {
@@ -52,47 +54,46 @@ void EntryLists::prefetch_end(std::uint32_t list) const {
     const Head& head = heads_[list];
     if (head.size < 2) return;
     // Beside the last entry, mostly.
-    const std::uint32_t block = block_with(head, head.size - 1), place = head.size % kBlockEntries;
-    __builtin_prefetch(words(block) + place, 1);
-    __builtin_prefetch(tails(block) + place, 1);
+    const std::uint32_t place = head.size % kBlockEntries;
+    __builtin_prefetch(words(head.last) + place, 1);
+    __builtin_prefetch(tails(head.last) + place, 1);
 }
 
 std::uint32_t EntryLists::append(std::uint32_t list, const Entry& entry) {
     Head& head = heads_[list];
     if (head.size == 0) {
-        head.only = entry.tail.subscription;
+        head.last = entry.tail.subscription;
         return head.size++;
     }
     make_room(head);
-    const std::uint32_t block = block_with(head, head.size), place = head.size % kBlockEntries;
-    words(block)[place] = entry.word;
-    tails(block)[place] = entry.tail;
+    const std::uint32_t place = head.size % kBlockEntries;
+    words(head.last)[place] = entry.word;
+    tails(head.last)[place] = entry.tail;
     return head.size++;
 }
 
 void EntryLists::make_room(Head& head) {
     if (head.size == 1) {
-        const std::uint32_t subscription = head.only;
-        head.only = allocate(0);
-        words(head.only)[0] = FilterWord{};
-        tails(head.only)[0] = {.subscription = subscription, .id = EntryTail::kUndecided, .ranges = {}};
+        const std::uint32_t subscription = head.last;
+        head.last = allocate(0);
+        words(head.last)[0] = FilterWord{};
+        tails(head.last)[0] = {.subscription = subscription, .id = EntryTail::kUndecided, .ranges = {}};
         return;
     }
     const std::uint32_t in_last = (head.size - 1) % kBlockEntries + 1;
-    std::uint32_t& last = last_block(head);
-    if (in_last < capacity(last)) return;
-    if (size_of(last) < kLargest) {
-        last = moved(last, in_last, size_of(last) + 1);
+    if (in_last < capacity(head.last)) return;
+    if (size_of(head.last) < kLargest) {
+        head.last = moved(head.last, in_last, size_of(head.last) + 1);
     } else {
         lengthen(head);
     }
 }
 
 void EntryLists::lengthen(Head& head) {
-    const std::uint32_t count = blocks(head);
-    if (std::has_single_bit(count)) head.chain = resized_chain(head.chain, count + 1);
-    if (count == 1) head.chain[0] = head.only;
-    head.chain[count] = allocate(kFirstInChain);
+    const std::uint32_t count = full_blocks(head);
+    if (count == 0 || std::has_single_bit(count)) head.full = resized(head.full, count + 1);
+    head.full[count] = head.last;
+    head.last = allocate(kFirstOfOthers);
 }
 
 std::uint32_t EntryLists::moved(std::uint32_t block, std::uint32_t entries, std::uint32_t size) {
@@ -121,31 +122,30 @@ std::uint32_t EntryLists::remove(std::uint32_t list, std::uint32_t position) {
 
 void EntryLists::give_back_room(Head& head) {
     if (head.size == 1) {
-        const std::uint32_t subscription = tails(head.only)->subscription;
-        release(head.only);
-        head.only = subscription;
+        const std::uint32_t subscription = tails(head.last)->subscription;
+        release(head.last);
+        head.last = subscription;
         return;
     }
-    if (head.chain != nullptr && head.size % kBlockEntries == 0) {
+    if (head.full != nullptr && head.size % kBlockEntries == 0) {
         shorten(head);
         return;
     }
     const std::uint32_t in_last = (head.size - 1) % kBlockEntries + 1;
-    std::uint32_t& last = last_block(head);
     // Only when it fits with room to spare, so that a list that grows and shrinks by one does not move each time.
-    const std::uint32_t size = size_of(last);
-    if (size >= 2 && in_last <= kCapacities[size - 2]) last = moved(last, in_last, size - 1);
+    const std::uint32_t size = size_of(head.last);
+    if (size >= 2 && in_last <= kCapacities[size - 2]) head.last = moved(head.last, in_last, size - 1);
 }
 
 void EntryLists::shorten(Head& head) {
-    const std::uint32_t count = blocks(head);
-    release(head.chain[count]);
-    if (count == 1) {
-        head.only = head.chain[0];
-        std::free(head.chain);
-        head.chain = nullptr;
+    const std::uint32_t count = full_blocks(head);
+    release(head.last);
+    head.last = head.full[count];
+    if (count == 0) {
+        std::free(head.full);
+        head.full = nullptr;
     } else if (std::has_single_bit(count)) {
-        head.chain = resized_chain(head.chain, count);
+        head.full = resized(head.full, count);
     }
 }
 
@@ -153,7 +153,7 @@ Entry EntryLists::entry(std::uint32_t list, std::uint32_t position) const {
     const Head& head = heads_[list];
     Entry entry;
     if (head.size == 1) {
-        entry.tail.subscription = head.only;
+        entry.tail.subscription = head.last;
     } else {
         const std::uint32_t block = block_with(head, position);
         entry.word = words(block)[position % kBlockEntries];
@@ -170,12 +170,12 @@ void EntryLists::replace(std::uint32_t list, std::uint32_t position, const Entry
 
 std::uint32_t EntryLists::subscription(std::uint32_t list, std::uint32_t position) const {
     const Head& head = heads_[list];
-    return head.size == 1 ? head.only : tails(block_with(head, position))[position % kBlockEntries].subscription;
+    return head.size == 1 ? head.last : tails(block_with(head, position))[position % kBlockEntries].subscription;
 }
 
 void EntryLists::set_subscription(std::uint32_t list, std::uint32_t position, std::uint32_t subscription) {
     Head& head = heads_[list];
-    (head.size == 1 ? head.only : tails(block_with(head, position))[position % kBlockEntries].subscription) = subscription;
+    (head.size == 1 ? head.last : tails(block_with(head, position))[position % kBlockEntries].subscription) = subscription;
 }
 
 std::uint32_t EntryLists::to_compact() const {
@@ -186,24 +186,22 @@ std::uint32_t EntryLists::to_compact() const {
     return kNone;
 }
 
-bool EntryLists::has_block(std::uint32_t list, std::uint32_t block) const {
-    const Head& head = heads_[list];
-    if (head.size < 2) return false;
-    if (head.chain == nullptr) return head.only == block;
-    for (std::uint32_t i = 0; i < blocks(head); ++i) {
-        if (head.chain[i] == block) return true;
-    }
-    return false;
+std::uint32_t* EntryLists::reference_to(Head& head, std::uint32_t block) {
+    if (head.size < 2) return nullptr;
+    if (head.last == block) return &head.last;
+    std::uint32_t* end = head.full + full_blocks(head);
+    std::uint32_t* found = std::find(head.full, end, block);
+    return found == end ? nullptr : found;
 }
 
-void EntryLists::compact(std::uint32_t list, std::uint32_t block) {
-    Head& head = heads_[list];
-    const std::uint32_t size = size_of(block), moved = allocate(size);
-    std::memcpy(at(moved), at(block), block_bytes(size));
-    std::uint32_t* reference = head.chain == nullptr ? &head.only : head.chain;
-    while (*reference != block) ++reference;
-    *reference = moved;
+bool EntryLists::compact(std::uint32_t list, std::uint32_t block) {
+    std::uint32_t* reference = reference_to(heads_[list], block);
+    if (reference == nullptr) return false;
+    const std::uint32_t size = size_of(block);
+    *reference = allocate(size);
+    std::memcpy(at(*reference), at(block), block_bytes(size));
     release(block);
+    return true;
 }
 
 std::size_t EntryLists::bytes() const {
@@ -211,7 +209,7 @@ std::size_t EntryLists::bytes() const {
                         free_.capacity() * sizeof(std::uint32_t);
     for (const SlotPool& pool : pools_) total += pool.bytes();
     for (const Head& head : heads_) {
-        if (head.chain != nullptr) total += std::bit_ceil(blocks(head)) * sizeof(std::uint32_t) + 16;
+        if (head.full != nullptr) total += std::bit_ceil(full_blocks(head)) * sizeof(std::uint32_t) + 16;
     }
     return total;
 }

@@ -1,5 +1,5 @@
 // Lists of entries. A list of one entry lies in its head, without any conditions: there are as many of these lists as
-// there are rare values. Up to 256 entries lie in a block, more in a chain of blocks, of which the last may be smaller.
+// there are rare values. Up to 256 entries lie in a block, more in several, of which the last may be smaller.
 // Blocks are of a few sizes, so that little of them is empty, and what a list wastes does not grow with it.
 //
 // Within a block the words come first, so that a scan reads words alone and touches a tail only where the word lets it
@@ -32,8 +32,8 @@ class EntryLists {
 
     struct Head {
         std::uint32_t size = 0;
-        std::uint32_t only = kNone;      // the subscription of the only entry, or the handle of the only block
-        std::uint32_t* chain = nullptr;  // the blocks' handles, when there are several
+        std::uint32_t last = kNone;     // the handle of the last block or, in a list of one entry, its subscription
+        std::uint32_t* full = nullptr;  // the handles of the blocks before the last
     };
 
     explicit EntryLists(ChunkStore& store);
@@ -51,16 +51,9 @@ class EntryLists {
     // Of a list of several: its entries, in order.
     template <typename Visit>
     void each_run(const Head& head, Visit visit) const {
-        if (head.chain == nullptr) {
-            visit(run(head.only, head.size));
-            return;
-        }
-        const std::uint32_t* block = head.chain;
-        for (std::uint32_t left = head.size; left != 0; ++block) {
-            const std::uint32_t count = left < kBlockEntries ? left : kBlockEntries;
-            visit(run(*block, count));
-            left -= count;
-        }
+        const std::uint32_t blocks = full_blocks(head);
+        for (std::uint32_t i = 0; i < blocks; ++i) visit(run(head.full[i], kBlockEntries));
+        visit(run(head.last, head.size - blocks * kBlockEntries));
     }
 
     // Before an append.
@@ -80,8 +73,8 @@ class EntryLists {
     // the move, when the subscription has told which list that is.
     std::uint32_t to_compact() const;
     std::uint32_t subscription_in(std::uint32_t block) const { return tails(block)->subscription; }
-    bool has_block(std::uint32_t list, std::uint32_t block) const;
-    void compact(std::uint32_t list, std::uint32_t block);
+    // False if the list does not have the block.
+    bool compact(std::uint32_t list, std::uint32_t block);
 
     std::uint32_t count() const { return static_cast<std::uint32_t>(heads_.size() - free_.size()); }
     std::size_t bytes() const;
@@ -91,7 +84,7 @@ class EntryLists {
     static constexpr std::array<std::uint16_t, 15> kCapacities{2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256};
     static constexpr std::uint32_t kSizes = kCapacities.size();
     static constexpr std::uint32_t kLargest = kSizes - 1;
-    static constexpr std::uint32_t kFirstInChain = 6;
+    static constexpr std::uint32_t kFirstOfOthers = 6;
     static constexpr std::uint32_t kSlotBits = 28;
     static constexpr std::uint32_t kSlotMask = (1U << kSlotBits) - 1;
     static_assert(kCapacities[kLargest] == kBlockEntries && kSizes < 16, "kNone must be no handle");
@@ -114,13 +107,15 @@ class EntryLists {
     std::uint32_t allocate(std::uint32_t size) { return size << kSlotBits | pools_[size].allocate(); }
     void release(std::uint32_t block) { pools_[size_of(block)].free(block & kSlotMask); }
 
-    static std::uint32_t blocks(const Head& head) { return (head.size + kBlockEntries - 1) / kBlockEntries; }
-    static std::uint32_t& last_block(Head& head) { return head.chain == nullptr ? head.only : head.chain[blocks(head) - 1]; }
+    static std::uint32_t full_blocks(const Head& head) { return (head.size - 1) / kBlockEntries; }
     // The block with a position of a list of several.
     static std::uint32_t block_with(const Head& head, std::uint32_t position) {
-        return head.chain == nullptr ? head.only : head.chain[position / kBlockEntries];
+        const std::uint32_t number = position / kBlockEntries;
+        return number == full_blocks(head) ? head.last : head.full[number];
     }
 
+    // Where the list keeps the block's handle, or nullptr.
+    static std::uint32_t* reference_to(Head& head, std::uint32_t block);
     void make_room(Head& head);
     void lengthen(Head& head);
     void give_back_room(Head& head);

@@ -1,11 +1,11 @@
 #include "filter_words.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#define MERCAST_HAS_VECTORS 1
+#include "vectors.hpp"
+
+#ifdef MERCAST_HAS_VECTORS
 #include <immintrin.h>
 #endif
 
@@ -17,8 +17,6 @@ constexpr std::uint32_t kWordsOfLine = 16;
 constexpr std::uint32_t kLinesInFlight = 16;
 constexpr std::uint32_t kLongestRun = 256;
 constexpr std::uint32_t kLinesAhead = 6;
-
-std::atomic<bool> vectors_are_forbidden{false};
 
 // For each sixteenth, the ranges that it lies in.
 constexpr std::array<std::array<std::uint8_t, 256>, 16> kRangesWith = [] {
@@ -70,7 +68,7 @@ void append(const EntryRun& run, const std::uint32_t* positions, std::uint32_t f
 
 }  // namespace
 
-FilterTable::FilterTable() : uses_vectors_(has_vectors() && !vectors_are_forbidden) {
+FilterTable::FilterTable() : uses_vectors_(vectors_are_used) {
     // Row 0 is that of no condition, which always passes.
     smallest_.fill(kNowhere);
     largest_.fill(0);
@@ -100,8 +98,6 @@ void FilterTable::forbid(std::uint32_t grid) {
     if (!uses_vectors_) std::memset(&allowed_[row * 256], 0, 256);
 }
 
-void FilterTable::forbid_vectors(bool is_forbidden) { vectors_are_forbidden = is_forbidden; }
-
 void FilterTable::find_passing(const std::vector<EntryRun>& runs, std::vector<const EntryTail*>& passing) const {
     if (uses_vectors_) {
         find_by_vectors(runs, passing);
@@ -130,17 +126,10 @@ void FilterTable::find_by_bytes(const std::vector<EntryRun>& runs, std::vector<c
 
 #ifdef MERCAST_HAS_VECTORS
 
-bool FilterTable::has_vectors() {
-    return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
-           __builtin_cpu_supports("avx512vbmi") != 0 && __builtin_cpu_supports("bmi2") != 0;
-}
-
 // A table of 256 bytes in registers, looked up by each byte of a vector.
 struct ByteTable {
     __m512i parts[4];
 };
-
-#define MERCAST_VECTORS __attribute__((target("avx512f,avx512bw,avx512vbmi,bmi2,popcnt")))
 
 MERCAST_VECTORS static inline ByteTable loaded(const std::array<std::uint8_t, 256>& bytes) {
     return {{_mm512_loadu_si512(&bytes[0]), _mm512_loadu_si512(&bytes[64]), _mm512_loadu_si512(&bytes[128]),
@@ -188,8 +177,6 @@ MERCAST_VECTORS void FilterTable::find_by_vectors(const std::vector<EntryRun>& r
 }
 
 #else
-
-bool FilterTable::has_vectors() { return false; }
 
 void FilterTable::find_by_vectors(const std::vector<EntryRun>& runs, std::vector<const EntryTail*>& passing) const {
     find_by_bytes(runs, passing);

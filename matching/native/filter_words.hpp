@@ -21,15 +21,11 @@ class FilterTable {
     // Appends the tails of the entries whose words pass, which are on their way to the cache then.
     void find_passing(const std::vector<EntryRun>& runs, std::vector<const EntryTail*>& passing) const;
 
-    // Does this processor have the instructions (AVX-512 with VBMI)? Tables made after `forbid_vectors` do without.
-    static bool has_vectors();
-    static void forbid_vectors(bool is_forbidden);
-
   private:
     void find_by_vectors(const std::vector<EntryRun>& runs, std::vector<const EntryTail*>& passing) const;
     void find_by_bytes(const std::vector<EntryRun>& runs, std::vector<const EntryTail*>& passing) const;
 
-    bool uses_vectors_;
+    bool uses_vectors_;  // since it was made
     // With vectors: the smallest and the largest sixteenth by row. 64 codes are looked up at once.
     std::array<std::uint8_t, 256> smallest_;
     std::array<std::uint8_t, 256> largest_;

@@ -39,6 +39,7 @@ void FlatIndex::step() {
 }
 
 void FlatIndex::settle() {
+    if (stored_ == written_) return;
     for (; aimed_ < written_; ++aimed_) {
         note_bounds(drafts_[aimed_ % kDrafts]);
         aim(drafts_[aimed_ % kDrafts]);
@@ -69,8 +70,9 @@ void FlatIndex::write(Draft& draft, const Conjunction& conjunction) {
 }
 
 void FlatIndex::note_bounds(const Draft& draft) {
+    const bool is_noted = draft.sequence % Dimensions::kOneNotedOf == 0;
     for (const Interval& interval : draft.terms.intervals) {
-        if (interval.is_absence()) continue;
+        if (interval.is_absence() || !(is_noted || dimensions_.newest_grid(interval.dimension).is_plain())) continue;
         dimensions_.note(interval.dimension, interval.first, interval.last);
         if (dimensions_.is_outgrown(interval.dimension)) outgrown_.push_back(interval.dimension);
     }
@@ -264,8 +266,7 @@ void FlatIndex::refile_lists_of(std::uint32_t grid) {
 void FlatIndex::compact_lists() {
     for (std::uint32_t block = lists_.to_compact(); block != kNone; block = lists_.to_compact()) {
         const Place* place = subscriptions_[lists_.subscription_in(block)].places().data();
-        while (!lists_.has_block(place->list, block)) ++place;
-        lists_.compact(place->list, block);
+        while (!lists_.compact(place->list, block)) ++place;
     }
 }
 

@@ -15,6 +15,7 @@
 #include "ids_bindings.hpp"
 #include "message_pack.hpp"
 #include "python_reading.hpp"
+#include "vectors.hpp"
 
 namespace mercast::python {
 
@@ -25,10 +26,9 @@ enum class Added : int { Done, DoneWithPatterns, IsTaken, IsNotPlain, IdIsTooLar
 
 class BoundFlat {
   public:
+    // It is settled when something else is asked: while one waits for memory, the next is read.
     int add(nb::handle id, nb::handle expression, nb::handle destination) {
-        const Added outcome = add_soon(id, expression, destination);
-        index_.settle();
-        return static_cast<int>(outcome);
+        return static_cast<int>(add_soon(id, expression, destination));
     }
 
     // Adds from the start of the lists until one is not simply done. Returns how many were.
@@ -43,7 +43,6 @@ class BoundFlat {
             if (std::int64_t later; done + 8 < count && as_int64(numbers[done + 8], later)) index_.prefetch(later);
             outcome = add_soon(numbers[done], items[done], nb::none());
         }
-        index_.settle();
         if (outcome == Added::DoneWithPatterns) remove(numbers[done - 1]);
         return outcome == Added::Done ? done : done - 1;
     }
@@ -53,7 +52,7 @@ class BoundFlat {
         require_nobody_matches();
         std::int64_t number;
         if (!as_int64(id.ptr(), number) || !index_.contains(number)) return false;
-        index_.remove(number);
+        settled().remove(number);
         return true;
     }
 
@@ -62,13 +61,13 @@ class BoundFlat {
         return as_int64(id.ptr(), number) && index_.contains(number);
     }
 
-    std::uint32_t size() const { return index_.size(); }
-    nb::object ids() const { return as_ids(index_.ids_in_order()); }
+    std::uint32_t size() { return settled().size(); }
+    nb::object ids() { return as_ids(settled().ids_in_order()); }
 
-    nb::object expression(std::int64_t id) const;
+    nb::object expression(std::int64_t id);
 
-    nb::object destination(std::int64_t id) const {
-        const std::uint32_t number = index_.destination(id);
+    nb::object destination(std::int64_t id) {
+        const std::uint32_t number = settled().destination(id);
         return number == Interner::kUnknown ? nb::none() : nb::object(name_of(number));
     }
 
@@ -93,14 +92,19 @@ class BoundFlat {
     // One answer for each publication, None for one that is not plain. Other Python threads run meanwhile.
     nb::list match_many(nb::list publications, unsigned threads);
 
-    nb::tuple figures() const {
-        const FlatIndex::Figures figures = index_.figures();
+    nb::tuple figures() {
+        const FlatIndex::Figures figures = settled().figures();
         return nb::make_tuple(figures.lists, figures.entries, figures.dimensions, figures.grids, figures.bytes);
     }
 
   private:
     void require_nobody_matches() const {
         if (matching_ > 0) throw std::runtime_error("the index is being matched: change it when match_many has ended");
+    }
+
+    FlatIndex& settled() {
+        index_.settle();
+        return index_;
     }
 
     Added add_soon(nb::handle id, nb::handle expression, nb::handle destination) {
@@ -154,21 +158,23 @@ class BoundFlat {
                                  scratch_.event);
     }
 
-    static nb::object answered(Answer& answer) {
-        nb::object pending = answer.pending.empty() ? nb::none() : as_ids(std::move(answer.pending));
+    nb::object answered(Answer& answer) {
+        nb::object ids = as_ids(std::vector<std::int64_t>(answer.ids));
+        if (answer.pending.empty()) return nb::make_tuple(ids, index_.size(), answer.candidates, answer.evaluated);
+        nb::object pending = as_ids(std::move(answer.pending));
         answer.pending.clear();
-        return nb::make_tuple(as_ids(std::vector<std::int64_t>(answer.ids)), pending, answer.candidates, answer.evaluated);
+        return nb::make_tuple(ids, index_.size(), answer.candidates, answer.evaluated, pending);
     }
 
     nb::object matched() {
-        index_.match(scratch_, answer_);
+        settled().match(scratch_, answer_);
         if (matching_ == 0) index_.learn(scratch_);
         return answered(answer_);
     }
 
     nb::object matched_destinations() {
         DestinationAnswer answer;
-        index_.match_destinations(scratch_, answer);
+        settled().match_destinations(scratch_, answer);
         nb::list names;
         for (const std::uint32_t number : answer.destinations) names.append(name_of(number));
         nb::object pending = answer.pending.empty() ? nb::none() : as_ids(std::move(answer.pending));
@@ -205,8 +211,8 @@ inline nb::object BoundFlat::value_of(const StoredOperand& operand, TypeClass ty
 }
 
 // As it was added: a predicate, or an AND of predicates in their order.
-inline nb::object BoundFlat::expression(std::int64_t id) const {
-    FormReader reader(index_.form(id));
+inline nb::object BoundFlat::expression(std::int64_t id) {
+    FormReader reader(settled().form(id));
     StoredPredicate predicate;
     nb::list parts;
     while (reader.next(predicate)) {
@@ -220,6 +226,7 @@ inline nb::object BoundFlat::expression(std::int64_t id) const {
 
 inline nb::list BoundFlat::match_many(nb::list publications, unsigned threads) {
     const std::size_t count = publications.size();
+    index_.settle();
     // Copies keep the texts alive, to which events refer, whatever other threads do to the dicts.
     nb::list kept;
     std::vector<Event> events(count);
@@ -279,8 +286,8 @@ inline void bind_flat(nb::module_& module) {
         .def("match_packed_destinations", &BoundFlat::match_packed_destinations, nb::arg("attributes").none())
         .def("match_many", &BoundFlat::match_many, nb::arg("publications"), nb::arg("threads"))
         .def("figures", &BoundFlat::figures);
-    module.def("has_vectors", &FilterTable::has_vectors);
-    module.def("forbid_vectors", &FilterTable::forbid_vectors, nb::arg("is_forbidden"));
+    module.def("has_vectors", &has_vectors);
+    module.def("forbid_vectors", &forbid_vectors, nb::arg("is_forbidden"));
 }
 
 }  // namespace mercast::python

@@ -118,11 +118,11 @@ std::uint64_t FlatIndex::find_runs(Scratch& scratch) const {
     std::uint64_t entries = 0;
     scratch.runs.clear();
     for (std::size_t i = 0; i < lists.size(); ++i) {
-        if (i + kListsAhead < lists.size()) __builtin_prefetch(lists_.head(lists[i + kListsAhead]).chain);
+        if (i + kListsAhead < lists.size()) __builtin_prefetch(lists_.head(lists[i + kListsAhead]).full);
         const EntryLists::Head& head = lists_.head(lists[i]);
         entries += head.size;
         if (head.size == 1) {
-            scratch.undecided.push_back(head.only);
+            scratch.undecided.push_back(head.last);
         } else {
             lists_.each_run(head, [&](const EntryRun& run) { scratch.runs.push_back(run); });
         }

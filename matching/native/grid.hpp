@@ -19,6 +19,8 @@ namespace mercast {
 class Grid {
   public:
     static constexpr std::uint32_t kMostCuts = 127;
+    static constexpr std::size_t kStride = 8;
+    using Guide = std::array<std::uint64_t, 16>;
     // Buckets at three resolutions, so that a wide range needs few copies.
     static constexpr std::uint32_t kFineInCoarse = 4;
     static constexpr std::uint32_t kCoarseBuckets = 8;
@@ -46,6 +48,7 @@ class Grid {
         guide_.fill(kLargestKey);
         for (std::size_t i = 0; i + 1 < cuts_.size() / kStride; ++i) guide_[i] = cuts_[i * kStride + kStride - 1];
         share_of_cell_ = 1.0 / cells();
+        buckets_for_cell_ = (kFineBuckets << 16) / std::max(cells(), kFineBuckets);
     }
 
     // From 1. Not decreasing in the key; the key of a value that lies above it, on no key, is not on a cut.
@@ -141,7 +144,7 @@ class Grid {
     void set_list(std::uint32_t bucket, std::uint32_t list) { lists_[bucket] = list; }
 
     // One of sixteen parts of the grid, not decreasing in the cell.
-    std::uint32_t sixteenth(std::uint8_t cell) const { return (cell - 1U) * 16 / std::max(cells(), 16U); }
+    std::uint32_t sixteenth(std::uint8_t cell) const { return fine(cell) / (kFineBuckets / 16); }
 
     std::uint32_t references = 0;  // from entries and lists
 
@@ -150,27 +153,15 @@ class Grid {
     }
 
   private:
-    static constexpr std::size_t kStride = 8;
-
-    // Counts among every eighth cut, then among eight: two steps that wait for memory, where halving takes seven.
-    std::size_t cuts_up_to(std::uint64_t key) const {
-        if (is_plain()) return 0;
-        std::size_t strides = 0;
-        for (const std::uint64_t cut : guide_) strides += cut <= key ? 1 : 0;
-        // Only the largest key reaches what the cuts are filled up with.
-        strides = std::min(strides, cuts_.size() / kStride - 1);
-        const std::uint64_t* cuts = cuts_.data() + strides * kStride;
-        std::size_t count = strides * kStride;
-        for (std::size_t i = 0; i < kStride; ++i) count += cuts[i] <= key ? 1 : 0;
-        return std::min<std::size_t>(count, cut_count_);
-    }
+    std::size_t cuts_up_to(std::uint64_t key) const;
 
     // Cells 1 to n, spread over the buckets.
-    std::uint32_t fine(std::uint8_t cell) const { return (cell - 1U) * kFineBuckets / std::max(cells(), kFineBuckets); }
+    std::uint32_t fine(std::uint8_t cell) const { return (cell - 1U) * buckets_for_cell_ >> 16; }
 
-    std::array<std::uint64_t, kMostCuts / kStride> guide_{};  // the last of each eight cuts
+    Guide guide_{};  // the last of each eight cuts
     std::uint32_t dimension_;
     std::uint32_t cut_count_ = 0;
+    std::uint32_t buckets_for_cell_ = 0;  // in 65536ths: dividing takes long
     double share_of_cell_ = 1;
     std::vector<std::uint64_t> cuts_;
     std::vector<std::uint32_t> lists_;

@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "../filter_words.hpp"
+#include "../vectors.hpp"
 #include "soak.hpp"
 
 int main(int count, char** arguments) {
@@ -12,9 +12,9 @@ int main(int count, char** arguments) {
     const std::uint64_t seed = number(1, 1), operations = number(2, 1'000'000), rounds = number(3, 300'000);
     // Half of the operations with the vector instructions, where the processor has them, half without.
     int wrong_flat = mercast::soak_flat(seed, operations / 2);
-    mercast::FilterTable::forbid_vectors(true);
+    mercast::forbid_vectors(true);
     wrong_flat += mercast::soak_flat(seed + 1, operations - operations / 2);
-    mercast::FilterTable::forbid_vectors(false);
+    mercast::forbid_vectors(false);
     std::printf("flat: %llu operations, %d wrong answers\n", static_cast<unsigned long long>(operations), wrong_flat);
     const int wrong_a_tree = mercast::soak_a_tree(seed, operations);
     std::printf("a-tree: %llu operations, %d wrong answers\n", static_cast<unsigned long long>(operations), wrong_a_tree);

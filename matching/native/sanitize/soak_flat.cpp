@@ -161,7 +161,10 @@ class Soak {
         Conjunction conjunction;
         for (const Condition& condition : subscription.conditions) append(conjunction, condition);
         const std::string destination = "broker " + std::to_string(subscription.destination);
-        index_.add(id, conjunction, destination);
+        index_.add_soon(id, conjunction, destination);
+        wrong_ += index_.contains(id) ? 0 : 1;
+        // Sometimes one by one, mostly several before the next removal or match.
+        if (random_.below(4) == 0) index_.settle();
         subscriptions_.emplace(id, std::move(subscription));
         ids_.push_back(id);
     }
@@ -190,6 +193,7 @@ class Soak {
         const std::int64_t id = ids_[place];
         ids_[place] = ids_.back();
         ids_.pop_back();
+        index_.settle();
         index_.remove(id);
         subscriptions_.erase(id);
     }
@@ -210,6 +214,7 @@ class Soak {
             expected.push_back(id);
             is_reached[subscription.destination] = true;
         }
+        index_.settle();
         load(publication);
         Answer answer;
         index_.match(scratch_, answer);

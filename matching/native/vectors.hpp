@@ -1,0 +1,27 @@
+// Vector instructions (AVX-512 with VBMI), which not every processor has: whatever uses them has another way, too.
+#pragma once
+
+#include <atomic>
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#define MERCAST_HAS_VECTORS 1
+#define MERCAST_VECTORS __attribute__((target("avx512f,avx512bw,avx512vbmi,bmi2,popcnt")))
+#endif
+
+namespace mercast {
+
+inline bool has_vectors() {
+#ifdef MERCAST_HAS_VECTORS
+    return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+           __builtin_cpu_supports("avx512vbmi") != 0 && __builtin_cpu_supports("bmi2") != 0;
+#else
+    return false;
+#endif
+}
+
+inline std::atomic<bool> vectors_are_used{has_vectors()};
+
+// So that the other ways are tested where there are vectors.
+inline void forbid_vectors(bool is_forbidden) { vectors_are_used = has_vectors() && !is_forbidden; }
+
+}  // namespace mercast
