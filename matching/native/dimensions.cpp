@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 namespace mercast {
 namespace {
@@ -16,30 +17,34 @@ constexpr std::uint32_t kBoundsAtLeast = 480;
 // A grid is good enough while at most one of so many bounds is no cut of it.
 constexpr std::size_t kSampleForOneOther = 256;
 
-bool is_integer(double value) { return std::floor(value) == value; }
-
 // The integer that a bound stands at or, where it is open, next to. Not a number where there is none.
 double integer_at(std::uint64_t bound) {
     for (const std::uint64_t key : {bound, bound - 1, bound + 1}) {
-        if (const double value = Number::at(key); is_integer(value)) return value;
+        if (const double value = Number::at(key); std::floor(value) == value) return value;
     }
     return std::nan("");
 }
 
-// Where all bounds are integers of a narrow range, others from this range and from next to it will come: they are added
-// as bounds, so that the grid need not be replaced for them.
-void foresee_integers(std::vector<std::uint64_t>& bounds) {
+// Where all bounds are integers of a narrow range, others from this range and from next to it will come.
+std::optional<Grid::Integers> integers_around(const std::vector<std::uint64_t>& bounds) {
     double smallest = std::numeric_limits<double>::infinity(), largest = -smallest;
     for (const std::uint64_t bound : bounds) {
         const double value = integer_at(bound);
-        if (std::isnan(value)) return;
+        if (std::isnan(value)) return std::nullopt;
         smallest = std::min(smallest, value);
         largest = std::max(largest, value);
     }
     const double count = largest - smallest + 1;
-    if (!(count <= Grid::kMostCuts)) return;
+    if (!(count <= Grid::kMostCuts) || std::abs(smallest) > 0x1p52) return std::nullopt;
     const double margin = std::floor(std::min((Grid::kMostCuts - count) / 2, 1 + count / 64));
-    for (double value = smallest - margin; value <= largest + margin; ++value) bounds.push_back(Number::of(value).key);
+    return Grid::Integers{static_cast<std::int64_t>(smallest - margin), static_cast<std::uint32_t>(count + 2 * margin)};
+}
+
+std::unique_ptr<Grid> grid_for(std::uint32_t number, const Dimension& dimension) {
+    if (dimension.aspect == Aspect::Number) {
+        if (const auto integers = integers_around(dimension.sample)) return std::make_unique<Grid>(number, *integers);
+    }
+    return std::make_unique<Grid>(number, dimension.sample);
 }
 
 }  // namespace
@@ -107,8 +112,7 @@ std::uint32_t Dimensions::refine(std::uint32_t number) {
     std::uint32_t before = kNone;
     if (!has_cuts_for_sample(dimensions_[number])) {
         Dimension& refined = dimensions_[number];
-        if (refined.aspect == Aspect::Number) foresee_integers(refined.sample);
-        const std::uint32_t grid = add_grid(std::make_unique<Grid>(number, refined.sample));
+        const std::uint32_t grid = add_grid(grid_for(number, refined));
         before = refined.newest_grid();
         is_old_[before] = 1;
         refined.grids[refined.grid_count++] = grid;

@@ -40,7 +40,7 @@ MERCAST_VECTORS std::size_t count_by_vectors(const Grid::Guide& guide, const std
 
 }  // namespace
 
-std::size_t Grid::cuts_up_to(std::uint64_t key) const {
+std::size_t Grid::searched_cuts_up_to(std::uint64_t key) const {
     if (is_plain()) return 0;
 #ifdef MERCAST_HAS_VECTORS
     if (vectors_are_used.load(std::memory_order_relaxed)) {

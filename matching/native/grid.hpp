@@ -40,21 +40,29 @@ class Grid {
             for (std::size_t i = 0; i < kMostCuts; ++i) cuts_.push_back(bounds[i * bounds.size() / kMostCuts]);
             cuts_.erase(std::unique(cuts_.begin(), cuts_.end()), cuts_.end());
         }
-        cut_count_ = static_cast<std::uint32_t>(cuts_.size());
-        lists_.assign(kBuckets + cuts_.size(), kNone);
+        set_cut_count(static_cast<std::uint32_t>(cuts_.size()));
         // Filled up, so that a search always compares with as many.
         cuts_.resize((cuts_.size() / kStride + 1) * kStride, kLargestKey);
         cuts_.shrink_to_fit();
         guide_.fill(kLargestKey);
         for (std::size_t i = 0; i + 1 < cuts_.size() / kStride; ++i) guide_[i] = cuts_[i * kStride + kStride - 1];
-        share_of_cell_ = 1.0 / cells();
-        buckets_for_cell_ = (kFineBuckets << 16) / std::max(cells(), kFineBuckets);
+    }
+
+    // A grid whose cuts are all integers of a range needs no search.
+    struct Integers {
+        std::int64_t first;
+        std::uint32_t count;
+    };
+
+    Grid(std::uint32_t dimension, Integers integers)
+        : dimension_(dimension), is_of_integers_(true), first_integer_(integers.first) {
+        set_cut_count(integers.count);
     }
 
     // From 1. Not decreasing in the key; the key of a value that lies above it, on no key, is not on a cut.
     std::uint8_t cell(std::uint64_t key, bool is_on_key = true) const {
         const std::size_t below = cuts_up_to(key);
-        const bool is_on_cut = below != 0 && is_on_key && cuts_[below - 1] == key;
+        const bool is_on_cut = below != 0 && is_on_key && cut_before(below) == key;
         return static_cast<std::uint8_t>(2 * below + (is_on_cut ? 0 : 1));
     }
 
@@ -69,15 +77,15 @@ class Grid {
         Cells cells{1, static_cast<std::uint8_t>(this->cells()), true};
         if (has_lower) {
             const std::size_t below = cuts_up_to(first);
-            const bool is_on_cut = below != 0 && cuts_[below - 1] == first;
+            const bool is_on_cut = below != 0 && cut_before(below) == first;
             cells.first = static_cast<std::uint8_t>(2 * below + (is_on_cut ? 0 : 1));
-            cells.is_exact = is_on_cut || (below != 0 && cuts_[below - 1] == first - 1);
+            cells.is_exact = is_on_cut || (below != 0 && cut_before(below) == first - 1);
         }
         if (has_upper) {
             const std::size_t below = first == last && has_lower ? cells.first / 2U : cuts_up_to(last);
-            const bool is_on_cut = below != 0 && cuts_[below - 1] == last;
+            const bool is_on_cut = below != 0 && cut_before(below) == last;
             cells.last = static_cast<std::uint8_t>(2 * below + (is_on_cut ? 0 : 1));
-            cells.is_exact &= is_on_cut || (below < cut_count_ && cuts_[below] == last + 1);
+            cells.is_exact &= is_on_cut || (below < cut_count_ && cut_before(below + 1) == last + 1);
         }
         return cells;
     }
@@ -131,13 +139,13 @@ class Grid {
     static bool is_cut(std::uint8_t cell) { return cell % 2 == 0; }
     std::uint32_t value_list(std::uint8_t cell) const { return lists_[kBuckets + cell / 2U - 1]; }
     void set_value_list(std::uint8_t cell, std::uint32_t list) { lists_[kBuckets + cell / 2U - 1] = list; }
-    std::uint64_t cut(std::uint8_t cell) const { return cuts_[cell / 2U - 1]; }
+    std::uint64_t cut(std::uint8_t cell) const { return cut_before(cell / 2U); }
 
     // Where a search in the cuts begins.
     void prefetch_cuts() const {
+        __builtin_prefetch(this);
         __builtin_prefetch(guide_.data());
         __builtin_prefetch(guide_.data() + guide_.size() / 2);
-        __builtin_prefetch(&cuts_);
     }
 
     std::uint32_t list(std::uint32_t bucket) const { return lists_[bucket]; }
@@ -153,18 +161,46 @@ class Grid {
     }
 
   private:
-    std::size_t cuts_up_to(std::uint64_t key) const;
+    void set_cut_count(std::uint32_t count) {
+        cut_count_ = count;
+        share_of_cell_ = 1.0 / cells();
+        buckets_for_cell_ = (kFineBuckets << 16) / std::max(cells(), kFineBuckets);
+        lists_.assign(kBuckets + count, kNone);
+    }
+
+    // The last of so many cuts.
+    std::uint64_t cut_before(std::size_t count) const {
+        if (!is_of_integers_) return cuts_[count - 1];
+        return Number::of(first_integer_ + static_cast<std::int64_t>(count) - 1).key;
+    }
+
+    std::size_t cuts_up_to(std::uint64_t key) const {
+        return is_of_integers_ ? integers_up_to(Number::at(key)) : searched_cuts_up_to(key);
+    }
+
+    std::size_t integers_up_to(double value) const {
+        const std::int64_t end = first_integer_ + cut_count_;
+        if (value < static_cast<double>(first_integer_)) return 0;
+        if (value >= static_cast<double>(end)) return cut_count_;
+        auto below = static_cast<std::int64_t>(value);
+        if (static_cast<double>(below) > value) --below;
+        return static_cast<std::size_t>(below - first_integer_ + 1);
+    }
+
+    std::size_t searched_cuts_up_to(std::uint64_t key) const;
 
     // Cells 1 to n, spread over the buckets.
     std::uint32_t fine(std::uint8_t cell) const { return (cell - 1U) * buckets_for_cell_ >> 16; }
 
-    Guide guide_{};  // the last of each eight cuts
     std::uint32_t dimension_;
     std::uint32_t cut_count_ = 0;
     std::uint32_t buckets_for_cell_ = 0;  // in 65536ths: dividing takes long
+    bool is_of_integers_ = false;
+    std::int64_t first_integer_ = 0;
     double share_of_cell_ = 1;
-    std::vector<std::uint64_t> cuts_;
     std::vector<std::uint32_t> lists_;
+    std::vector<std::uint64_t> cuts_;
+    Guide guide_{};  // the last of each eight cuts
 };
 
 }  // namespace mercast

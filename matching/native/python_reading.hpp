@@ -7,6 +7,7 @@
 #include <nanobind/nanobind.h>
 #include <structmember.h>
 
+#include <array>
 #include <cmath>
 
 #include "attribute_names.hpp"
@@ -77,6 +78,11 @@ class Model {
         operator_offset_ = slot_offset(predicate_, "operator");
         values_offset_ = slot_offset(predicate_, "values");
         children_offset_ = slot_offset(and_, "children");
+        // From the last to the first, which are the ones that are used most.
+        for (std::size_t i = kOperators; i-- != 0;) {
+            PyObject* member = PyTuple_GET_ITEM(operators_.ptr(), i);
+            operator_slots_[place_of(member)] = {member, static_cast<Operator>(i)};
+        }
     }
 
     bool is_predicate(PyObject* object) const { return reinterpret_cast<PyObject*>(Py_TYPE(object)) == predicate_.ptr(); }
@@ -153,13 +159,28 @@ class Model {
     }
 
     bool read_operator(PyObject* member, Operator& op) const {
+        const OperatorSlot& slot = operator_slots_[place_of(member)];
+        if (slot.member == member) {
+            op = slot.op;
+            return true;
+        }
+        // Another has its place.
         for (std::size_t i = 0; i < kOperators; ++i) {
-            if (PyTuple_GET_ITEM(operators_.ptr(), i) == member) {
-                op = static_cast<Operator>(i);
-                return true;
-            }
+            if (PyTuple_GET_ITEM(operators_.ptr(), i) != member) continue;
+            op = static_cast<Operator>(i);
+            return true;
         }
         return false;
+    }
+
+    struct OperatorSlot {
+        PyObject* member = nullptr;
+        Operator op = Operator::Eq;
+    };
+
+    // Operators by their addresses, most of them.
+    static std::size_t place_of(PyObject* member) {
+        return (reinterpret_cast<std::uintptr_t>(member) >> 4) * 0x9e3779b97f4a7c15U >> 58;
     }
 
     static bool read_operand(PyObject* value, Operand& operand, TypeClass& type) {
@@ -185,6 +206,7 @@ class Model {
     nb::object predicate_;
     nb::object and_;
     nb::tuple operators_;
+    std::array<OperatorSlot, 64> operator_slots_{};
     Py_ssize_t attribute_offset_ = 0;
     Py_ssize_t operator_offset_ = 0;
     Py_ssize_t values_offset_ = 0;

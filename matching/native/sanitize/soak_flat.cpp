@@ -33,6 +33,7 @@ struct Condition {
 using Publication = std::map<std::string, Value>;
 
 const char* const kAttributes[] = {"a", "b", "c", "s", "t", "f"};
+constexpr std::uint32_t kNarrow = 1;
 const char* const kTexts[] = {"", "a", "b", "ab", "aba", "abcdefgh", "abcdefghi", "abcdefg", "\xc3\xa9", "zz"};
 const std::int64_t kLargeIntegers[] = {(1LL << 53) - 1, 1LL << 53,      (1LL << 53) + 1, -(1LL << 53) - 1,
                                        INT64_MAX,       INT64_MAX - 1, INT64_MIN};
@@ -79,6 +80,13 @@ Condition random_condition(Random& random) {
     if (condition.op == Operator::Between || condition.op == Operator::NotBetween) count = 2;
     if (condition.op == Operator::In || condition.op == Operator::NotIn) count = 1 + random.below(random.below(30) == 0 ? 60 : 4);
     for (; count != 0; --count) condition.values.push_back(random_value(random, type));
+    // One attribute is compared with integers of a narrow range alone, for which there are grids of their own.
+    if (attribute == kNarrow && type == TypeClass::Number) {
+        for (Value& value : condition.values) {
+            value.is_integer = true;
+            value.integer = static_cast<std::int64_t>(random.below(90)) - 10;
+        }
+    }
     return condition;
 }
 
