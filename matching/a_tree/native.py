@@ -2,7 +2,7 @@
 
 Departs from the Python specification in what does not show in answers: nodes are built from their operands, without
 reorganisation and self-adjustment, which make an insertion search for covers; nodes are taken as they come instead of
-level by level; and a disjunction with one subscription is passed over. So `evaluated` counts fewer nodes.
+level by level; and a disjunction with one listener is passed over. So `evaluated` counts fewer nodes.
 
 What is not plainly a publication or MessagePack is left to Python's own checks, so errors are the same in both
 backends. Patterns are verified by the same RE2 as in Python.

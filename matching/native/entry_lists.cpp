@@ -1,4 +1,5 @@
 #include "entry_lists.hpp"
+#include "fetch_line.hpp"
 
 #include <algorithm>
 
@@ -55,8 +56,8 @@ void EntryLists::prefetch_end(std::uint32_t list) const {
     if (head.size < 2) return;
     // Beside the last entry, mostly.
     const std::uint32_t place = head.size % kBlockEntries;
-    __builtin_prefetch(words(head.last) + place, 1);
-    __builtin_prefetch(tails(head.last) + place, 1);
+    fetch_line_to_write(words(head.last) + place);
+    fetch_line_to_write(tails(head.last) + place);
 }
 
 std::uint32_t EntryLists::append(std::uint32_t list, const Entry& entry) {

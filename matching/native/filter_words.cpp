@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "fetch_line.hpp"
 #include "vectors.hpp"
 
 #ifdef MERCAST_HAS_VECTORS
@@ -39,7 +40,7 @@ class Fetcher {
         for (; next_ < runs_.size() && in_flight_ < kLinesInFlight; ++next_) {
             const std::uint32_t lines = lines_of(runs_[next_]);
             for (std::uint32_t line = 0; line < lines; ++line) {
-                __builtin_prefetch(runs_[next_].words + line * kWordsOfLine);
+                fetch_line(runs_[next_].words + line * kWordsOfLine);
             }
             in_flight_ += lines;
         }
@@ -61,7 +62,7 @@ void append(const EntryRun& run, const std::uint32_t* positions, std::uint32_t f
             std::vector<const EntryTail*>& passing) {
     for (std::uint32_t i = 0; i < found; ++i) {
         const EntryTail* tail = run.tails + positions[i];
-        __builtin_prefetch(tail);
+        fetch_line(tail);
         passing.push_back(tail);
     }
 }
@@ -155,7 +156,7 @@ MERCAST_VECTORS void FilterTable::find_by_vectors(const std::vector<EntryRun>& r
         __m512i numbers = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
         std::uint32_t found = 0;
         for (std::uint32_t line = 0; line < run.count; line += kWordsOfLine) {
-            __builtin_prefetch(run.words + line + kLinesAhead * kWordsOfLine);
+            fetch_line(run.words + line + kLinesAhead * kWordsOfLine);
             const std::uint32_t left = run.count - line;
             const auto wanted = static_cast<__mmask16>(left < kWordsOfLine ? (1U << left) - 1 : 0xffffU);
             const __m512i codes = _mm512_maskz_loadu_epi32(wanted, run.words + line);

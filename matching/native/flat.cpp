@@ -1,4 +1,5 @@
 // How the flat index changes: drafts that become entries in lists, entries that go, grids that are outgrown.
+#include "fetch_line.hpp"
 #include "flat.hpp"
 
 #include <algorithm>
@@ -164,7 +165,7 @@ void FlatIndex::take_out(std::uint32_t handle) {
 void FlatIndex::take_out_entries(std::uint32_t handle) {
     const std::span<const Place> places = subscriptions_[handle].places();
     entries_ -= places.size();
-    for (const Place& place : places) __builtin_prefetch(&lists_.head(place.list));
+    for (const Place& place : places) fetch_line(&lists_.head(place.list));
     for (std::uint32_t copy = 0; copy < places.size(); ++copy) {
         const std::uint32_t list = places[copy].list;
         const std::uint32_t position = position_of(handle, copy);

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "fetch_line.hpp"
 #include "flat.hpp"
 #include "ids_bindings.hpp"
 #include "message_pack.hpp"
@@ -145,8 +146,8 @@ class BoundFlat {
 
     // Expressions are scattered over the heap: what the next ones consist of is on its way while this one is added.
     static void fetch_ahead(PyObject** items, std::size_t at, std::size_t count) {
-        if (at + 12 < count) __builtin_prefetch(items[at + 12]);
-        if (at + 8 < count && model().is_and(items[at + 8])) __builtin_prefetch(model().children(items[at + 8]));
+        if (at + 12 < count) fetch_line(items[at + 12]);
+        if (at + 8 < count && model().is_and(items[at + 8])) fetch_line(model().children(items[at + 8]));
         if (at + 4 < count && model().is_and(items[at + 4])) model().fetch_parts(model().children(items[at + 4]));
         if (at + 2 < count && model().is_and(items[at + 2])) model().fetch_predicates(model().children(items[at + 2]));
     }

@@ -1,6 +1,7 @@
 // How the flat index chooses where to file a subscription, and what its entries say.
 #include <algorithm>
 
+#include "fetch_line.hpp"
 #include "flat.hpp"
 
 namespace mercast {
@@ -33,7 +34,7 @@ void FlatIndex::aim(Draft& draft) {
     rate_intervals(draft);
     const Target target = choose_target(draft);
     collect_lists(target, draft.lists);
-    for (const std::uint32_t list : draft.lists) __builtin_prefetch(&lists_.head(list));
+    for (const std::uint32_t list : draft.lists) fetch_line(&lists_.head(list));
     draft.entry = make_entry(draft, target.interval, target.kind == Target::Kind::Points);
 }
 

@@ -2,6 +2,7 @@
 // filter words, their tails, their subscriptions.
 #include <algorithm>
 
+#include "fetch_line.hpp"
 #include "flat.hpp"
 #include "sorting.hpp"
 
@@ -64,7 +65,7 @@ void FlatIndex::find_lists(Scratch& scratch) const {
     scratch.lists.clear();
     const auto add_list = [&](std::uint32_t list) {
         scratch.lists.push_back(list);
-        __builtin_prefetch(&lists_.head(list));
+        fetch_line(&lists_.head(list));
     };
     if (always_ != kNone) add_list(always_);
     for (const std::uint32_t dimension : scratch.dimensions) {
@@ -101,7 +102,7 @@ std::uint64_t FlatIndex::filter(Scratch& scratch, Decided decided) const {
     const std::uint8_t* cells = scratch.cells.data();
     const std::vector<const EntryTail*>& passing = scratch.passing;
     for (std::size_t i = 0; i < passing.size(); ++i) {
-        if (i + kTailsAhead < passing.size()) __builtin_prefetch(passing[i + kTailsAhead]);
+        if (i + kTailsAhead < passing.size()) fetch_line(passing[i + kTailsAhead]);
         const EntryTail* tail = passing[i];
         if (!passes(*tail, cells)) continue;
         if (tail->id != EntryTail::kUndecided) {
@@ -118,7 +119,7 @@ std::uint64_t FlatIndex::find_runs(Scratch& scratch) const {
     std::uint64_t entries = 0;
     scratch.runs.clear();
     for (std::size_t i = 0; i < lists.size(); ++i) {
-        if (i + kListsAhead < lists.size()) __builtin_prefetch(lists_.head(lists[i + kListsAhead]).full);
+        if (i + kListsAhead < lists.size()) fetch_line(lists_.head(lists[i + kListsAhead]).full);
         const EntryLists::Head& head = lists_.head(lists[i]);
         entries += head.size;
         if (head.size == 1) {
@@ -135,8 +136,8 @@ void FlatIndex::each_subscription(const std::vector<std::uint32_t>& handles, Vis
     const auto fetch = [&](std::size_t i) {
         if (i >= handles.size()) return;
         const auto* start = reinterpret_cast<const std::byte*>(&subscriptions_[handles[i]]);
-        __builtin_prefetch(start);
-        __builtin_prefetch(start + 64);
+        fetch_line(start);
+        fetch_line(start + 64);
     };
     for (std::size_t i = 0; i < kSubscriptionsAhead; ++i) fetch(i);
     for (std::size_t i = 0; i < handles.size(); ++i) {

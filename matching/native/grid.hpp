@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "fetch_line.hpp"
 #include "storage.hpp"
 
 namespace mercast {
@@ -143,9 +144,9 @@ class Grid {
 
     // Where a search in the cuts begins.
     void prefetch_cuts() const {
-        __builtin_prefetch(this);
-        __builtin_prefetch(guide_.data());
-        __builtin_prefetch(guide_.data() + guide_.size() / 2);
+        fetch_line(this);
+        fetch_line(guide_.data());
+        fetch_line(guide_.data() + guide_.size() / 2);
     }
 
     std::uint32_t list(std::uint32_t bucket) const { return lists_[bucket]; }

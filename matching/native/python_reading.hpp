@@ -12,6 +12,7 @@
 
 #include "attribute_names.hpp"
 #include "event.hpp"
+#include "fetch_line.hpp"
 #include "predicate.hpp"
 #include "python_values.hpp"
 
@@ -95,8 +96,8 @@ class Model {
     void fetch_parts(PyObject* parts) const {
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts); ++i) {
             const char* part = reinterpret_cast<const char*>(PyTuple_GET_ITEM(parts, i));
-            __builtin_prefetch(part);
-            __builtin_prefetch(part + values_offset_);
+            fetch_line(part);
+            fetch_line(part + values_offset_);
         }
     }
 
@@ -105,8 +106,8 @@ class Model {
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts); ++i) {
             PyObject* part = PyTuple_GET_ITEM(parts, i);
             if (!is_predicate(part)) continue;
-            __builtin_prefetch(slot(part, values_offset_));
-            __builtin_prefetch(slot(part, attribute_offset_));
+            fetch_line(slot(part, values_offset_));
+            fetch_line(slot(part, attribute_offset_));
         }
     }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "chunk_store.hpp"
+#include "fetch_line.hpp"
 #include "huge_pages.hpp"
 #include "values.hpp"
 
@@ -153,7 +154,7 @@ class NumberTable {
     }
 
     void prefetch(const Key& key) const {
-        if (used_ != 0) __builtin_prefetch(&slots_[key.hash() & mask()]);
+        if (used_ != 0) fetch_line(&slots_[key.hash() & mask()]);
     }
 
     void insert(const Key& key, std::uint32_t number) {

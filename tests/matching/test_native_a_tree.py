@@ -225,6 +225,40 @@ def test_a_chain_of_exclusive_ors_takes_nodes_in_proportion_to_its_length() -> N
     assert index.describe().nodes == 0
 
 
+@pytest.mark.parametrize("width", [2, 15, 16, 17, 40])
+def test_disjunctions_are_heard_whether_they_are_passed_over_or_not(width: int) -> None:
+    """Narrow ones with one listener are passed over. Listeners come and go, and each disjunction is heard by others."""
+    chosen = random.Random(width)
+
+    def some_or() -> Expression:
+        first = chosen.randrange(2) * width
+        return Or([Predicate(f"a{first + number}", Operator.EQ, (1,)) for number in range(width)])
+
+    def some_expression() -> Expression:
+        exclusive = Xor(Predicate("x", Operator.GT, (chosen.randrange(3),)), Predicate("y", Operator.EQ, (1,)))
+        parts = [some_or(), chosen.choice([exclusive, some_or(), Predicate("z", Operator.LT, (chosen.randrange(3),))])]
+        return chosen.choice([And(parts), some_or(), Or([And(parts), Predicate("w", Operator.EQ, (1,))])])
+
+    index, scan = native(), LinearScan()
+    stored: list[int] = []
+    for step in range(400):
+        if stored and chosen.random() < 0.45:
+            id = stored.pop(chosen.randrange(len(stored)))
+            index.remove(id)
+            scan.remove(id)
+        else:
+            expression = some_expression()
+            index.add(step, expression)
+            scan.add(step, expression)
+            stored.append(step)
+        names = [f"a{chosen.randrange(2 * width)}" for _ in range(3)] + ["w", "x", "y", "z"]
+        publication: dict[str, Value] = {name: chosen.randrange(3) for name in names if chosen.random() < 0.7}
+        assert list(index.match(publication).ids) == list(scan.match(publication).ids)
+    for id in stored:
+        index.remove(id)
+    assert index.describe().nodes == 0
+
+
 def test_many_ranges_on_one_wide_domain_are_found() -> None:
     """Each range has one place; none is copied to the spaces that it covers."""
     rng = random.Random(3)

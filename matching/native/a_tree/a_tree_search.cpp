@@ -1,27 +1,38 @@
 #include "a_tree_search.hpp"
+#include "../fetch_line.hpp"
 
 #include <algorithm>
 #include <bit>
+#include <span>
+#include <utility>
 
 namespace mercast::a_tree {
 namespace {
 
-constexpr std::size_t kPredicatesAhead = 16;
 constexpr std::size_t kNodesAhead = 12;
-constexpr std::size_t kSpansAhead = 6;
-constexpr std::size_t kChildrenAhead = 24;
-constexpr std::size_t kGrandchildrenAhead = 12;
-constexpr std::size_t kTestsAhead = 5;
+constexpr std::size_t kSpansAhead = 24;
+constexpr std::size_t kSpansOfNodesAhead = 6;
+// Conjunctions that are looked at together: what they need fits into the cache.
+constexpr std::size_t kTogether = 512;
+
+// All ones or zero. Compilers make branches of conditions that choose between two numbers, and none of this.
+std::uint32_t mask_of(bool condition) { return 0U - std::uint32_t{condition}; }
+
+// Of the ids that a search marks in a bitmap, nearly all words hold this many or fewer.
+constexpr std::size_t kUsualInWord = 4;
 
 // Marks ids in a bitmap that spans from the smallest to the largest id, which sorts them on the way. A subscription may
 // come more than once, by several children of a disjunction that is passed over.
 struct MarkIds {
     std::uint64_t* bits;
     std::uint32_t first;
+    std::size_t taken = 0;
 
-    void take(std::uint32_t, std::uint32_t offset) {
-        const std::uint32_t place = offset - first;
-        bits[place >> 6] |= std::uint64_t{1} << (place & 63);
+    // Without a branch: what kind of link comes next cannot be predicted.
+    void take_if(bool is_subscription, Link link) {
+        const std::uint32_t place = (link.detail - first) & mask_of(is_subscription);
+        bits[place >> 6] |= std::uint64_t{is_subscription} << (place & 63);
+        taken += is_subscription;
     }
     bool wants(const Links&) const { return true; }
 };
@@ -30,7 +41,9 @@ struct CollectIds {
     const ATree& index;
     std::vector<std::int64_t>& ids;
 
-    void take(std::uint32_t subscription, std::uint32_t) { ids.push_back(index.subscription(subscription).id); }
+    void take_if(bool is_subscription, Link link) {
+        if (is_subscription) ids.push_back(index.subscription(link.target()).id);
+    }
     bool wants(const Links&) const { return true; }
 };
 
@@ -39,8 +52,9 @@ struct CollectDestinations {
     std::vector<bool>& is_hit;
     std::vector<std::uint32_t>& destinations;
 
-    void take(std::uint32_t subscription, std::uint32_t) {
-        const std::uint32_t destination = index.subscription(subscription).destination;
+    void take_if(bool is_subscription, Link link) {
+        if (!is_subscription) return;
+        const std::uint32_t destination = index.subscription(link.target()).destination;
         if (is_hit[destination]) return;
         is_hit[destination] = true;
         destinations.push_back(destination);
@@ -76,16 +90,28 @@ void ATreeSearch::mark_ids(std::vector<std::int64_t>& ids) {
     if (bits_.size() != words) bits_.resize(words);
     MarkIds sink{bits_.data(), index_.first_offset()};
     run(sink);
-    std::size_t count = 0;
-    for (const std::uint64_t bits : bits_) count += static_cast<std::size_t>(std::popcount(bits));
-    ids.resize(count);
-    std::int64_t* id = ids.data();
+    ids.resize(sink.taken + kUsualInWord);
+    const std::int64_t* end = write_marked(ids.data());
+    ids.resize(static_cast<std::size_t>(end - ids.data()));
+}
+
+// Returns where the ids end. Writes up to kUsualInWord more, which say nothing: how many bits a word has cannot be
+// predicted, so each is treated as if it had as many as is usual.
+std::int64_t* ATreeSearch::write_marked(std::int64_t* id) {
+    constexpr std::uint64_t kHighest = std::uint64_t{1} << 63;
     std::int64_t first = index_.base() + index_.first_offset();
     for (std::uint64_t& word : bits_) {
-        for (std::uint64_t bits = word; bits != 0; bits &= bits - 1) *id++ = first + std::countr_zero(bits);
-        word = 0;
-        first += 64;
+        std::uint64_t bits = std::exchange(word, 0);
+        const std::int64_t start = std::exchange(first, first + 64);
+        if (bits == 0) continue;
+        for (std::size_t number = 0; number < kUsualInWord; ++number) {
+            *id = start + std::countr_zero(bits | kHighest);
+            id += bits != 0;
+            bits &= bits - 1;
+        }
+        for (; bits != 0; bits &= bits - 1) *id++ = start + std::countr_zero(bits);
     }
+    return id;
 }
 
 SearchCounts ATreeSearch::match_destinations(const Event& event, std::vector<std::uint32_t>& destinations,
@@ -104,8 +130,8 @@ template <class Sink> void ATreeSearch::run(Sink& sink) {
     const ExpressionGraph& graph = index_.graph();
     state_.begin(graph);
     true_nodes_.clear();
-    waiting_.clear();
     told_ = 0;
+    waiting_.clear();
     decided_ = 0;
     failed_ = 0;
     note_presence();
@@ -125,6 +151,7 @@ void ATreeSearch::note_presence() {
         is_present_.resize(dimensions);
         values_.resize(dimensions);
     }
+    is_present_[0] = 1;
     for (const Field& field : event_->fields()) {
         const std::uint32_t dimension = PredicateIndex::dimension_of(field.attribute, field.type);
         is_present_[dimension] = 1;
@@ -140,19 +167,15 @@ void ATreeSearch::forget_presence() {
 
 template <class Sink> void ATreeSearch::tell_of_predicates(Sink& sink) {
     const std::uint64_t* words = index_.graph().words();
-    const std::vector<std::uint64_t>& links = state_.links;
-    for (std::size_t number = 0; number < links.size(); ++number) {
-        if (number + kPredicatesAhead < links.size()) {
-            const Link soon = Link::read(links[number + kPredicatesAhead]);
-            if (soon.kind() == LinkKind::Span) __builtin_prefetch(words + soon.detail);
-        }
-        const Link link = Link::read(links[number]);
-        if (link.kind() != LinkKind::Span) {
-            follow(link, sink);
-            continue;
-        }
-        const std::uint64_t* word = words + link.detail;
-        for (std::uint32_t place = 0; place < link.target(); ++place) follow(Link::read(word[place]), sink);
+    const PickedList<Link>& spans = state_.spans;
+    for (std::size_t number = 0; number < std::min(kSpansAhead, spans.size()); ++number) {
+        fetch_line(words + spans[number].detail);
+    }
+    waiting_.make_room(state_.singles.size());
+    for (const Link link : state_.singles) follow(link, sink);
+    for (std::size_t number = 0; number < spans.size(); ++number) {
+        if (number + kSpansAhead < spans.size()) fetch_line(words + spans[number + kSpansAhead].detail);
+        follow_all(words + spans[number].detail, spans[number].target(), sink);
     }
 }
 
@@ -161,102 +184,128 @@ template <class Sink> void ATreeSearch::tell_of_nodes(Sink& sink) {
     const std::uint64_t* words = index_.graph().words();
     for (; told_ < true_nodes_.size(); ++told_) {
         const std::size_t left = true_nodes_.size() - told_;
-        if (left > kNodesAhead) __builtin_prefetch(all + true_nodes_[told_ + kNodesAhead]);
-        if (left > kSpansAhead) {
-            const Links& soon = all[true_nodes_[told_ + kSpansAhead]];
-            if (soon.capacity > 0) __builtin_prefetch(words + soon.word);
+        if (left > kNodesAhead) fetch_line(all + true_nodes_[told_ + kNodesAhead]);
+        if (left > kSpansOfNodesAhead) {
+            const Links& soon = all[true_nodes_[told_ + kSpansOfNodesAhead]];
+            if (soon.capacity > 0) fetch_line(words + soon.word);
         }
         if (state_.is_told(true_nodes_[told_])) continue;
         state_.set_told(true_nodes_[told_]);
         ++state_.evaluated;
         const Links& links = all[true_nodes_[told_]];
-        const std::uint64_t* word = links.capacity > 0 ? words + links.word : &links.word;
-        for (std::uint32_t number = 0; number < links.size; ++number) follow(Link::read(word[number]), sink);
+        follow_all(links.capacity > 0 ? words + links.word : &links.word, links.size, sink);
     }
 }
 
+template <class Sink> inline void ATreeSearch::follow_all(const std::uint64_t* links, std::size_t count, Sink& sink) {
+    waiting_.make_room(count);
+    for (std::size_t number = 0; number < count; ++number) follow(Link::read(links[number]), sink);
+}
+
+// Nearly all links are to subscriptions and conjunctions, in an order that cannot be predicted: no branch between them.
 template <class Sink> inline void ATreeSearch::follow(Link link, Sink& sink) {
-    switch (link.kind()) {
-        case LinkKind::Subscription:
-            sink.take(link.target(), link.detail);
-            break;
-        case LinkKind::Disjunction:
-            state_.prefetch(link.target());
-            true_nodes_.push_back(link.target());
-            break;
-        case LinkKind::Conjunction:
-            waiting_.push_back({link.target(), link.detail});
-            break;
-        case LinkKind::Span:
-            break;  // Has been taken apart.
+    if (link.kind() == LinkKind::Disjunction) {
+        state_.prefetch(link.target());
+        true_nodes_.push_back(link.target());
+        return;
     }
+    const bool is_conjunction = link.kind() == LinkKind::Conjunction;
+    sink.take_if(!is_conjunction, link);
+    const std::uint32_t gate = link.target() & mask_of(is_conjunction);
+    const bool is_waiting = (is_present_[gate] & std::uint8_t{is_conjunction}) != 0;
+    waiting_.offer(link.detail, is_waiting);
+    fetch_line(index_.graph().words() + (link.detail & mask_of(is_waiting)));
 }
 
-// Prefetches the tests of predicates whose attributes are there.
-MERCAST_PREFETCHES void ATreeSearch::fetch_tests(Children children) const {
-    const std::uint32_t count = children.size();
-    for (std::uint32_t number = 0; number < count; ++number) {
-        const Child child = children[number];
-        if (child.is_connective() || is_missing(child)) continue;
-        index_.predicates().prefetch_test(child.node);
-        state_.prefetch(child.node);
-    }
-}
-
-// Prefetches what the conjunctions after this one will need: their children, what stands in those, and the tests there.
-MERCAST_PREFETCHES void ATreeSearch::fetch_ahead() const {
-    const std::uint64_t* words = index_.graph().words();
-    const std::size_t left = waiting_.size() - decided_;
-    if (left > kChildrenAhead) __builtin_prefetch(words + waiting_[decided_ + kChildrenAhead].children);
-    if (left > kGrandchildrenAhead) {
-        const Children children(words + waiting_[decided_ + kGrandchildrenAhead].children);
-        for (std::uint32_t number = 1, count = children.size(); number < count; ++number) {
-            const Child child = children[number];
-            if (is_missing(child)) break;
-            state_.prefetch(child.node);
-            if (child.is_connective()) {
-                __builtin_prefetch(words + child.children());
-            } else {
-                index_.predicates().prefetch_test(child.node);
-            }
-        }
-    }
-    if (left > kTestsAhead) {
-        const Children children(words + waiting_[decided_ + kTestsAhead].children);
-        for (std::uint32_t number = 1, count = children.size(); number < count; ++number) {
-            const Child child = children[number];
-            if (is_missing(child)) break;
-            if (child.is_connective()) fetch_tests(Children(words + child.children()));
-        }
-    }
-}
-
+// Looks at many conjunctions in steps, each of which prefetches for the next one what it will look at.
 template <class Sink> void ATreeSearch::decide(Sink& sink) {
-    const std::uint64_t* words = index_.graph().words();
-    const Links* links = index_.graph().links();
-    for (; decided_ < waiting_.size(); ++decided_) {
-        fetch_ahead();
-        const Waiting waiting = waiting_[decided_];
-        if (!sink.wants(links[waiting.node])) continue;
-        const Children children(words + waiting.children);
-        if (are_others_true(children)) {
-            true_nodes_.push_back(waiting.node);
-        } else {
-            failed_ += children.subscriptions();
+    while (decided_ < waiting_.size()) {
+        const std::size_t count = std::min(kTogether, waiting_.size() - decided_);
+        const std::span<const std::uint32_t> some(waiting_.begin() + decided_, count);
+        for (const std::uint32_t offset : some) fetch_disjunctions(children_at(offset));
+        reachable_.clear();
+        for (const std::uint32_t offset : some) {
+            if (is_without_attributes(children_at(offset))) continue;
+            reachable_.push_back(offset);
+            fetch_truth(children_at(offset));
+        }
+        for (const std::uint32_t offset : reachable_) decide_one(children_at(offset), sink);
+        decided_ += count;
+    }
+}
+
+void ATreeSearch::fetch_disjunctions(Children conjunction) const {
+    for (std::uint32_t number = 1, count = conjunction.size(); number < count; ++number) {
+        const Child child = conjunction[number];
+        fetch_line(index_.graph().words() + (child.is_connective() ? child.children() : 0));
+    }
+}
+
+// Prefetches what decides a conjunction whose attributes are there.
+void ATreeSearch::fetch_truth(Children conjunction) const {
+    const ExpressionGraph& graph = index_.graph();
+    state_.prefetch(conjunction.head().node);
+    fetch_line(&graph.links()[conjunction.head().node]);
+    for (std::uint32_t number = 1, count = conjunction.size(); number < count; ++number) {
+        const Child child = conjunction[number];
+        fetch_truth(child);
+        if (!child.is_connective()) continue;
+        const Children below = children_at(child.children());
+        const std::uint32_t parts = std::min(below.size(), Children::kFew);
+        for (std::uint32_t part = 0; part < parts; ++part) fetch_truth(below[part]);
+    }
+}
+
+void ATreeSearch::fetch_truth(Child child) const {
+    if (is_missing(child)) return;
+    state_.prefetch(child.node);
+    if (child.is_connective()) {
+        fetch_line(index_.graph().words() + child.children());
+    } else {
+        index_.predicates().prefetch_test(child.node);
+    }
+}
+
+template <class Sink> void ATreeSearch::decide_one(Children conjunction, Sink& sink) {
+    const ExpressionGraph& graph = index_.graph();
+    const ChildrenHead head = conjunction.head();
+    if (!sink.wants(graph.links()[head.node])) return;
+    // It comes more than once when its access child is a disjunction that is passed over.
+    if (!state_.is_known(head.node)) {
+        state_.set(head.node, are_others_true(conjunction));
+        if (!state_.is_true(head.node)) {
+            const bool is_many = head.subscriptions == ChildrenHead::kMany;
+            failed_ += is_many ? graph.node(head.node).subscriptions : head.subscriptions;
             ++state_.evaluated;
         }
     }
+    if (state_.is_true(head.node)) true_nodes_.push_back(head.node);
 }
 
-// Are the children true besides the first, which has spoken? Those that need an attribute that is missing are not, which
-// costs nothing to see.
-bool ATreeSearch::are_others_true(Children children) {
-    const std::uint32_t count = children.size();
-    for (std::uint32_t number = 1; number < count; ++number) {
-        if (is_missing(children[number])) return false;
+// Is a conjunction whose first child has spoken false for want of attributes alone? Most are.
+bool ATreeSearch::is_without_attributes(Children conjunction) const {
+    for (std::uint32_t number = 1, count = conjunction.size(); number < count; ++number) {
+        const Child child = conjunction[number];
+        if (is_missing(child) || is_out_of_reach(child)) return true;
     }
-    for (std::uint32_t number = 1; number < count; ++number) {
-        if (!is_true(children[number])) return false;
+    return false;
+}
+
+// The same for a child that is a connective. What it says of large ones is that they have to be evaluated, once.
+bool ATreeSearch::is_out_of_reach(Child child) const {
+    if (!child.is_connective()) return false;
+    const Children connective = children_at(child.children());
+    const std::uint32_t count = connective.size();
+    if (count > Children::kFew) return false;
+    std::uint32_t missing = 0;
+    for (std::uint32_t number = 0; number < count; ++number) missing += is_missing(connective[number]);
+    return connective.head().is_disjunction ? missing == count : missing > 0;
+}
+
+// Are the children true besides the first, which has spoken?
+bool ATreeSearch::are_others_true(Children conjunction) {
+    for (std::uint32_t number = 1, count = conjunction.size(); number < count; ++number) {
+        if (!is_true(conjunction[number])) return false;
     }
     return true;
 }
@@ -276,18 +325,17 @@ bool ATreeSearch::is_predicate_true(Child child) {
 
 // Evaluates a connective that is not known to be true, and what it needs of those below, none of them twice.
 bool ATreeSearch::pull(Child asked) {
-    const std::uint64_t* words = index_.graph().words();
     walk_.assign(1, {asked, 0});
     while (!walk_.empty()) {
         const Child at = walk_.back().at;
-        const Children children(words + at.children());
-        const bool deciding = children.is_disjunction();
+        const Children children = children_at(at.children());
+        const bool deciding = children.head().is_disjunction;
         const std::uint32_t count = children.size();
         bool is_decided = false;
         bool is_waiting = false;
         for (std::uint32_t& next = walk_.back().next; !is_decided && next < count; ++next) {
             const Child child = children[next];
-            if (is_missing(child)) {
+            if (is_missing(child) || is_out_of_reach(child)) {
                 is_decided = !deciding;
             } else if (!child.is_connective() || state_.is_known(child.node)) {
                 is_decided = is_true(child) == deciding;

@@ -3,11 +3,12 @@
 // Only what is true is propagated (zero suppression), and a conjunction is looked at only when its access child is true
 // (propagation on demand). A disjunction that hears of a true child is true. What a conjunction's other children are is
 // evaluated when it asks, once for each publication. Most conjunctions fail at a child whose attribute the publication
-// lacks, which is seen without looking at it.
+// lacks: the link to them says so already, or their children's dimensions do, without a look at the children.
 //
 // Departs from [ATREE 5.1]: nodes are taken as they come and not level by level, because what a node needs from below is
-// evaluated on demand; and finding out a node's level would be a cache miss. Nearly all the time goes into such misses,
-// so whatever is looked at is asked for some nodes in advance.
+// evaluated on demand; and finding out a node's level would be a cache miss. Nearly all the time goes into such misses
+// and into branches that are guessed wrongly. So whatever is looked at is asked for some nodes in advance, and where
+// the order of things is random, they are told apart without a branch.
 //
 // A search keeps its room between publications, and belongs to one thread at a time.
 #pragma once
@@ -17,6 +18,7 @@
 
 #include "a_tree.hpp"
 #include "../event.hpp"
+#include "picked_list.hpp"
 #include "search_state.hpp"
 
 namespace mercast::a_tree {
@@ -38,11 +40,6 @@ class ATreeSearch {
     // If a verifier throws, the search is of no use any more.
 
   private:
-    struct Waiting {
-        NodeId node;
-        std::uint32_t children;
-    };
-
     struct Walk {
         Child at;
         std::uint32_t next;
@@ -50,20 +47,25 @@ class ATreeSearch {
 
     template <class Sink> void run(Sink& sink);
     void mark_ids(std::vector<std::int64_t>& ids);
+    std::int64_t* write_marked(std::int64_t* id);
     template <class Sink> void tell_of_predicates(Sink& sink);
     template <class Sink> void tell_of_nodes(Sink& sink);
+    template <class Sink> void follow_all(const std::uint64_t* links, std::size_t count, Sink& sink);
     template <class Sink> void follow(Link link, Sink& sink);
-    void fetch_ahead() const;
-    void fetch_tests(Children children) const;
     template <class Sink> void decide(Sink& sink);
+    template <class Sink> void decide_one(Children conjunction, Sink& sink);
+    void fetch_disjunctions(Children conjunction) const;
+    void fetch_truth(Children conjunction) const;
+    void fetch_truth(Child child) const;
     void note_presence();
     void forget_presence();
-    bool are_others_true(Children children);
+    Children children_at(std::uint32_t offset) const { return Children(index_.graph().words() + offset); }
+    bool is_without_attributes(Children conjunction) const;
+    bool are_others_true(Children conjunction);
     bool is_true(Child child);
     bool is_predicate_true(Child child);
-    bool is_missing(Child child) const {
-        return !child.is_connective() && child.dimension() > 0 && is_present_[child.dimension()] == 0;
-    }
+    bool is_missing(Child child) const { return is_present_[child.is_connective() ? 0 : child.dimension()] == 0; }
+    bool is_out_of_reach(Child child) const;
     bool pull(Child asked);
     void settle(NodeId node, bool truth);
 
@@ -72,10 +74,12 @@ class ATreeSearch {
     SearchState state_;
     std::vector<NodeId> true_nodes_;  // One may come more than once.
     std::size_t told_ = 0;            // How many of them have told their listeners.
-    std::vector<Waiting> waiting_;    // Conjunctions whose access child is true.
-    std::size_t decided_ = 0;         // How many of them are decided.
-    std::uint64_t failed_ = 0;        // Subscriptions that were looked at in vain.
-    std::vector<std::uint8_t> is_present_;  // By dimension.
+    // Conjunctions whose access child is true, by the offset of their children. One may come more than once.
+    PickedList<std::uint32_t> waiting_;
+    std::vector<std::uint32_t> reachable_;  // Of those that are being decided, the ones that do not lack attributes.
+    std::size_t decided_ = 0;               // How many are decided.
+    std::uint64_t failed_ = 0;              // Subscriptions that were looked at in vain.
+    std::vector<std::uint8_t> is_present_;  // By dimension. What needs none has dimension 0, which is always there.
     std::vector<Number> values_;            // By dimension, where there is one.
     std::vector<Walk> walk_;
     std::vector<std::uint64_t> bits_;  // All zero between publications.

@@ -65,7 +65,7 @@ void ExpressionGraph::store_children(NodeId id, std::span<const NodeId> children
     const std::uint32_t offset = pool_.allocate(words_for(nodes_[id].kind, count));
     nodes_[id].children = offset;
     const std::uint32_t is_disjunction = nodes_[id].kind == NodeKind::Disjunction ? 1 : 0;
-    *pool_.at(offset) = std::bit_cast<std::uint64_t>(ChildrenHead{count, is_disjunction});
+    *pool_.at(offset) = std::bit_cast<std::uint64_t>(ChildrenHead{count, id, is_disjunction, 0});
     std::uint32_t level = 1;
     for (const NodeId child : children) {
         use(child);
@@ -193,7 +193,7 @@ void ExpressionGraph::count_subscription(NodeId id, int times) {
     nodes_[id].subscriptions += static_cast<std::uint32_t>(times);
     if (nodes_[id].kind == NodeKind::Predicate) return;
     ChildrenHead changed = head(id);
-    changed.subscriptions = 2 * nodes_[id].subscriptions + (changed.subscriptions & 1);
+    changed.subscriptions = std::min(nodes_[id].subscriptions, ChildrenHead::kMany) & ChildrenHead::kMany;
     *pool_.at(nodes_[id].children) = std::bit_cast<std::uint64_t>(changed);
 }
 

@@ -8,7 +8,8 @@
 // Links lead upwards, from a node to whom it tells that it is true: disjunctions, conjunctions and subscriptions. A
 // node is watched when it has such links. A watched disjunction hears all of its children, a watched conjunction only
 // the one that is expected to be true least often, its access child (propagation on demand, [ATREE 5.2.2]). A
-// disjunction with one subscription and no other listener is passed over: its children tell the subscription.
+// disjunction with one listener is passed over: its children tell the listener. So a conjunction may hear of its access
+// child as often as that has children, and a disjunction with many is passed over for a subscription only.
 //
 // Every change costs time for the expression that comes or goes, never for the index: links know their place in the
 // list they are in, removal puts the last link into the gap, and freed nodes and spans are used again.
@@ -35,14 +36,17 @@ enum class LinkKind : std::uint32_t { Subscription, Disjunction, Conjunction, Sp
 // To whom a node tells that it is true.
 struct Link {
     static constexpr std::uint32_t kTargetBits = 29;
+    static constexpr std::uint32_t kLargestTarget = (1U << kTargetBits) - 1;
 
     std::uint32_t where;
     // Of a subscription: the owner's business. Of a conjunction: the offset of its children, so that matching need not
-    // look at the node. Of a span, which stands for several links: their offset, and the target is their number.
+    // look at the node. Of a span, which stands for several links: their offset.
     std::uint32_t detail;
 
     LinkKind kind() const { return static_cast<LinkKind>(where >> kTargetBits); }
-    std::uint32_t target() const { return where & ((1U << kTargetBits) - 1); }
+    // The number of the subscription or node. Of a span, how many links it has. Of a conjunction, its gate: a dimension
+    // without which it cannot be true, 0 if there is none. Most conjunctions fail there, and need not be looked at.
+    std::uint32_t target() const { return where & kLargestTarget; }
     std::uint64_t word() const { return std::bit_cast<std::uint64_t>(*this); }
     static Link to(LinkKind kind, std::uint32_t target, std::uint32_t detail) {
         return {static_cast<std::uint32_t>(kind) << kTargetBits | target, detail};
@@ -66,22 +70,26 @@ struct Child {
 
 // What stands before a node's children in the pool. After those of a disjunction come the places of its links at them.
 struct ChildrenHead {
+    static constexpr std::uint32_t kMany = 3;
+
     std::uint32_t count;
-    std::uint32_t subscriptions;  // Times two; plus one for a disjunction.
+    NodeId node : Link::kTargetBits;
+    std::uint32_t is_disjunction : 1;
+    std::uint32_t subscriptions : 2;  // kMany for that many or more, of which the node knows the number.
 };
 
 class Children {
   public:
+    // Up to so many, looking at all of them again costs no more than remembering what was seen.
+    static constexpr std::uint32_t kFew = 16;
+
     explicit Children(const std::uint64_t* words) : words_(words) {}
 
+    ChildrenHead head() const { return std::bit_cast<ChildrenHead>(words_[0]); }
     std::uint32_t size() const { return head().count; }
-    bool is_disjunction() const { return (head().subscriptions & 1) != 0; }
-    std::uint32_t subscriptions() const { return head().subscriptions >> 1; }
     Child operator[](std::uint32_t number) const { return std::bit_cast<Child>(words_[1 + number]); }
 
   private:
-    ChildrenHead head() const { return std::bit_cast<ChildrenHead>(words_[0]); }
-
     const std::uint64_t* words_;
 };
 
@@ -192,6 +200,9 @@ class ExpressionGraph {
     void links_changed(NodeId id, bool is_between_one_and_two);
     void moved(NodeId id, Link link, std::uint32_t place);
     Link link_to(NodeId listener) const;
+    std::uint32_t gate(NodeId conjunction) const;
+    std::uint32_t dimension_of_all_parts(Children disjunction) const;
+    bool needs(Child part, std::uint32_t dimension) const;
     void link_children_anew(NodeId disjunction);
     void listen(NodeId first);
     void stop_listening(NodeId first);

@@ -1,5 +1,6 @@
 // Who listens to whom: the part of the expression graph that changes when a node begins or ceases to be watched.
 
+#include <algorithm>
 #include <cstring>
 
 #include "expression_graph.hpp"
@@ -40,16 +41,58 @@ void ExpressionGraph::links_changed(NodeId id, bool is_between_one_and_two) {
     }
 }
 
-// What stands in a child's list for this listener. A disjunction's parents are conjunctions, so its only link to a
-// subscription is its own.
+// What stands in a child's list for this listener. A disjunction's parents are conjunctions, so one that is passed over
+// has a conjunction or a subscription of its own in its place, and never another disjunction.
 Link ExpressionGraph::link_to(NodeId id) const {
     const Node& node = nodes_[id];
-    if (node.kind == NodeKind::Conjunction) return Link::to(LinkKind::Conjunction, id, node.children);
+    if (node.kind == NodeKind::Conjunction) return Link::to(LinkKind::Conjunction, gate(id), node.children);
     if (links_[id].size == 1) {
         const Link only = Link::read(links_[id].word);
-        if (only.kind() == LinkKind::Subscription) return only;
+        if (only.kind() == LinkKind::Subscription || head(id).count <= Children::kFew) return only;
     }
     return Link::to(LinkKind::Disjunction, id, 0);
+}
+
+// A dimension that a child besides the access child needs: of a predicate, if there is one.
+std::uint32_t ExpressionGraph::gate(NodeId conjunction) const {
+    const Children all = children(conjunction);
+    std::uint32_t found = 0;
+    for (std::uint32_t number = 1; number < all.size(); ++number) {
+        const Child child = all[number];
+        if (child.is_connective()) {
+            if (found == 0) found = dimension_of_all_parts(Children(pool_.at(child.children())));
+        } else if (child.dimension() > 0) {
+            found = child.dimension();
+            break;
+        }
+    }
+    return found <= Link::kLargestTarget ? found : 0;
+}
+
+// A dimension that each part of a disjunction needs, or 0. The parts of an XOR have all of theirs in common.
+std::uint32_t ExpressionGraph::dimension_of_all_parts(Children disjunction) const {
+    constexpr std::uint32_t kTried = 4;
+    if (!disjunction[0].is_connective()) return 0;
+    const Children first(pool_.at(disjunction[0].children()));
+    for (std::uint32_t number = 0; number < std::min(first.size(), kTried); ++number) {
+        if (first[number].is_connective() || first[number].dimension() == 0) continue;
+        const std::uint32_t dimension = first[number].dimension();
+        std::uint32_t part = 1;
+        while (part < disjunction.size() && needs(disjunction[part], dimension)) ++part;
+        if (part == disjunction.size()) return dimension;
+    }
+    return 0;
+}
+
+// Does a part of a disjunction need a dimension, being a predicate in it or a conjunction with such a predicate?
+bool ExpressionGraph::needs(Child part, std::uint32_t dimension) const {
+    if (!part.is_connective()) return part.dimension() == dimension;
+    const Children conjunction(pool_.at(part.children()));
+    for (std::uint32_t number = 0; number < conjunction.size(); ++number) {
+        const Child child = conjunction[number];
+        if (!child.is_connective() && child.dimension() == dimension) return true;
+    }
+    return false;
 }
 
 void ExpressionGraph::link_children_anew(NodeId disjunction) {
@@ -79,18 +122,23 @@ void ExpressionGraph::fit_links(Links& links, std::uint32_t capacity) {
 
 // Tells the owner of a link that it stands in another place of this node's list.
 void ExpressionGraph::moved(NodeId id, Link link, std::uint32_t place) {
-    const LinkKind kind = link.kind();
-    if (kind == LinkKind::Conjunction) {
-        nodes_[link.target()].heard_at = place;
-        return;
+    NodeId disjunction = link.target();
+    if (link.kind() == LinkKind::Subscription) {
+        Claim& claim = subscriptions_[link.target()];
+        if (claim.node == id) {
+            claim.place = place;
+            return;
+        }
+        disjunction = claim.node;
+    } else if (link.kind() == LinkKind::Conjunction) {
+        const Children listening(pool_.at(link.detail));
+        if (listening[0].node == id) {
+            nodes_[listening.head().node].heard_at = place;
+            return;
+        }
+        disjunction = listening[0].node;
     }
-    if (kind == LinkKind::Subscription && subscriptions_[link.target()].node == id) {
-        subscriptions_[link.target()].place = place;
-        return;
-    }
-    // The link of a disjunction, or of the subscription that stands for one.
-    const bool is_passed_over = kind == LinkKind::Subscription;
-    const NodeId disjunction = is_passed_over ? subscriptions_[link.target()].node : link.target();
+    // The link of a disjunction, or of whom stands for one that is passed over.
     set_place_at_child(disjunction, number_of_child(disjunction, id), place);
 }
 

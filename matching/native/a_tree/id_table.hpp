@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "../fetch_line.hpp"
 #include "../values.hpp"
-#include "prefetch.hpp"
 
 namespace mercast::a_tree {
 
@@ -24,8 +24,8 @@ class IdTable {
     std::uint32_t size() const { return size_; }
     std::size_t bytes() const { return entries_.capacity() * sizeof(Entry); }
 
-    MERCAST_PREFETCHES void prefetch(std::uint32_t hash) const {
-        if (!entries_.empty()) __builtin_prefetch(&entries_[hash & mask_]);
+    void prefetch(std::uint32_t hash) const {
+        if (!entries_.empty()) fetch_line(&entries_[hash & mask_]);
     }
 
     // Something with this hash, unchecked, or kNone: for prefetching.

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "../event.hpp"
+#include "../fetch_line.hpp"
 #include "expression_graph.hpp"
-#include "prefetch.hpp"
 #include "../interning.hpp"
 #include "../values.hpp"
 
@@ -69,12 +69,12 @@ class OrderedEnds {
         for (; run != others_.end(); ++run) take((*run)->ends.data(), (*run)->told.data(), (*run)->ends.size());
     }
 
-    MERCAST_PREFETCHES void prefetch() const {
+    void prefetch() const {
         constexpr std::size_t kLine = 8;
         const std::size_t size = first_.ends.size();
-        for (std::size_t at = 0; at < size; at += kLine) __builtin_prefetch(first_.told.data() + at);
+        for (std::size_t at = 0; at < size; at += kLine) fetch_line(first_.told.data() + at);
         // Where a binary search looks first.
-        for (std::size_t part = 1; part < 8; ++part) __builtin_prefetch(first_.ends.data() + size * part / 8);
+        for (std::size_t part = 1; part < 8; ++part) fetch_line(first_.ends.data() + size * part / 8);
     }
 
     bool is_above(const End& end, const Place& place) const { return others_.key_comp().is_above(end, place); }

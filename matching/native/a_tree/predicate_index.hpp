@@ -27,11 +27,11 @@
 #include <vector>
 
 #include "../event.hpp"
+#include "../fetch_line.hpp"
 #include "expression_graph.hpp"
 #include "id_table.hpp"
 #include "../interning.hpp"
 #include "ordered_ends.hpp"
-#include "prefetch.hpp"
 #include "../predicate.hpp"
 #include "search_state.hpp"
 #include "span_pool.hpp"
@@ -76,7 +76,7 @@ class PredicateIndex final : public Leaves {
             default: return is_true(test.leaf, event);
         }
     }
-    MERCAST_PREFETCHES void prefetch_test(NodeId node) const { __builtin_prefetch(&tests_[node]); }
+    void prefetch_test(NodeId node) const { fetch_line(&tests_[node]); }
     // A field's value as tests compare it: the number of a text, 1 or 2 for a boolean.
     static Number value_of(const Field& field) {
         if (field.type == TypeClass::Number) return field.number;

@@ -2,15 +2,16 @@
 
 #include <algorithm>
 
+#include "../fetch_line.hpp"
 #include "predicate_index.hpp"
 
 namespace mercast::a_tree {
 
 namespace {
 
-template <class Thing> MERCAST_PREFETCHES void prefetch_all(const Thing& thing) {
+template <class Thing> void prefetch_all(const Thing& thing) {
     const auto* bytes = reinterpret_cast<const char*>(&thing);
-    for (std::size_t line = 0; line < sizeof(Thing); line += 64) __builtin_prefetch(bytes + line);
+    for (std::size_t line = 0; line < sizeof(Thing); line += 64) fetch_line(bytes + line);
 }
 
 }  // namespace
@@ -20,30 +21,30 @@ const PredicateIndex::Dimension* PredicateIndex::dimension_for(const Field& fiel
     return number < dimensions_.size() ? dimensions_[number].get() : nullptr;
 }
 
-MERCAST_PREFETCHES void PredicateIndex::fetch_dimension(const Field& field) const {
+void PredicateIndex::fetch_dimension(const Field& field) const {
     const Dimension* dimension = dimension_for(field);
     if (dimension == nullptr) return;
     prefetch_all(*dimension);
     point_table_.prefetch(hash_of_point(dimension_of(field.attribute, field.type), Form::Value, value_of(field)));
 }
 
-MERCAST_PREFETCHES void PredicateIndex::fetch_contents(const Field& field) const {
+void PredicateIndex::fetch_contents(const Field& field) const {
     const Dimension* dimension = dimension_for(field);
     if (dimension == nullptr) return;
     dimension->below.prefetch();
     dimension->above.prefetch();
     const std::vector<std::uint64_t>& listed = dimension->listed.told;
-    for (std::size_t at = 0; at < std::min<std::size_t>(listed.size(), 128); at += 8) __builtin_prefetch(&listed[at]);
+    for (std::size_t at = 0; at < std::min<std::size_t>(listed.size(), 128); at += 8) fetch_line(&listed[at]);
     const std::uint32_t point = point_table_.peek(hash_of_point(dimension->number, Form::Value, value_of(field)));
     if (point != kNone) prefetch_all(points_[point]);
 }
 
-MERCAST_PREFETCHES void PredicateIndex::fetch_point(const Field& field) const {
+void PredicateIndex::fetch_point(const Field& field) const {
     const std::uint32_t number = dimension_of(field.attribute, field.type);
     const std::uint32_t point = point_table_.peek(hash_of_point(number, Form::Value, value_of(field)));
     if (point == kNone) return;
-    __builtin_prefetch(points_[point].making_true.told.data());
-    __builtin_prefetch(points_[point].making_false.leaves.data());
+    fetch_line(points_[point].making_true.told.data());
+    fetch_line(points_[point].making_false.leaves.data());
 }
 
 void PredicateIndex::satisfied(const Event& event, SearchState& state) const {
@@ -60,7 +61,7 @@ void PredicateIndex::satisfied(const Event& event, SearchState& state) const {
     for (std::size_t number = 0; number < absent_.leaves.size(); ++number) {
         if (event.find(leaves_[absent_.leaves[number]].attribute) == nullptr) state.tell(absent_.told[number]);
     }
-    state.evaluated += state.links.size();
+    state.evaluated += state.spans.size() + state.singles.size();
 }
 
 void PredicateIndex::satisfied_by(const Field& field, SearchState& state) const {

@@ -9,19 +9,23 @@
 #include <vector>
 
 #include "../event.hpp"
+#include "../fetch_line.hpp"
 #include "expression_graph.hpp"
-#include "prefetch.hpp"
+#include "picked_list.hpp"
 
 namespace mercast::a_tree {
 
 class SearchState {
   public:
-    std::vector<std::uint64_t> links;     // Of predicates that are true: one for each.
+    // Of predicates that are true, one link for each: those that stand for several, and the others.
+    PickedList<Link> spans;
+    PickedList<Link> singles;
     std::vector<std::uint32_t> excluded;  // Places of predicates that are false in a list of those that are true.
     std::uint64_t evaluated = 0;
 
     void begin(const ExpressionGraph& graph) {
-        links.clear();
+        spans.clear();
+        singles.clear();
         evaluated = 0;
         if (known_.size() != graph.node_limit()) {
             // New room is zero, which no search writes.
@@ -41,11 +45,19 @@ class SearchState {
     void set(NodeId node, bool truth) { known_[node] = static_cast<std::uint8_t>(truth ? told_ + 1 : told_ + 2); }
     // True, and its listeners hear of it.
     void set_told(NodeId node) { known_[node] = told_; }
-    MERCAST_PREFETCHES void prefetch(NodeId node) const { __builtin_prefetch(&known_[node]); }
+    void prefetch(NodeId node) const { fetch_line(&known_[node]); }
 
     // Predicates are true, and these are to hear of it.
-    void tell(std::uint64_t told) { links.push_back(told); }
-    void tell(const std::uint64_t* told, std::size_t count) { links.insert(links.end(), told, told + count); }
+    void tell(std::uint64_t told) { tell(&told, 1); }
+    void tell(const std::uint64_t* told, std::size_t count) {
+        spans.make_room(count);
+        singles.make_room(count);
+        for (std::size_t number = 0; number < count; ++number) {
+            const Link link = Link::read(told[number]);
+            spans.offer(link, link.kind() == LinkKind::Span);
+            singles.offer(link, link.kind() != LinkKind::Span);
+        }
+    }
 
   private:
     std::vector<std::uint8_t, HugePages<std::uint8_t>> known_;

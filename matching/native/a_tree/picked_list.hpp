@@ -1,0 +1,33 @@
+// A list for loops that pick some of many items when nobody can predict which: each item is written behind the list, and
+// counts if it is picked. That takes no branch, where a wrong guess would cost more than the item.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace mercast::a_tree {
+
+template <class Item> class PickedList {
+  public:
+    // Before this many more are offered.
+    void make_room(std::size_t more) {
+        if (items_.size() < count_ + more) items_.resize(2 * (count_ + more));
+    }
+
+    void offer(Item item, bool is_picked) {
+        items_[count_] = item;
+        count_ += is_picked;
+    }
+
+    void clear() { count_ = 0; }
+    std::size_t size() const { return count_; }
+    Item operator[](std::size_t number) const { return items_[number]; }
+    const Item* begin() const { return items_.data(); }
+    const Item* end() const { return items_.data() + count_; }
+
+  private:
+    std::vector<Item> items_;
+    std::size_t count_ = 0;
+};
+
+}  // namespace mercast::a_tree
