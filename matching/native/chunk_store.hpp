@@ -24,7 +24,7 @@ class ChunkStore {
         if (bytes_ < kLarge || bytes > kHugePage) return acquire_alone(bytes);
         const std::size_t pages = (bytes + kPage - 1) / kPage;
         for (std::size_t i = 0; i < regions_.size(); ++i) {
-            if (regions_[i].free < pages) continue;
+            if (regions_[i].free < pages || regions_[i].has_no_run_of <= pages) continue;
             if (std::byte* chunk = regions_[i].take(pages)) return chunk;
         }
         regions_.push_back(Region{static_cast<std::byte*>(acquire_huge_pages(kHugePage))});
@@ -64,6 +64,7 @@ class ChunkStore {
     struct Region {
         std::byte* memory;
         std::size_t free = kPages;
+        std::size_t has_no_run_of = kPages + 1;  // free pages side by side, as far as is known
         std::bitset<kPages> is_taken{};
         std::bitset<kPages> is_given_back{};  // to the system; of those that are free
 
@@ -81,6 +82,7 @@ class ChunkStore {
                 free -= pages;
                 return memory + first * kPage;
             }
+            has_no_run_of = pages;
             return nullptr;
         }
 
@@ -90,6 +92,7 @@ class ChunkStore {
                 is_given_back[i] = true;
             }
             free += pages;
+            has_no_run_of = kPages + 1;
             give_back_pages(memory + first * kPage, pages * kPage);
         }
     };

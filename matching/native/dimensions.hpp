@@ -29,7 +29,7 @@ inline constexpr std::uint64_t kPresentKey = kFirstBound;
 enum class Aspect : std::uint8_t { Number, Identity, Order, Truth, Presence };
 inline constexpr std::size_t kAspects = 5;
 
-struct Dimension {
+struct alignas(64) Dimension {
     std::uint32_t attribute = Interner::kUnknown;
     Aspect aspect = Aspect::Number;
     std::uint8_t grid_count = 0;

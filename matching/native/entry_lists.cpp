@@ -60,6 +60,18 @@ void EntryLists::prefetch_end(std::uint32_t list) const {
     fetch_line_to_write(tails(head.last) + place);
 }
 
+void EntryLists::prefetch_removal(std::uint32_t list, std::uint32_t position) const {
+    const Head& head = heads_[list];
+    if (head.size < 2) return;
+    const std::uint32_t last = (head.size - 1) % kBlockEntries;
+    fetch_line_to_write(words(head.last) + last);
+    fetch_line_to_write(tails(head.last) + last);
+    if (position >= head.size) return;
+    const std::uint32_t block = block_with(head, position), place = position % kBlockEntries;
+    fetch_line_to_write(words(block) + place);
+    fetch_line_to_write(tails(block) + place);
+}
+
 std::uint32_t EntryLists::append(std::uint32_t list, const Entry& entry) {
     Head& head = heads_[list];
     if (head.size == 0) {

@@ -58,6 +58,8 @@ class EntryLists {
 
     // Before an append.
     void prefetch_end(std::uint32_t list) const;
+    // Before a removal from about this position.
+    void prefetch_removal(std::uint32_t list, std::uint32_t position) const;
     // The entry's position.
     std::uint32_t append(std::uint32_t list, const Entry& entry);
     // Puts the last entry into the place of the one that goes. Returns the subscription of the one that moved, or kNone.
@@ -67,6 +69,7 @@ class EntryLists {
     // Of a list of several.
     void replace(std::uint32_t list, std::uint32_t position, const Entry& entry);
     std::uint32_t subscription(std::uint32_t list, std::uint32_t position) const;
+    std::uint32_t last_subscription(std::uint32_t list) const { return subscription(list, size(list) - 1); }
     void set_subscription(std::uint32_t list, std::uint32_t position, std::uint32_t subscription);
 
     // A block that is to move so that memory follows what is stored, or kNone; a subscription that has an entry there; and

@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint64_t kWaiting = 2;
 // In a list up to this length, an entry that moved is searched for when it goes, which costs less than to keep its place
 // up to date: that would touch its subscription.
-constexpr std::uint32_t kSearchedList = 48;
+constexpr std::uint32_t kSearchedList = 16;
 
 }  // namespace
 
@@ -165,7 +165,12 @@ void FlatIndex::take_out(std::uint32_t handle) {
 void FlatIndex::take_out_entries(std::uint32_t handle) {
     const std::span<const Place> places = subscriptions_[handle].places();
     entries_ -= places.size();
+    // First all that will be read from memory, in the order in which one address leads to another.
     for (const Place& place : places) fetch_line(&lists_.head(place.list));
+    for (const Place& place : places) lists_.prefetch_removal(place.list, place.position);
+    for (const Place& place : places) {
+        if (lists_.size(place.list) > kSearchedList) fetch_line(&subscriptions_[lists_.last_subscription(place.list)]);
+    }
     for (std::uint32_t copy = 0; copy < places.size(); ++copy) {
         const std::uint32_t list = places[copy].list;
         const std::uint32_t position = position_of(handle, copy);

@@ -17,7 +17,7 @@
 
 namespace mercast {
 
-class Grid {
+class alignas(64) Grid {
   public:
     static constexpr std::uint32_t kMostCuts = 127;
     static constexpr std::size_t kStride = 8;
@@ -27,6 +27,8 @@ class Grid {
     static constexpr std::uint32_t kCoarseBuckets = 8;
     static constexpr std::uint32_t kFineBuckets = kCoarseBuckets * kFineInCoarse;
     static constexpr std::uint32_t kBuckets = kFineBuckets + kCoarseBuckets + 1;
+
+    std::uint32_t references = 0;  // from entries and lists
 
     explicit Grid(std::uint32_t dimension) : dimension_(dimension), lists_(1, kNone) {}
 
@@ -154,8 +156,6 @@ class Grid {
 
     // One of sixteen parts of the grid, not decreasing in the cell.
     std::uint32_t sixteenth(std::uint8_t cell) const { return fine(cell) / (kFineBuckets / 16); }
-
-    std::uint32_t references = 0;  // from entries and lists
 
     std::size_t bytes() const {
         return sizeof(Grid) + cuts_.capacity() * sizeof(std::uint64_t) + lists_.capacity() * sizeof(std::uint32_t);
