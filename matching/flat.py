@@ -43,14 +43,15 @@ class Flat(Matcher):
 
     def add_many(self, ids: Iterable[int], expressions: Iterable[Expression | str]) -> None:
         """Adds all, or none if one of them is refused."""
-        numbers, listed = list(ids), list(expressions)
+        # Lists are not copied: that would touch every object.
+        numbers = ids if type(ids) is list else list(ids)
+        listed = expressions if type(expressions) is list else list(expressions)
         if len(numbers) != len(listed):
             raise ValueError(f"{len(numbers)} ids for {len(listed)} expressions")
         done = 0
         try:
             while done < len(numbers):
-                rest = slice(done, None) if done else slice(None)
-                done += self._core.add_while_done(numbers[rest], listed[rest])
+                done = self._core.add_while_done(numbers, listed, done)
                 if done < len(numbers):
                     self.add(numbers[done], listed[done])
                     done += 1

@@ -29,18 +29,19 @@ inline constexpr std::uint64_t kPresentKey = kFirstBound;
 enum class Aspect : std::uint8_t { Number, Identity, Order, Truth, Presence };
 inline constexpr std::size_t kAspects = 5;
 
+// All but the sample lies in one cache line.
 struct alignas(64) Dimension {
     std::uint32_t attribute = Interner::kUnknown;
     Aspect aspect = Aspect::Number;
     std::uint8_t grid_count = 0;
     std::array<std::uint32_t, 6> grids{};  // the newest last
+    std::uint64_t publications = 0;        // that had a value here
     std::uint32_t uses = 0;                // conditions on it
-    std::uint32_t bounds_seen = 0;         // since the newest grid was made
-    std::uint32_t bounds_wanted = 512;     // for the next grid
     std::uint32_t value_lists = 0;         // of subscriptions that are filed by a value
     std::uint32_t hashed_value_lists = 0;  // of these, those whose value is no cut of the newest grid
     std::uint32_t value_entries = 0;
-    std::uint64_t publications = 0;  // that had a value here
+    std::uint32_t bounds_seen = 0;         // since the newest grid was made
+    std::uint32_t bounds_wanted = 512;     // for the next grid
     std::vector<std::uint64_t> sample;
 
     std::uint32_t newest_grid() const { return grids[grid_count - 1U]; }

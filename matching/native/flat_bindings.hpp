@@ -32,12 +32,11 @@ class BoundFlat {
         return static_cast<int>(add_soon(id, expression, destination));
     }
 
-    // Adds from the start of the lists until one is not simply done. Returns how many were.
-    std::size_t add_while_done(nb::list ids, nb::list expressions) {
+    // Adds from a place in the lists on until one is not simply done. Returns its place.
+    std::size_t add_while_done(nb::list ids, nb::list expressions, std::size_t done) {
         PyObject** numbers = PySequence_Fast_ITEMS(ids.ptr());
         PyObject** items = PySequence_Fast_ITEMS(expressions.ptr());
         const std::size_t count = std::min(ids.size(), expressions.size());
-        std::size_t done = 0;
         Added outcome = Added::Done;
         for (; done < count && outcome == Added::Done; ++done) {
             fetch_ahead(items, done, count);
@@ -274,7 +273,7 @@ inline void bind_flat(nb::module_& module) {
     nb::class_<BoundFlat>(module, "Flat")
         .def(nb::init<>())
         .def("add", &BoundFlat::add, nb::arg("id"), nb::arg("expression"), nb::arg("destination").none())
-        .def("add_while_done", &BoundFlat::add_while_done, nb::arg("ids"), nb::arg("expressions"))
+        .def("add_while_done", &BoundFlat::add_while_done, nb::arg("ids"), nb::arg("expressions"), nb::arg("start"))
         .def("remove", &BoundFlat::remove, nb::arg("id"))
         .def("contains", &BoundFlat::contains, nb::arg("id").none())
         .def("size", &BoundFlat::size)
