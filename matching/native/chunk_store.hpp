@@ -36,12 +36,15 @@ class ChunkStore {
         for (std::size_t i = 0; i < regions_.size(); ++i) {
             const auto offset = static_cast<std::size_t>(chunk - regions_[i].memory);
             if (chunk < regions_[i].memory || offset >= kHugePage) continue;
-            regions_[i].give_back(offset / kPage, (bytes + kPage - 1) / kPage);
+            const std::size_t pages = (bytes + kPage - 1) / kPage;
+            regions_[i].release(offset / kPage, pages);
             if (regions_[i].free == kPages) {
                 std::free(regions_[i].memory);
                 regions_[i] = regions_.back();
                 regions_.pop_back();
             }
+            released_ += pages;
+            if (released_ > kPages && released_ > regions_.size() * kPages / kMostSpare) give_back_if_many();
             return;
         }
         std::free(chunk);
@@ -50,7 +53,7 @@ class ChunkStore {
     // Memory that is in no chunk.
     std::size_t spare_bytes() const {
         std::size_t total = regions_.capacity() * sizeof(Region);
-        for (const Region& region : regions_) total += (region.free - region.is_given_back.count()) * kPage;
+        for (const Region& region : regions_) total += region.spare() * kPage;
         return total;
     }
 
@@ -60,6 +63,8 @@ class ChunkStore {
     static constexpr std::size_t kPage = 4096;
     static constexpr std::size_t kPages = kHugePage / kPage;
     static constexpr std::size_t kLine = 64;
+    // One page of so many may be spare.
+    static constexpr std::size_t kMostSpare = 8;
 
     struct Region {
         std::byte* memory;
@@ -86,16 +91,31 @@ class ChunkStore {
             return nullptr;
         }
 
-        void give_back(std::size_t first, std::size_t pages) {
-            for (std::size_t i = first; i < first + pages; ++i) {
-                is_taken[i] = false;
-                is_given_back[i] = true;
-            }
+        void release(std::size_t first, std::size_t pages) {
+            for (std::size_t i = first; i < first + pages; ++i) is_taken[i] = false;
             free += pages;
             has_no_run_of = kPages + 1;
-            give_back_pages(memory + first * kPage, pages * kPage);
+        }
+
+        std::size_t spare() const { return free - is_given_back.count(); }
+
+        void give_back() {
+            for (std::size_t page = 0; page < kPages; ++page) {
+                if (is_taken[page] || is_given_back[page]) continue;
+                is_given_back[page] = true;
+                give_back_pages(memory + page * kPage, kPage);
+            }
         }
     };
+
+    // A huge page of which a part is given back is one no longer, so it happens when many pages are spare, not for each.
+    void give_back_if_many() {
+        released_ = 0;
+        std::size_t spare = 0;
+        for (const Region& region : regions_) spare += region.spare();
+        if (spare < regions_.size() * kPages / kMostSpare) return;
+        for (Region& region : regions_) region.give_back();
+    }
 
     static std::byte* acquire_alone(std::size_t bytes) {
         void* memory = std::aligned_alloc(kLine, (bytes + kLine - 1) / kLine * kLine);
@@ -104,6 +124,7 @@ class ChunkStore {
     }
 
     std::vector<Region> regions_;
+    std::size_t released_ = 0;  // pages, since spare ones were counted
     std::size_t bytes_ = 0;
 };
 
