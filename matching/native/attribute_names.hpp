@@ -4,8 +4,9 @@
 
 #include <Python.h>
 
-#include <array>
 #include <cstdint>
+#include <string_view>
+#include <vector>
 
 #include "interning.hpp"
 #include "python_values.hpp"
@@ -23,25 +24,24 @@ class AttributeNames {
 
     // The number of the attribute, or kUnknown if no subscription mentions it. False if it is no name of an attribute.
     bool find(PyObject* name, const Interner& attributes, std::uint32_t& number) {
-        Slot& slot = slots_[place_of(name)];
-        if (slot.name == name && slot.generation == attributes.generation()) {
-            number = slot.number;
-            return true;
+        if (!slots_.empty()) {
+            const Slot& slot = slots_[place_of(name)];
+            if (slot.name == name && slot.generation == attributes.generation()) {
+                number = slot.number;
+                return true;
+            }
         }
         std::string_view text;
         if (!as_text(name, text) || text.empty()) return false;
         number = attributes.find(text);
         if (number != Interner::kUnknown && PyUnicode_CHECK_INTERNED(name) != 0) {
-            // The slot owns the name, so that no other comes to its address.
-            Py_INCREF(name);
-            Py_XDECREF(slot.name);
-            slot = {name, number, attributes.generation()};
+            remember({name, number, attributes.generation()});
         }
         return true;
     }
 
   private:
-    static constexpr std::size_t kSlots = 2048;
+    static constexpr unsigned kFewestBits = 5, kMostBits = 11;
 
     struct Slot {
         PyObject* name = nullptr;
@@ -50,12 +50,37 @@ class AttributeNames {
     };
 
     // Objects lie at multiples of 16.
-    static std::size_t place_of(PyObject* name) {
-        return (reinterpret_cast<std::uintptr_t>(name) >> 4) * 0x9e3779b97f4a7c15U >> 53;
+    std::size_t place_of(PyObject* name) const {
+        return (reinterpret_cast<std::uintptr_t>(name) >> 4) * 0x9e3779b97f4a7c15U >> (64 - bits_);
     }
-    static_assert(kSlots == std::size_t{1} << (64 - 53));
 
-    std::array<Slot, kSlots> slots_{};
+    void remember(const Slot& slot) {
+        if (slots_.empty()) {
+            slots_.resize(std::size_t{1} << bits_);
+        } else if (++remembered_ > slots_.size() && bits_ < kMostBits) {
+            grow();
+        }
+        Slot& place = slots_[place_of(slot.name)];
+        // It owns the name, so that no other comes to its address.
+        Py_INCREF(slot.name);
+        Py_XDECREF(place.name);
+        place = slot;
+    }
+
+    void grow() {
+        remembered_ = 0;
+        ++bits_;
+        std::vector<Slot> before(std::size_t{1} << bits_);
+        before.swap(slots_);
+        for (const Slot& slot : before) {
+            // Two of the smaller table never meet in the larger one.
+            if (slot.name != nullptr) slots_[place_of(slot.name)] = slot;
+        }
+    }
+
+    std::vector<Slot> slots_;
+    unsigned bits_ = kFewestBits;
+    std::size_t remembered_ = 0;  // since it grew
 };
 
 }  // namespace mercast::python

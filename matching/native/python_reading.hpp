@@ -20,10 +20,8 @@ namespace mercast::python {
 
 namespace nb = nanobind;
 
-// The dict outlives the event, whose texts are views of its strings. `find(name, number)` finds the attribute of a name,
-// and is false for what is no name.
-template <typename Find>
-inline bool read_publication(PyObject* publication, const Vocabulary& vocabulary, Event& event, Find find) {
+// The dict outlives the event, whose texts are views of its strings.
+inline bool read_publication(PyObject* publication, const Vocabulary& vocabulary, AttributeNames& names, Event& event) {
     event.begin(vocabulary);
     if (!PyDict_CheckExact(publication)) return false;
     PyObject* key = nullptr;
@@ -32,7 +30,7 @@ inline bool read_publication(PyObject* publication, const Vocabulary& vocabulary
     while (PyDict_Next(publication, &position, &key, &value) != 0) {
         std::string_view text;
         std::uint32_t attribute = Interner::kUnknown;
-        if (!find(key, attribute)) return false;
+        if (!names.find(key, vocabulary.attributes, attribute)) return false;
         const bool is_known = attribute != Interner::kUnknown;
         if (PyBool_Check(value)) {
             if (is_known) event.add_truth(attribute, value == Py_True);
@@ -49,21 +47,6 @@ inline bool read_publication(PyObject* publication, const Vocabulary& vocabulary
         }
     }
     return true;
-}
-
-inline bool read_publication(PyObject* publication, const Vocabulary& vocabulary, Event& event) {
-    return read_publication(publication, vocabulary, event, [&](PyObject* name, std::uint32_t& number) {
-        std::string_view text;
-        if (!as_text(name, text) || text.empty()) return false;
-        number = vocabulary.attributes.find(text);
-        return true;
-    });
-}
-
-inline bool read_publication(PyObject* publication, const Vocabulary& vocabulary, AttributeNames& names, Event& event) {
-    return read_publication(publication, vocabulary, event, [&](PyObject* name, std::uint32_t& number) {
-        return names.find(name, vocabulary.attributes, number);
-    });
 }
 
 // The classes of `matching.model`, and where their slots lie: a conjunction has dozens, and looking each up by its name

@@ -114,7 +114,7 @@ class BoundATree {
 
     bool read(Turn& turn, nb::handle publication) {
         turn.publication = python::kept_publication(publication, tree_.predicates().has_patterns());
-        return python::read_publication(turn.publication.ptr(), tree_.vocabulary(), turn.worker->event);
+        return python::read_publication(turn.publication.ptr(), tree_.vocabulary(), names_, turn.worker->event);
     }
 
     bool read_packed(Turn& turn, const nb::bytes& attributes) {
@@ -146,6 +146,7 @@ class BoundATree {
                     std::vector<std::unique_ptr<Turn>>& turns);
 
     ATree tree_;
+    python::AttributeNames names_;
     python::ExpressionReader reader_;
     Interner destinations_;
     std::vector<std::unique_ptr<Worker>> idle_;
@@ -166,7 +167,7 @@ inline nb::list BoundATree::match_many(nb::list publications, unsigned threads) 
         std::vector<bool> is_plain(count, false);
         for (std::size_t number = 0; number < count; ++number) {
             const nb::object publication = python::kept_publication(publications[first + number], true);
-            is_plain[number] = python::read_publication(publication.ptr(), tree_.vocabulary(), events[number]);
+            is_plain[number] = python::read_publication(publication.ptr(), tree_.vocabulary(), names_, events[number]);
             if (!is_plain[number]) events[number].begin(tree_.vocabulary());
             kept.append(publication);
         }

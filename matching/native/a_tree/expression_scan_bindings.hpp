@@ -34,7 +34,7 @@ class BoundScan {
     nb::object match(nb::handle publication) {
         require_nobody_scans();
         const nb::object kept = python::kept_publication(publication, scan_.predicates().has_patterns());
-        if (!python::read_publication(kept.ptr(), scan_.vocabulary(), event_)) return nb::none();
+        if (!python::read_publication(kept.ptr(), scan_.vocabulary(), names_, event_)) return nb::none();
         return matched();
     }
 
@@ -67,6 +67,7 @@ class BoundScan {
     }
 
     ExpressionScan scan_;
+    python::AttributeNames names_;
     python::ExpressionReader reader_;
     Event event_;
     bool is_running_ = false;
