@@ -197,6 +197,75 @@ def test_a_batch_with_a_refused_expression_leaves_no_trace() -> None:
     assert index.describe().details == before
 
 
+def test_an_id_that_a_batch_has_twice_is_refused() -> None:
+    index = flat.Flat()
+    parsed = [matching.parse(f"a = {value}") for value in range(4)]
+    with pytest.raises(DuplicateIdError, match="1"):
+        index.add_many([0, 1, 2, 1], parsed)
+    assert len(index) == 0
+    assert list(index.match({"a": 2}).ids) == []
+
+
+def test_what_was_just_added_is_there_whatever_is_asked_first() -> None:
+    for ask in (len, list, lambda index: index.match({"a": 1}), lambda index: index.describe()):
+        index = flat.Flat()
+        for id in range(20):
+            index.add(id, matching.parse("a >= 0 AND b < 5"), "b1")
+        ask(index)
+        assert list(index.match({"a": 1, "b": 1}).ids) == list(range(20))
+    index = flat.Flat()
+    index.add(1, matching.parse("a = 1"), "b1")
+    assert 1 in index
+    assert str(index.expression(1)) == "a = 1"
+    index.add(2, matching.parse("a = 1"), "b2")
+    index.remove(2)
+    with pytest.raises(DuplicateIdError, match="1"):
+        index.add(1, matching.parse("a = 2"))
+    index.add(3, matching.parse("a = 1"), "b3")
+    assert index.match_destinations({"a": 1}).destinations == ("b1", "b3")
+
+
+def test_an_attribute_takes_the_number_of_one_that_is_gone() -> None:
+    index = flat.Flat()
+    index.add(0, matching.parse("other = 1"))
+    for round_number in range(3):
+        index.add(1, matching.parse("price = 1"))
+        assert list(index.match({"price": 1}).ids) == [1]
+        index.remove(1)
+        index.add(2, matching.parse("volume = 1"))
+        assert list(index.match({"price": 1}).ids) == []
+        assert list(index.match({"volume": 1}).ids) == [2]
+        index.remove(2)
+        if round_number == 1:
+            index.remove(0)
+
+
+def test_more_attributes_than_the_table_of_names_begins_with() -> None:
+    index = flat.Flat()
+    names = [f"attribute_{number}" for number in range(3_000)]
+    for id, name in enumerate(names):
+        index.add(id, matching.parse(f"{name} > 0 AND {names[id // 2]} < 9"))
+    for id in range(0, 3_000, 7):
+        publication = {names[id]: 1, names[id // 2]: 2} if id else {names[0]: 1}
+        expected = [other for other in sorted({id, id // 2}) if {names[other], names[other // 2]} <= publication.keys()]
+        assert list(index.match(publication).ids) == expected
+
+
+def test_bounds_that_are_integers_of_a_narrow_range_and_values_between_them() -> None:
+    chance = random.Random(5)
+    index, scan = flat.Flat(), LinearScan()
+    operators = ("=", "<", "<=", ">", ">=", "!=")
+    for id in range(3_000):
+        low = chance.randrange(-20, 60)
+        text = f"a {chance.choice(operators)} {low} AND b BETWEEN {low} AND {low + chance.randrange(20)}"
+        index.add(id, text)
+        scan.add(id, text)
+    for value in (-1e300, -21, -20.5, -20, -0.5, 0, 0.5, 3, 3.0000000000000004, 59, 59.5, 80, 2**60, 1e300):
+        for other in (-20, 7.25, 30, 79):
+            publication: dict[str, Value] = {"a": value, "b": other}
+            assert list(index.match(publication).ids) == list(scan.match(publication).ids)
+
+
 def test_ids_that_no_native_index_can_hold_are_refused_by_value() -> None:
     index = flat.Flat()
     with pytest.raises(ValueRefusedError, match=str(2**63)):
