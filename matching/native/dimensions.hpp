@@ -14,7 +14,7 @@
 
 namespace mercast {
 
-// The keys of small numbers, of texts by identity, of booleans and of presence end in 33 zeros, so that a record can keep
+// The keys of small numbers, of texts by identity, of booleans and of presence end in 33 zeros, so that conditions can keep
 // half of each, and one bit to say that a bound is open. Other numbers and texts in order need all 64 bits.
 inline constexpr unsigned kHalfKeyShift = 33;
 inline constexpr std::uint64_t kFirstBound = std::uint64_t{1} << kHalfKeyShift;

@@ -1,7 +1,8 @@
 #include "entry_lists.hpp"
-#include "fetch_line.hpp"
 
 #include <algorithm>
+
+#include "fetch_line.hpp"
 
 namespace mercast {
 namespace {

@@ -1,9 +1,9 @@
 // How the flat index changes: drafts that become entries in lists, entries that go, grids that are outgrown.
-#include "fetch_line.hpp"
-#include "flat.hpp"
-
 #include <algorithm>
 #include <bit>
+
+#include "fetch_line.hpp"
+#include "flat.hpp"
 
 namespace mercast {
 namespace {

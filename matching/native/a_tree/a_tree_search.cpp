@@ -1,10 +1,11 @@
 #include "a_tree_search.hpp"
-#include "../fetch_line.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <span>
 #include <utility>
+
+#include "../fetch_line.hpp"
 
 namespace mercast::a_tree {
 namespace {
