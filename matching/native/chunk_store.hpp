@@ -99,11 +99,14 @@ class ChunkStore {
 
         std::size_t spare() const { return free - is_given_back.count(); }
 
+        // In runs as long as possible: each is a call of the system.
         void give_back() {
-            for (std::size_t page = 0; page < kPages; ++page) {
-                if (is_taken[page] || is_given_back[page]) continue;
-                is_given_back[page] = true;
-                give_back_pages(memory + page * kPage, kPage);
+            for (std::size_t first = 0; first < kPages; ++first) {
+                std::size_t end = first;
+                while (end < kPages && !is_taken[end] && !is_given_back[end]) is_given_back[end++] = true;
+                if (end == first) continue;
+                give_back_pages(memory + first * kPage, (end - first) * kPage);
+                first = end;
             }
         }
     };

@@ -17,7 +17,6 @@ constexpr std::uint32_t kSearchedList = 16;
 }  // namespace
 
 void FlatIndex::add_soon(std::int64_t id, const Conjunction& conjunction, std::optional<std::string_view> destination) {
-    ids_.prefetch({id});
     Draft& draft = drafts_[written_ % kDrafts];
     draft.id = id;
     draft.sequence = next_sequence_++;
