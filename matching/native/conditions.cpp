@@ -73,9 +73,7 @@ std::uint16_t shape_of(const Terms& terms) {
                     static_cast<unsigned>(terms.exclusions.size()) << shape::kExclusionShift;
     if (!terms.sets.empty()) word |= shape::kHasSets;
     if (!is_closed) word |= is_half ? shape::kHasOpenBounds : shape::kIsWide;
-    if (terms.needs_check) word |= shape::kNeedsCheck;
-    if (terms.has_pattern) word |= shape::kHasPattern;
-    return static_cast<std::uint16_t>(word);
+    return static_cast<std::uint16_t>(word | flags_of(terms));
 }
 
 std::size_t condition_bytes(const Terms& terms, std::uint16_t shape) {

@@ -49,39 +49,38 @@ std::unique_ptr<Grid> grid_for(std::uint32_t number, const Dimension& dimension)
 
 }  // namespace
 
-std::uint32_t Dimensions::acquire(std::uint32_t attribute, Aspect aspect) {
+std::uint32_t Dimensions::make(std::uint32_t attribute, Aspect aspect) {
     if (attribute >= by_attribute_.size()) {
         std::array<std::uint32_t, kAspects> none;
         none.fill(kNone);
         by_attribute_.resize(attribute + 1, none);
     }
-    std::uint32_t& dimension = by_attribute_[attribute][static_cast<std::size_t>(aspect)];
-    if (dimension == kNone) {
-        if (free_dimensions_.empty()) {
-            dimension = bound();
-            dimensions_.emplace_back();
-        } else {
-            dimension = free_dimensions_.back();
-            free_dimensions_.pop_back();
-        }
-        Dimension& made = dimensions_[dimension];
-        made.attribute = attribute;
-        made.aspect = aspect;
-        made.grids[0] = add_grid(std::make_unique<Grid>(dimension));
-        made.grid_count = 1;
+    std::uint32_t number = bound();
+    if (free_dimensions_.empty()) {
+        dimensions_.emplace_back();
+    } else {
+        number = free_dimensions_.back();
+        free_dimensions_.pop_back();
     }
-    ++dimensions_[dimension].uses;
-    return dimension;
+    by_attribute_[attribute][static_cast<std::size_t>(aspect)] = number;
+    Dimension& made = dimensions_[number];
+    made.attribute = attribute;
+    made.aspect = aspect;
+    made.grids[0] = add_grid(std::make_unique<Grid>(number));
+    made.grid_count = 1;
+    made.uses = 1;
+    return number;
 }
 
-void Dimensions::release(std::uint32_t number) {
+bool Dimensions::release(std::uint32_t number) {
     Dimension& dimension = dimensions_[number];
-    if (--dimension.uses != 0) return;
+    if (--dimension.uses != 0) return false;
     for (std::size_t i = 0; i < dimension.grid_count; ++i) drop_grid(dimension.grids[i]);
     by_attribute_[dimension.attribute][static_cast<std::size_t>(dimension.aspect)] = kNone;
     dimension = Dimension();
     free_dimensions_.push_back(number);
     if (free_dimensions_.size() == dimensions_.size()) *this = Dimensions();
+    return true;
 }
 
 void Dimensions::note(std::uint32_t number, std::uint64_t first, std::uint64_t last) {
@@ -126,7 +125,7 @@ std::uint32_t Dimensions::refine(std::uint32_t number) {
 
 void Dimensions::drop_if_unused(std::uint32_t grid) {
     Dimension& dimension = dimensions_[grids_[grid]->dimension()];
-    if (grids_[grid]->references != 0 || dimension.newest_grid() == grid) return;
+    if (references_[grid] != 0 || dimension.newest_grid() == grid) return;
     std::size_t kept = 0;
     for (std::size_t i = 0; i < dimension.grid_count; ++i) {
         if (dimension.grids[i] != grid) dimension.grids[kept++] = dimension.grids[i];
@@ -139,6 +138,7 @@ std::uint32_t Dimensions::add_grid(std::unique_ptr<Grid> grid) {
     if (free_grids_.empty()) {
         grids_.push_back(std::move(grid));
         is_old_.push_back(0);
+        references_.push_back(0);
         return grid_bound() - 1;
     }
     const std::uint32_t number = free_grids_.back();
@@ -150,11 +150,12 @@ std::uint32_t Dimensions::add_grid(std::unique_ptr<Grid> grid) {
 void Dimensions::drop_grid(std::uint32_t grid) {
     grids_[grid].reset();
     is_old_[grid] = 0;
+    references_[grid] = 0;
     free_grids_.push_back(grid);
 }
 
 std::size_t Dimensions::bytes() const {
-    std::size_t total = dimensions_.capacity() * sizeof(Dimension) + grids_.capacity() * (sizeof(void*) + 1) +
+    std::size_t total = dimensions_.capacity() * sizeof(Dimension) + grids_.capacity() * (sizeof(void*) + sizeof(std::uint32_t) + 1) +
                         by_attribute_.capacity() * sizeof(by_attribute_[0]) +
                         (free_grids_.capacity() + free_dimensions_.capacity()) * sizeof(std::uint32_t);
     for (const Dimension& dimension : dimensions_) total += dimension.sample.capacity() * sizeof(std::uint64_t);

@@ -35,7 +35,7 @@ struct alignas(64) Dimension {
     Aspect aspect = Aspect::Number;
     std::uint8_t grid_count = 0;
     std::array<std::uint32_t, 6> grids{};  // the newest last
-    std::uint64_t publications = 0;        // that had a value here
+    double publications = 0;               // that had a value here
     std::uint32_t uses = 0;                // conditions on it
     std::uint32_t value_lists = 0;         // of subscriptions that are filed by a value
     std::uint32_t hashed_value_lists = 0;  // of these, those whose value is no cut of the newest grid
@@ -49,9 +49,15 @@ struct alignas(64) Dimension {
 
 class Dimensions {
   public:
-    // The dimension of an attribute's aspect, made when there is none; counts one more use.
-    std::uint32_t acquire(std::uint32_t attribute, Aspect aspect);
-    void release(std::uint32_t dimension);
+    // The dimension of an attribute's aspect, for one more use. kNone if there is none, and it is to be made.
+    std::uint32_t acquire(std::uint32_t attribute, Aspect aspect) {
+        const std::uint32_t dimension = find(attribute, aspect);
+        if (dimension != kNone) ++dimensions_[dimension].uses;
+        return dimension;
+    }
+    std::uint32_t make(std::uint32_t attribute, Aspect aspect);
+    // True if that was the last use, and the dimension is gone.
+    bool release(std::uint32_t dimension);
 
     // kNone when no subscription asks about it.
     std::uint32_t find(std::uint32_t attribute, Aspect aspect) const {
@@ -79,11 +85,11 @@ class Dimensions {
     std::uint32_t refine(std::uint32_t dimension);
 
     void retain_grid(std::uint32_t grid, std::uint32_t times) {
-        if (grid != 0) grids_[grid]->references += times;
+        if (grid != 0) references_[grid] += times;
     }
     // Gives back a grid that nothing speaks of any more, unless it is its dimension's newest.
     void release_grid(std::uint32_t grid) {
-        if (grid != 0 && --grids_[grid]->references == 0) drop_if_unused(grid);
+        if (grid != 0 && --references_[grid] == 0) drop_if_unused(grid);
     }
 
     std::uint32_t bound() const { return static_cast<std::uint32_t>(dimensions_.size()); }
@@ -107,6 +113,7 @@ class Dimensions {
     std::vector<Dimension> dimensions_;
     std::vector<std::uint32_t> free_dimensions_;
     std::vector<std::unique_ptr<Grid>> grids_ = std::vector<std::unique_ptr<Grid>>(1);  // 0 is no grid
+    std::vector<std::uint32_t> references_ = std::vector<std::uint32_t>(1);  // by grid: from entries and lists
     std::vector<std::uint8_t> is_old_ = std::vector<std::uint8_t>(1);  // by grid: is another its dimension's newest?
     std::vector<std::uint32_t> free_grids_;
     std::vector<std::array<std::uint32_t, kAspects>> by_attribute_;

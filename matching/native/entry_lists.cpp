@@ -57,20 +57,23 @@ void EntryLists::prefetch_end(std::uint32_t list) const {
     if (head.size < 2) return;
     // Beside the last entry, mostly.
     const std::uint32_t place = head.size % kBlockEntries;
-    fetch_line_to_write(words(head.last) + place);
-    fetch_line_to_write(tails(head.last) + place);
+    const Parts last = parts(head.last);
+    fetch_line_to_write(last.words + place);
+    fetch_line_to_write(last.tails + place);
 }
 
 void EntryLists::prefetch_removal(std::uint32_t list, std::uint32_t position) const {
     const Head& head = heads_[list];
     if (head.size < 2) return;
     const std::uint32_t last = (head.size - 1) % kBlockEntries;
-    fetch_line_to_write(words(head.last) + last);
-    fetch_line_to_write(tails(head.last) + last);
+    const Parts from = parts(head.last);
+    fetch_line_to_write(from.words + last);
+    fetch_line_to_write(from.tails + last);
     if (position >= head.size) return;
-    const std::uint32_t block = block_with(head, position), place = position % kBlockEntries;
-    fetch_line_to_write(words(block) + place);
-    fetch_line_to_write(tails(block) + place);
+    const Parts to = parts(block_with(head, position));
+    const std::uint32_t place = position % kBlockEntries;
+    fetch_line_to_write(to.words + place);
+    fetch_line_to_write(to.tails + place);
 }
 
 std::uint32_t EntryLists::append(std::uint32_t list, const Entry& entry) {
@@ -81,8 +84,9 @@ std::uint32_t EntryLists::append(std::uint32_t list, const Entry& entry) {
     }
     make_room(head);
     const std::uint32_t place = head.size % kBlockEntries;
-    words(head.last)[place] = entry.word;
-    tails(head.last)[place] = entry.tail;
+    const Parts last = parts(head.last);
+    last.words[place] = entry.word;
+    last.tails[place] = entry.tail;
     return head.size++;
 }
 
@@ -112,8 +116,9 @@ void EntryLists::lengthen(Head& head) {
 
 std::uint32_t EntryLists::moved(std::uint32_t block, std::uint32_t entries, std::uint32_t size) {
     const std::uint32_t other = allocate(size);
-    std::memcpy(words(other), words(block), entries * sizeof(FilterWord));
-    std::memcpy(tails(other), tails(block), entries * sizeof(EntryTail));
+    const Parts from = parts(block), to = parts(other);
+    std::memcpy(to.words, from.words, entries * sizeof(FilterWord));
+    std::memcpy(to.tails, from.tails, entries * sizeof(EntryTail));
     release(block);
     return other;
 }
@@ -125,10 +130,10 @@ std::uint32_t EntryLists::remove(std::uint32_t list, std::uint32_t position) {
         return kNone;
     }
     const std::uint32_t last = head.size - 1;
-    const std::uint32_t from = block_with(head, last), to = block_with(head, position);
-    const EntryTail moving = tails(from)[last % kBlockEntries];
-    words(to)[position % kBlockEntries] = words(from)[last % kBlockEntries];
-    tails(to)[position % kBlockEntries] = moving;
+    const Parts from = parts(block_with(head, last)), to = parts(block_with(head, position));
+    const EntryTail moving = from.tails[last % kBlockEntries];
+    to.words[position % kBlockEntries] = from.words[last % kBlockEntries];
+    to.tails[position % kBlockEntries] = moving;
     head.size = last;
     give_back_room(head);
     return position == last ? kNone : moving.subscription;
@@ -169,17 +174,17 @@ Entry EntryLists::entry(std::uint32_t list, std::uint32_t position) const {
     if (head.size == 1) {
         entry.tail.subscription = head.last;
     } else {
-        const std::uint32_t block = block_with(head, position);
-        entry.word = words(block)[position % kBlockEntries];
-        entry.tail = tails(block)[position % kBlockEntries];
+        const Parts found = parts(block_with(head, position));
+        entry.word = found.words[position % kBlockEntries];
+        entry.tail = found.tails[position % kBlockEntries];
     }
     return entry;
 }
 
 void EntryLists::replace(std::uint32_t list, std::uint32_t position, const Entry& entry) {
-    const std::uint32_t block = block_with(heads_[list], position);
-    words(block)[position % kBlockEntries] = entry.word;
-    tails(block)[position % kBlockEntries] = entry.tail;
+    const Parts found = parts(block_with(heads_[list], position));
+    found.words[position % kBlockEntries] = entry.word;
+    found.tails[position % kBlockEntries] = entry.tail;
 }
 
 std::uint32_t EntryLists::subscription(std::uint32_t list, std::uint32_t position) const {

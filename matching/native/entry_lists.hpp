@@ -95,9 +95,15 @@ class EntryLists {
     static std::uint32_t size_of(std::uint32_t block) { return block >> kSlotBits; }
     static std::uint32_t capacity(std::uint32_t block) { return kCapacities[size_of(block)]; }
     // A tail never lies across two cache lines.
-    static std::size_t word_bytes(std::uint32_t size) {
-        return (kCapacities[size] * sizeof(FilterWord) + sizeof(EntryTail) - 1) / sizeof(EntryTail) * sizeof(EntryTail);
-    }
+    static std::size_t word_bytes(std::uint32_t size) { return kWordBytes[size]; }
+    static constexpr std::array<std::uint16_t, kSizes> kWordBytes = [] {
+        std::array<std::uint16_t, kSizes> bytes{};
+        for (std::size_t size = 0; size < kSizes; ++size) {
+            const std::size_t words = kCapacities[size] * sizeof(FilterWord);
+            bytes[size] = static_cast<std::uint16_t>((words + sizeof(EntryTail) - 1) / sizeof(EntryTail) * sizeof(EntryTail));
+        }
+        return bytes;
+    }();
     static std::size_t block_bytes(std::uint32_t size) { return word_bytes(size) + kCapacities[size] * sizeof(EntryTail); }
 
     std::byte* at(std::uint32_t block) const { return pools_[size_of(block)].at(block & kSlotMask); }
@@ -105,7 +111,19 @@ class EntryLists {
     EntryTail* tails(std::uint32_t block) const {
         return reinterpret_cast<EntryTail*>(at(block) + word_bytes(size_of(block)));
     }
-    EntryRun run(std::uint32_t block, std::uint32_t count) const { return {words(block), tails(block), count}; }
+    // Both parts of a block.
+    struct Parts {
+        FilterWord* words;
+        EntryTail* tails;
+    };
+    Parts parts(std::uint32_t block) const {
+        std::byte* start = at(block);
+        return {reinterpret_cast<FilterWord*>(start), reinterpret_cast<EntryTail*>(start + word_bytes(size_of(block)))};
+    }
+    EntryRun run(std::uint32_t block, std::uint32_t count) const {
+        const Parts found = parts(block);
+        return {found.words, found.tails, count};
+    }
 
     std::uint32_t allocate(std::uint32_t size) { return size << kSlotBits | pools_[size].allocate(); }
     void release(std::uint32_t block) { pools_[size_of(block)].free(block & kSlotMask); }

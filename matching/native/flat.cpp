@@ -1,6 +1,5 @@
 // How the flat index changes: drafts that become entries in lists, entries that go, grids that are outgrown.
 #include <algorithm>
-#include <bit>
 
 #include "fetch_line.hpp"
 #include "flat.hpp"
@@ -16,7 +15,7 @@ constexpr std::uint32_t kSearchedList = 16;
 
 }  // namespace
 
-void FlatIndex::add_soon(std::int64_t id, const Conjunction& conjunction, std::optional<std::string_view> destination) {
+void FlatIndex::add_soon(std::int64_t id, Conjunction& conjunction, std::optional<std::string_view> destination) {
     Draft& draft = drafts_[written_ % kDrafts];
     draft.id = id;
     draft.sequence = next_sequence_++;
@@ -56,17 +55,41 @@ bool FlatIndex::is_draft(std::int64_t id) const {
     return false;
 }
 
-void FlatIndex::write(Draft& draft, const Conjunction& conjunction) {
+void FlatIndex::write(Draft& draft, Conjunction& conjunction) {
     draft.form.clear();
     draft.terms.clear();
-    for (const Predicate& predicate : conjunction.predicates) {
-        operands_.clear();
-        const StoredPredicate kept = stored(conjunction, predicate, vocabulary_, operands_);
-        write_form(kept, operands_, draft.form);
-        const std::uint32_t dimension = dimensions_.acquire(kept.attribute, aspect_of(kept));
-        dimensions_.newest_grid(dimension).prefetch_cuts();
-        add_terms(kept, operands_, dimension, vocabulary_, draft.terms);
+    for (Predicate& predicate : conjunction.predicates) {
+        const std::span<Operand> operands = conjunction.operands_of(predicate);
+        // Nearly all are, and are written without asking which they are.
+        const bool is_range_of_numbers = predicate.type == TypeClass::Number && is_range(predicate.op);
+        if (is_range_of_numbers && is_decided_by_keys(predicate.op, operands.front().number, operands.back().number)) {
+            const Operand &first = operands.front(), &last = operands.back();
+            const std::uint32_t dimension = acquire_dimension(predicate, Aspect::Number);
+            write_range_form(predicate, first, last, draft.form);
+            draft.terms.meet(interval_of(predicate.op, first.number, last.number, dimension));
+        } else {
+            acquire_texts(predicate, operands, vocabulary_);
+            const std::uint32_t dimension = acquire_dimension(predicate, aspect_of(predicate));
+            write_form(predicate, operands, draft.form);
+            add_terms(predicate, operands, dimension, vocabulary_, draft.terms);
+        }
     }
+}
+
+// A dimension holds its attribute's name.
+std::uint32_t FlatIndex::acquire_dimension(Predicate& predicate, Aspect aspect) {
+    std::uint32_t dimension = kNone;
+    if (predicate.attribute_number != Interner::kUnknown) {
+        dimension = dimensions_.acquire(predicate.attribute_number, aspect);
+        if (dimension == kNone) vocabulary_.attributes.retain(predicate.attribute_number);
+    } else {
+        predicate.attribute_number = vocabulary_.attributes.acquire(predicate.attribute);
+        dimension = dimensions_.acquire(predicate.attribute_number, aspect);
+        if (dimension != kNone) vocabulary_.attributes.release(predicate.attribute_number);
+    }
+    if (dimension == kNone) dimension = dimensions_.make(predicate.attribute_number, aspect);
+    dimensions_.newest_grid(dimension).prefetch_cuts();
+    return dimension;
 }
 
 void FlatIndex::note_bounds(const Draft& draft) {
@@ -96,7 +119,8 @@ void FlatIndex::store(const Draft& draft) {
         *place++ = {list, position};
         // Alone, an entry has no conditions.
         if (position != 0) ++retained;
-        if (std::has_single_bit(position)) grown_lists_.push_back(list);
+        const bool has_doubled = (position & (position - 1)) == 0;
+        if (has_doubled) grown_lists_.push_back(list);
     }
     retain_grids(entry, retained);
     entries_ += copies;
@@ -125,7 +149,7 @@ void FlatIndex::remove(std::int64_t id) {
     const std::uint32_t handle = ids_.find({id});
     const Subscription& going = subscriptions_[handle];
     const Form form = subscriptions_.form(going);
-    again_.form.assign(form.begin(), form.end());
+    again_.form.assign(form);
     if (going.destination != Interner::kUnknown) destinations_.release(going.destination);
     take_out(handle);
     release(again_.form);
@@ -135,20 +159,20 @@ void FlatIndex::remove(std::int64_t id) {
 void FlatIndex::read_terms(Form form, Terms& terms) {
     terms.clear();
     FormReader reader(form);
-    StoredPredicate predicate;
+    Predicate predicate;
     while (reader.next(predicate, operands_)) {
-        add_terms(predicate, operands_, dimensions_.find(predicate.attribute, aspect_of(predicate)), vocabulary_, terms);
+        add_terms(predicate, operands_, dimensions_.find(predicate.attribute_number, aspect_of(predicate)), vocabulary_, terms);
     }
 }
 
 void FlatIndex::release(Form form) {
     FormReader reader(form);
-    StoredPredicate predicate;
+    Predicate predicate;
     while (reader.next(predicate, operands_)) {
-        dimensions_.release(dimensions_.find(predicate.attribute, aspect_of(predicate)));
-        vocabulary_.attributes.release(predicate.attribute);
+        const bool is_gone = dimensions_.release(dimensions_.find(predicate.attribute_number, aspect_of(predicate)));
+        if (is_gone) vocabulary_.attributes.release(predicate.attribute_number);
         if (predicate.type != TypeClass::Text) continue;
-        for (const StoredOperand& operand : operands_) vocabulary_.texts.release(operand.text);
+        for (const Operand& operand : operands_) vocabulary_.texts.release(operand.text_number);
     }
 }
 
@@ -208,9 +232,9 @@ void FlatIndex::release_grids(const Entry& entry) {
     for (const CellRange& range : entry.tail.ranges) dimensions_.release_grid(range.grid);
 }
 
-bool FlatIndex::is_stale(const Entry& entry) const {
-    bool is_old = entry.tail.ranges[0].grid == 0;
-    for (const CellRange& range : entry.tail.ranges) is_old |= dimensions_.is_old(range.grid);
+bool FlatIndex::is_stale(const EntryTail& tail) const {
+    bool is_old = tail.ranges[0].grid == 0;
+    for (const CellRange& range : tail.ranges) is_old |= dimensions_.is_old(range.grid);
     return is_old;
 }
 
@@ -218,25 +242,30 @@ bool FlatIndex::is_stale(const Entry& entry) const {
 // its conditions back.
 void FlatIndex::refresh(std::uint32_t list) {
     if (lists_.size(list) < 2 || (lists_.size(list) > 2 && !dimensions_.has_old_grids())) return;
+    std::uint32_t position = 0;
+    lists_.each_run(lists_.head(list), [&](const EntryRun& run) {
+        for (std::uint32_t i = 0; i < run.count; ++i, ++position) {
+            if (is_stale(run.tails[i])) refresh(list, position);
+        }
+    });
+}
+
+void FlatIndex::refresh(std::uint32_t list, std::uint32_t position) {
     const EntryLists::Owner owner = lists_.owner(list);
     const std::uint32_t dimension = owner.is_bucket ? dimensions_.grid(owner.number).dimension() : owner.number;
-    const bool is_filed_by_value = is_value(owner);
-    for (std::uint32_t position = 0; position < lists_.size(list); ++position) {
-        const Entry before = lists_.entry(list, position);
-        if (!is_stale(before)) continue;
-        const Subscription& kept = subscriptions_[before.tail.subscription];
-        again_.id = kept.id;
-        read_terms(subscriptions_.form(kept), again_.terms);
-        rate_intervals(again_);
-        const std::vector<Interval>& intervals = again_.terms.intervals;
-        std::size_t filed_under = 0;
-        while (filed_under < intervals.size() && intervals[filed_under].dimension != dimension) ++filed_under;
-        Entry entry = make_entry(again_, filed_under, is_filed_by_value);
-        entry.tail.subscription = before.tail.subscription;
-        retain_grids(entry, 1);
-        lists_.replace(list, position, entry);
-        release_grids(before);
-    }
+    const Entry before = lists_.entry(list, position);
+    const Subscription& kept = subscriptions_[before.tail.subscription];
+    again_.id = kept.id;
+    read_terms(subscriptions_.form(kept), again_.terms);
+    rate_intervals(again_);
+    const auto& intervals = again_.terms.intervals;
+    std::size_t filed_under = 0;
+    while (filed_under < intervals.size() && intervals[filed_under].dimension != dimension) ++filed_under;
+    Entry entry = make_entry(again_, filed_under, is_value(owner));
+    entry.tail.subscription = before.tail.subscription;
+    retain_grids(entry, 1);
+    lists_.replace(list, position, entry);
+    release_grids(before);
 }
 
 void FlatIndex::refile_lists_of(std::uint32_t grid) {
@@ -259,7 +288,7 @@ void FlatIndex::refile_lists_of(std::uint32_t grid) {
         draft.sequence = found.sequence();
         draft.destination = found.destination;
         const Form form = subscriptions_.form(found);
-        draft.form.assign(form.begin(), form.end());
+        draft.form.assign(form);
         take_out(handle);
         read_terms(draft.form, draft.terms);
         aim(draft);

@@ -13,9 +13,11 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
+#include "bounded_vector.hpp"
 #include "dimensions.hpp"
 #include "entry_lists.hpp"
 #include "event.hpp"
@@ -67,15 +69,15 @@ class FlatIndex {
     bool contains(std::int64_t id) const { return ids_.find({id}) != kNone || is_draft(id); }
     // Where `contains`, `add` and `remove` will look.
     void prefetch(std::int64_t id) const { ids_.prefetch({id}); }
-    // The id must not be there, and must be there.
-    void add(std::int64_t id, const Conjunction& conjunction, std::optional<std::string_view> destination) {
+    // The id must not be there, and must be there. The conjunction's predicates get their numbers.
+    void add(std::int64_t id, Conjunction& conjunction, std::optional<std::string_view> destination) {
         add_soon(id, conjunction, destination);
         settle();
     }
     void remove(std::int64_t id);
     // For many: what is added soon may wait for memory while others are prepared. Only `contains`, `prefetch` and the
     // vocabulary know of it until all are settled.
-    void add_soon(std::int64_t id, const Conjunction& conjunction, std::optional<std::string_view> destination);
+    void add_soon(std::int64_t id, Conjunction& conjunction, std::optional<std::string_view> destination);
     void settle();
 
     // The scratch's event is matched. The index does not change, so several threads may do this.
@@ -102,8 +104,8 @@ class FlatIndex {
     struct Rating {
         Grid::Cells cells{1, 1, false};
         std::uint32_t grid = 0;
-        double presence = 0;
-        double share = 1;
+        double presence = 0;  // how many publications have a value here, about
+        double weight = 0;    // how many of these pass, about
     };
 
     // A subscription on its way into the index.
@@ -111,16 +113,17 @@ class FlatIndex {
         std::int64_t id = 0;
         std::uint64_t sequence = 0;
         std::uint32_t destination = Interner::kUnknown;
-        std::vector<std::uint8_t> form;
+        FormBuffer form;
         Terms terms;
-        std::vector<Rating> ratings;
-        std::vector<std::uint32_t> lists;  // to file it in
+        BoundedVector<Rating, Terms::kMostIntervals> ratings;
+        BoundedVector<std::uint32_t, Subscription::kMostCopies> lists;  // to file it in
         Entry entry;
     };
     struct Target;  // Where to file a subscription, and what it costs.
 
     // The steps of an addition. What a step needs from memory, the one before asks for.
-    void write(Draft& draft, const Conjunction& conjunction);
+    void write(Draft& draft, Conjunction& conjunction);
+    std::uint32_t acquire_dimension(Predicate& predicate, Aspect aspect);
     void note_bounds(const Draft& draft);
     void aim(Draft& draft);
     void reach(const Draft& draft) const;
@@ -136,19 +139,24 @@ class FlatIndex {
     std::uint32_t position_of(std::uint32_t handle, std::uint32_t copy) const;
     void retain_grids(const Entry& entry, std::uint32_t times);
     void release_grids(const Entry& entry);
-    bool is_stale(const Entry& entry) const;
+    bool is_stale(const EntryTail& tail) const;
     void refresh(std::uint32_t list);
+    void refresh(std::uint32_t list, std::uint32_t position);
     void refresh_grown_lists();
     void refine_outgrown_dimensions();
     void refile_lists_of(std::uint32_t grid);
     void compact_lists();
     void compact_subscriptions(std::uint32_t removed);
 
-    void rate_intervals(Draft& draft) const;
+    // False if nothing can satisfy them.
+    bool rate_intervals(Draft& draft) const;
     Target choose_target(const Draft& draft) const;
+    std::span<const std::uint64_t> points_of(const Terms& terms, const Interval& interval) const;
+    double points_share(const Interval& interval, const Rating& rating, std::span<const std::uint64_t> points) const;
     double value_share(std::uint32_t dimension, std::uint64_t key, std::uint8_t cell) const;
     Entry make_entry(const Draft& draft, std::size_t filed_under, bool is_filed_by_value) const;
-    void collect_lists(const Target& target, std::vector<std::uint32_t>& lists);
+    FilterCode code_of(const Rating& rating) const;
+    void collect_lists(const Target& target, Draft& draft);
     static bool is_value(const EntryLists::Owner& owner);
     // The list of those that are filed by this value, whose cell in the newest grid is known: it hangs on the grid if the
     // value is a cut of it, or in the table. `find` may give kNone.
@@ -192,8 +200,8 @@ class FlatIndex {
     std::uint64_t written_ = 0, aimed_ = 0, reached_ = 0, stored_ = 0;  // so many drafts came so far
     std::vector<std::uint32_t> grown_lists_;
     std::vector<std::uint32_t> outgrown_;
-    std::vector<StoredOperand> operands_;  // of the predicate that is being written or read
-    Draft again_;                          // one that is filed again
+    std::vector<Operand> operands_;  // of the predicate that is being read
+    Draft again_;                    // one that is filed again
 };
 
 }  // namespace mercast

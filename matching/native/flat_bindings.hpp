@@ -187,7 +187,7 @@ class BoundFlat {
         return nb::str(name.data(), name.size());
     }
 
-    nb::object value_of(const StoredOperand& operand, TypeClass type) const;
+    nb::object value_of(const Operand& operand, TypeClass type) const;
 
     FlatIndex index_;
     AttributeNames names_;
@@ -197,11 +197,11 @@ class BoundFlat {
     std::uint32_t matching_ = 0;
 };
 
-inline nb::object BoundFlat::value_of(const StoredOperand& operand, TypeClass type) const {
+inline nb::object BoundFlat::value_of(const Operand& operand, TypeClass type) const {
     switch (type) {
         case TypeClass::Truth: return nb::cast(operand.truth);
         case TypeClass::Text: {
-            const std::string& text = index_.vocabulary().texts.text(operand.text);
+            const std::string& text = index_.vocabulary().texts.text(operand.text_number);
             return nb::str(text.data(), text.size());
         }
         default: break;
@@ -213,12 +213,12 @@ inline nb::object BoundFlat::value_of(const StoredOperand& operand, TypeClass ty
 // As it was added: a predicate, or an AND of predicates in their order.
 inline nb::object BoundFlat::expression(std::int64_t id) {
     FormReader reader(settled().form(id));
-    StoredPredicate predicate;
+    Predicate predicate;
     nb::list parts;
     while (reader.next(predicate)) {
         nb::list values;
         for (std::uint32_t i = 0; i < predicate.operands; ++i) values.append(value_of(reader.operand(predicate.type), predicate.type));
-        const std::string& name = index_.vocabulary().attributes.text(predicate.attribute);
+        const std::string& name = index_.vocabulary().attributes.text(predicate.attribute_number);
         parts.append(model().predicate(nb::str(name.data(), name.size()), predicate.op, nb::tuple(values)));
     }
     return parts.size() == 1 ? nb::object(parts[0]) : model().conjunction(nb::tuple(parts));

@@ -1,5 +1,8 @@
 // How the flat index chooses where to file a subscription, and what its entries say.
 #include <algorithm>
+#include <bit>
+#include <limits>
+#include <span>
 
 #include "fetch_line.hpp"
 #include "flat.hpp"
@@ -12,50 +15,51 @@ constexpr std::uint32_t kMostPoints = Subscription::kMostCopies;
 // After this many publications, what was seen weighs as much as the guess from the subscriptions.
 constexpr double kPriorPublications = 16;
 
+// What a rating is compared by: its weight, of which the lowest bits say where it is, so that the smallest are found
+// without branches.
+using Order = std::uint64_t;
+constexpr Order kNoOrder = ~Order{0};
+constexpr Order kPlaceMask = std::bit_ceil(Terms::kMostIntervals) - 1;
+
+Order order_of(double weight, std::size_t place) { return (std::bit_cast<std::uint64_t>(weight) & ~kPlaceMask) | place; }
+std::size_t place_in(Order order) { return order & kPlaceMask; }
+
 }  // namespace
 
 struct FlatIndex::Target {
-    enum class Kind { Always, Points, Buckets };
-
-    Kind kind = Kind::Always;
-    std::size_t interval = kNone;  // the access predicate's
-    std::uint32_t dimension = 0;
-    const std::uint64_t* keys = nullptr;
-    std::uint32_t count = 0;
-    std::uint32_t grid = 0;
-    Grid::Buckets buckets{};
-    double cost = 0;  // proportional to the publications that will look at the entry
+    std::size_t interval = kNone;           // the access predicate's, or none
+    std::span<const std::uint64_t> points;  // the values to file by, unless it is filed by a range
 };
 
 void FlatIndex::aim(Draft& draft) {
     draft.lists.clear();
     draft.entry = Entry();
-    if (!draft.terms.can_match()) return;
-    rate_intervals(draft);
+    if (!rate_intervals(draft)) return;
     const Target target = choose_target(draft);
-    collect_lists(target, draft.lists);
+    collect_lists(target, draft);
     for (const std::uint32_t list : draft.lists) fetch_line(&lists_.head(list));
-    draft.entry = make_entry(draft, target.interval, target.kind == Target::Kind::Points);
+    draft.entry = make_entry(draft, target.interval, !target.points.empty());
 }
 
-void FlatIndex::rate_intervals(Draft& draft) const {
+bool FlatIndex::rate_intervals(Draft& draft) const {
     draft.ratings.clear();
+    bool can_match = true;
     const double guess_weight = kPriorPublications / (ids_.size() + 1.0);
     for (const Interval& interval : draft.terms.intervals) {
-        Rating rating;
-        if (!interval.is_absence()) {
-            const Dimension& dimension = dimensions_[interval.dimension];
-            rating.grid = dimension.newest_grid();
-            const Grid& grid = dimensions_.grid(rating.grid);
-            const bool has_lower = interval.first > kFirstBound, has_upper = interval.last < kLastBound;
-            rating.cells = grid.cells_of(interval.first, interval.last, has_lower, has_upper);
-            rating.presence = static_cast<double>(dimension.publications) +
-                              guess_weight * std::min(dimension.uses, ids_.size() + 1);
-            rating.share = grid.is_plain() ? (has_lower || has_upper ? 0.9 : 1.0)
-                                           : (rating.cells.last - rating.cells.first + 1) * grid.share_of_cell();
-        }
-        draft.ratings.push_back(rating);
+        Rating& rating = draft.ratings.emplace_back();
+        can_match &= !interval.is_empty();
+        if (interval.is_absence()) continue;
+        const Dimension& dimension = dimensions_[interval.dimension];
+        rating.grid = dimension.newest_grid();
+        const Grid& grid = dimensions_.grid(rating.grid);
+        const bool has_lower = interval.first > kFirstBound, has_upper = interval.last < kLastBound;
+        rating.cells = grid.cells_of(interval.first, interval.last, has_lower, has_upper);
+        rating.presence = dimension.publications + guess_weight * std::min(dimension.uses, ids_.size() + 1);
+        const double share = grid.is_plain() ? (has_lower || has_upper ? 0.9 : 1.0)
+                                             : (rating.cells.last - rating.cells.first + 1) * grid.share_of_cell();
+        rating.weight = share * rating.presence;
     }
+    return can_match;
 }
 
 // Half from how many values there are, half from how long the value's list is already: values that many subscriptions
@@ -68,59 +72,55 @@ double FlatIndex::value_share(std::uint32_t dimension, std::uint64_t key, std::u
     return 0.5 / values + 0.5 * length / (found.value_entries + 1.0);
 }
 
+// The values that an interval can be filed by, none if it is to be filed as a range.
+std::span<const std::uint64_t> FlatIndex::points_of(const Terms& terms, const Interval& interval) const {
+    if (interval.is_point()) return {&interval.first, 1};
+    for (const ValueSet& set : terms.sets) {
+        if (set.dimension == interval.dimension && set.count <= kMostPoints) return {&terms.values[set.start], set.count};
+    }
+    return {};
+}
+
+double FlatIndex::points_share(const Interval& interval, const Rating& rating, std::span<const std::uint64_t> points) const {
+    if (interval.is_point()) return value_share(interval.dimension, interval.first, rating.cells.first);
+    const Grid& grid = dimensions_.grid(rating.grid);
+    double share = 0;
+    for (const std::uint64_t point : points) share += value_share(interval.dimension, point, grid.cell(point));
+    return share;
+}
+
+// That which fewest publications will lead to.
 FlatIndex::Target FlatIndex::choose_target(const Draft& draft) const {
     const Terms& terms = draft.terms;
     Target best;
+    double least = std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < terms.intervals.size(); ++i) {
         const Interval& interval = terms.intervals[i];
         if (interval.is_absence()) continue;
-        Target target;
-        target.interval = i;
-        target.dimension = interval.dimension;
-        target.keys = &interval.first;
-        target.count = interval.is_point() ? 1 : 0;
-        for (const ValueSet& set : terms.sets) {
-            if (target.count == 0 && set.dimension == interval.dimension && set.count <= kMostPoints) {
-                target.keys = &terms.values[set.start];
-                target.count = set.count;
-            }
-        }
         const Rating& rating = draft.ratings[i];
-        double share = 0;
-        if (target.count != 0) {
-            target.kind = Target::Kind::Points;
-            const Grid& grid = dimensions_.grid(rating.grid);
-            for (std::uint32_t k = 0; k < target.count; ++k) {
-                const std::uint8_t cell = interval.is_point() ? rating.cells.first : grid.cell(target.keys[k]);
-                share += value_share(interval.dimension, target.keys[k], cell);
-            }
-        } else {
-            target.kind = Target::Kind::Buckets;
-            target.grid = rating.grid;
-            const Grid& grid = dimensions_.grid(target.grid);
-            target.buckets = grid.buckets(rating.cells.first, rating.cells.last);
-            share = grid.share(target.buckets);
-        }
-        target.cost = std::min(share, 1.0) * rating.presence;
-        if (best.kind == Target::Kind::Always || target.cost < best.cost) best = target;
+        const std::span<const std::uint64_t> points = points_of(terms, interval);
+        const double share = points.empty() ? dimensions_.grid(rating.grid).share(rating.cells.first, rating.cells.last)
+                                            : points_share(interval, rating, points);
+        const double cost = std::min(share, 1.0) * rating.presence;
+        if (cost >= least) continue;
+        least = cost;
+        best = {i, points};
     }
     return best;
 }
 
-void FlatIndex::collect_lists(const Target& target, std::vector<std::uint32_t>& lists) {
-    switch (target.kind) {
-        case Target::Kind::Always:
-            if (always_ == kNone) always_ = lists_.create({0, kNone, false});
-            lists.push_back(always_);
-            break;
-        case Target::Kind::Points:
-            for (std::uint32_t i = 0; i < target.count; ++i) {
-                lists.push_back(value_list(target.dimension, target.keys[i]));
-            }
-            break;
-        case Target::Kind::Buckets:
-            target.buckets.each([&](std::uint32_t bucket) { lists.push_back(bucket_list(target.grid, bucket)); });
+void FlatIndex::collect_lists(const Target& target, Draft& draft) {
+    if (target.interval == kNone) {
+        if (always_ == kNone) always_ = lists_.create({0, kNone, false});
+        draft.lists.push_back(always_);
+        return;
     }
+    const std::uint32_t dimension = draft.terms.intervals[target.interval].dimension;
+    for (const std::uint64_t point : target.points) draft.lists.push_back(value_list(dimension, point));
+    if (!target.points.empty()) return;
+    const Rating& rating = draft.ratings[target.interval];
+    const Grid::Buckets buckets = dimensions_.grid(rating.grid).buckets(rating.cells.first, rating.cells.last);
+    buckets.each([&](std::uint32_t bucket) { draft.lists.push_back(bucket_list(rating.grid, bucket)); });
 }
 
 std::uint32_t FlatIndex::find_value_list(std::uint32_t dimension, std::uint64_t key, std::uint8_t cell) const {
@@ -200,40 +200,46 @@ bool FlatIndex::is_value(const EntryLists::Owner& owner) {
     return !owner.is_bucket && owner.number != kNone;
 }
 
-// The ranges of cells that rule out most come first. The list itself says all about an access predicate that is a value,
-// and much about a range, whose cells come last.
+FilterCode FlatIndex::code_of(const Rating& rating) const {
+    const Grid& grid = dimensions_.grid(rating.grid);
+    return filter_code(rating.grid, grid.sixteenth(rating.cells.first), grid.sixteenth(rating.cells.last));
+}
+
+// All ranges of cells, or those that rule out most if there are too many. The list itself says all about an access
+// predicate that is a value, and much about a range, which comes last. The two that rule out most are in the word, too.
 Entry FlatIndex::make_entry(const Draft& draft, std::size_t filed_under, bool is_filed_by_value) const {
     const Terms& terms = draft.terms;
     constexpr double kComesLast = 1e18;
-    std::array<std::pair<double, std::size_t>, EntryTail::kRanges> best;
-    std::size_t count = 0;
     bool is_decided = terms.exclusions.empty() && terms.sets.empty() && !terms.needs_check && !terms.has_pattern &&
                       draft.id >= 0 && draft.id < EntryTail::kUndecided;
+    BoundedVector<Order, Terms::kMostIntervals> orders;
+    // The two that come first.
+    Order best = kNoOrder, second = kNoOrder;
     for (std::size_t i = 0; i < terms.intervals.size(); ++i) {
-        is_decided &= !terms.intervals[i].is_absence();
-        if (terms.intervals[i].is_absence() || (i == filed_under && is_filed_by_value)) continue;
+        if (i == filed_under && is_filed_by_value) continue;
         const Rating& rating = draft.ratings[i];
-        const double share = i == filed_under ? kComesLast : rating.share * rating.presence;
-        is_decided &= rating.cells.is_exact && rating.grid <= 0xffff;
-        if (count == best.size()) {
-            is_decided = false;
-            if (share >= best[count - 1].first) continue;
-            --count;
-        }
-        std::size_t place = count++;
-        for (; place != 0 && best[place - 1].first > share; --place) best[place] = best[place - 1];
-        best[place] = {share, i};
+        const bool has_cells = !terms.intervals[i].is_absence() && rating.grid <= 0xffff;
+        is_decided &= has_cells && rating.cells.is_exact;
+        if (!has_cells) continue;
+        const Order order = order_of(i == filed_under ? kComesLast : rating.weight, i);
+        orders.push_back(order);
+        second = std::min(second, std::max(best, order));
+        best = std::min(best, order);
+    }
+    if (orders.size() > EntryTail::kRanges) {
+        is_decided = false;
+        std::sort(orders.begin(), orders.end());
+        orders.resize(EntryTail::kRanges);
     }
     Entry entry;
-    for (std::size_t place = 0; place < count; ++place) {
-        const Rating& rating = draft.ratings[best[place].second];
-        if (rating.grid > 0xffff) continue;
-        entry.tail.ranges[place] = {static_cast<std::uint16_t>(rating.grid), rating.cells.first,
-                                    static_cast<std::uint8_t>(rating.cells.last - rating.cells.first)};
-        if (place >= entry.word.codes.size()) continue;
-        const Grid& grid = dimensions_.grid(rating.grid);
-        entry.word.codes[place] = filter_code(rating.grid, grid.sixteenth(rating.cells.first), grid.sixteenth(rating.cells.last));
+    CellRange* range = entry.tail.ranges.data();
+    for (const Order order : orders) {
+        const Rating& rating = draft.ratings[place_in(order)];
+        *range++ = {static_cast<std::uint16_t>(rating.grid), rating.cells.first,
+                    static_cast<std::uint8_t>(rating.cells.last - rating.cells.first)};
     }
+    if (best != kNoOrder) entry.word.codes[0] = code_of(draft.ratings[place_in(best)]);
+    if (second != kNoOrder) entry.word.codes[1] = code_of(draft.ratings[place_in(second)]);
     if (is_decided) entry.tail.id = static_cast<std::uint32_t>(draft.id);
     return entry;
 }

@@ -1,39 +1,21 @@
 #include "form.hpp"
 
-#include <cmath>
+#include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace mercast {
 namespace {
 
-constexpr unsigned kOperatorMask = 0x1f, kNeedsCheck = 0x20;
-constexpr unsigned kTypeShift = 6;
-
-// The longest that a predicate's start and an operand can be.
-constexpr std::size_t kMostStartBytes = 11, kMostOperandBytes = 11;
-
-std::uint8_t* put_varint(std::uint8_t* at, std::uint64_t value) {
-    for (; value >= 0x80; value >>= 7) *at++ = static_cast<std::uint8_t>(value | 0x80);
-    *at++ = static_cast<std::uint8_t>(value);
-    return at;
-}
-
-std::uint64_t zigzag(std::int64_t value) {
-    return (static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63);
-}
+using namespace form_layout;
 
 std::int64_t unzigzag(std::uint64_t value) { return static_cast<std::int64_t>((value >> 1) ^ (~(value & 1) + 1)); }
 
-std::uint8_t* put_operand(std::uint8_t* at, TypeClass type, const StoredOperand& operand) {
-    if (type == TypeClass::Text) return put_varint(at, operand.text);
-    if (type == TypeClass::Truth) {
-        *at++ = operand.truth ? 1 : 0;
-        return at;
-    }
-    *at++ = operand.is_integer ? 1 : 0;
-    if (operand.is_integer) return put_varint(at, zigzag(static_cast<std::int64_t>(operand.bits)));
-    std::memcpy(at, &operand.bits, sizeof operand.bits);
-    return at + sizeof operand.bits;
+std::uint8_t* put_operand(std::uint8_t* at, TypeClass type, const Operand& operand) {
+    if (type == TypeClass::Number) return put_number(at, operand);
+    if (type == TypeClass::Text) return put_varint(at, operand.text_number);
+    *at++ = operand.truth ? 1 : 0;
+    return at;
 }
 
 bool compares(Operator op, auto order) {
@@ -59,22 +41,22 @@ bool text_holds(Operator op, std::string_view value, std::string_view operand) {
     }
 }
 
-bool is_same(const Field& field, const StoredOperand& operand) {
+bool is_same(const Field& field, const Operand& operand) {
     switch (field.type) {
         case TypeClass::Number: return field.number == operand.number;
-        case TypeClass::Text: return field.text_number == operand.text;
+        case TypeClass::Text: return field.text_number == operand.text_number;
         default: return field.truth == operand.truth;
     }
 }
 
 // The order of the published value against the operand.
-int order_of(const Field& field, const StoredOperand& operand, const Vocabulary& vocabulary) {
-    if (field.type == TypeClass::Text) return field.text.compare(vocabulary.texts.text(operand.text));
+int order_of(const Field& field, const Operand& operand, const Vocabulary& vocabulary) {
+    if (field.type == TypeClass::Text) return field.text.compare(vocabulary.texts.text(operand.text_number));
     const auto order = field.number <=> operand.number;
     return order < 0 ? -1 : order > 0 ? 1 : 0;
 }
 
-bool holds(const Field& field, const StoredPredicate& predicate, FormReader& reader, const Vocabulary& vocabulary) {
+bool holds(const Field& field, const Predicate& predicate, FormReader& reader, const Vocabulary& vocabulary) {
     switch (predicate.op) {
         case Operator::In:
         case Operator::NotIn: {
@@ -96,35 +78,26 @@ bool holds(const Field& field, const StoredPredicate& predicate, FormReader& rea
             return true;
         default: break;
     }
-    const StoredOperand operand = reader.operand(predicate.type);
-    if (field.type == TypeClass::Text) return text_holds(predicate.op, field.text, vocabulary.texts.text(operand.text));
+    const Operand operand = reader.operand(predicate.type);
+    if (field.type == TypeClass::Text) return text_holds(predicate.op, field.text, vocabulary.texts.text(operand.text_number));
     if (field.type == TypeClass::Truth) return is_same(field, operand) == (predicate.op == Operator::Eq);
     return compares(predicate.op, field.number <=> operand.number);
 }
 
-// Beyond this the integers have gaps in the doubles, and a value may lie between a bound's key and the next.
-bool is_small(const Number& number) {
-    static const Number limit = Number::of(std::int64_t{1} << 53), other = Number::of(-(std::int64_t{1} << 53));
-    return other < number && number < limit;
-}
-
 // Does keeping this predicate's interval of keys, its exclusions and its set decide it? If not, it needs a check.
-bool is_decided_by_keys(const Conjunction& conjunction, const Predicate& predicate) {
-    if (is_pattern(predicate.op)) return true;
-    if (predicate.op == Operator::Exists || predicate.op == Operator::NotExists) return true;
-    if (predicate.type == TypeClass::Truth) return true;
-    const bool is_by_identity = predicate.op == Operator::Eq || predicate.op == Operator::Ne ||
-                                predicate.op == Operator::In || predicate.op == Operator::NotIn;
+bool is_decided_by_keys(const Predicate& predicate, std::span<const Operand> operands) {
+    if (predicate.operands == 0 || predicate.type == TypeClass::Truth || is_pattern(predicate.op)) return true;
     if (predicate.type == TypeClass::Text) {
-        return is_by_identity || (predicate.op == Operator::StartsWith &&
-                                  conjunction.operand(predicate, 0).text.size() <= kTextKeyBytes);
+        switch (predicate.op) {
+            case Operator::Eq: case Operator::Ne: case Operator::In: case Operator::NotIn: return true;
+            case Operator::StartsWith: return operands[0].text.size() <= kTextKeyBytes;
+            default: return false;
+        }
     }
     const bool is_strict = predicate.op == Operator::Lt || predicate.op == Operator::Gt;
-    for (std::uint32_t i = 0; i < predicate.operands; ++i) {
-        const Number& number = conjunction.operand(predicate, i).number;
-        if (!number.is_on_key() || (is_strict && !is_small(number))) return false;
-    }
-    return true;
+    return std::all_of(operands.begin(), operands.end(), [&](const Operand& operand) {
+        return operand.number.is_on_key() && (!is_strict || operand.number.is_small());
+    });
 }
 
 }  // namespace
@@ -138,13 +111,13 @@ std::uint64_t FormReader::varint() {
     }
 }
 
-bool FormReader::next(StoredPredicate& predicate) {
+bool FormReader::next(Predicate& predicate) {
     if (at_ == end_) return false;
     const std::uint8_t first = *at_++;
     predicate.op = static_cast<Operator>(first & kOperatorMask);
     predicate.needs_check = (first & kNeedsCheck) != 0;
     predicate.type = static_cast<TypeClass>(first >> kTypeShift);
-    predicate.attribute = static_cast<std::uint32_t>(varint());
+    predicate.attribute_number = static_cast<std::uint32_t>(varint());
     switch (predicate.op) {
         case Operator::In: case Operator::NotIn: predicate.operands = static_cast<std::uint32_t>(varint()); break;
         case Operator::Between: case Operator::NotBetween: predicate.operands = 2; break;
@@ -154,67 +127,50 @@ bool FormReader::next(StoredPredicate& predicate) {
     return true;
 }
 
-StoredOperand FormReader::operand(TypeClass type) {
-    StoredOperand operand;
+Operand FormReader::operand(TypeClass type) {
+    Operand operand;
     if (type == TypeClass::Truth) {
         operand.truth = *at_++ != 0;
     } else if (type == TypeClass::Text) {
-        operand.text = static_cast<std::uint32_t>(varint());
-    } else if (*at_++ != 0) {
-        const std::int64_t integer = unzigzag(varint());
-        operand.is_integer = true;
-        operand.bits = static_cast<std::uint64_t>(integer);
-        operand.number = Number::of(integer);
+        operand.text_number = static_cast<std::uint32_t>(varint());
     } else {
-        std::memcpy(&operand.bits, at_, sizeof operand.bits);
-        at_ += sizeof operand.bits;
-        operand.number = Number::of(std::bit_cast<double>(operand.bits));
+        const unsigned first = *at_++;
+        std::uint64_t word = 0;
+        for (unsigned i = 0; i < std::min(first, 8U); ++i) word |= std::uint64_t{*at_++} << (8 * i);
+        operand.is_integer = first != kDouble;
+        operand.bits = operand.is_integer ? static_cast<std::uint64_t>(unzigzag(word)) : word;
+        operand.number = operand.is_integer ? Number::of(static_cast<std::int64_t>(operand.bits))
+                                            : Number::of(std::bit_cast<double>(operand.bits));
     }
     return operand;
 }
 
-bool FormReader::next(StoredPredicate& predicate, std::vector<StoredOperand>& operands) {
+bool FormReader::next(Predicate& predicate, std::vector<Operand>& operands) {
     operands.clear();
     if (!next(predicate)) return false;
     for (std::uint32_t i = 0; i < predicate.operands; ++i) operands.push_back(operand(predicate.type));
     return true;
 }
 
-StoredPredicate stored(const Conjunction& conjunction, const Predicate& predicate, Vocabulary& vocabulary,
-                       std::vector<StoredOperand>& operands) {
-    StoredPredicate kept{predicate.op, predicate.type, !is_decided_by_keys(conjunction, predicate),
-                         predicate.attribute_number, predicate.operands};
-    if (kept.attribute == Interner::kUnknown) {
-        kept.attribute = vocabulary.attributes.acquire(predicate.attribute);
-    } else {
-        vocabulary.attributes.retain(kept.attribute);
-    }
-    for (std::uint32_t i = 0; i < predicate.operands; ++i) {
-        const Operand& operand = conjunction.operand(predicate, i);
-        const bool is_text = predicate.type == TypeClass::Text;
-        operands.push_back({operand.number, operand.bits, operand.is_integer, operand.truth,
-                            is_text ? vocabulary.texts.acquire(operand.text) : Interner::kUnknown});
-    }
-    return kept;
+void acquire_texts(Predicate& predicate, std::span<Operand> operands, Vocabulary& vocabulary) {
+    predicate.needs_check = !is_decided_by_keys(predicate, operands);
+    if (predicate.type != TypeClass::Text) return;
+    for (Operand& operand : operands) operand.text_number = vocabulary.texts.acquire(operand.text);
 }
 
-void write_form(const StoredPredicate& predicate, std::span<const StoredOperand> operands, std::vector<std::uint8_t>& form) {
-    const std::size_t before = form.size();
-    form.resize(before + kMostStartBytes + operands.size() * kMostOperandBytes);
-    std::uint8_t* at = form.data() + before;
-    *at++ = static_cast<std::uint8_t>(static_cast<unsigned>(predicate.op) | (predicate.needs_check ? kNeedsCheck : 0) |
-                                      static_cast<unsigned>(predicate.type) << kTypeShift);
-    at = put_varint(at, predicate.attribute);
+void write_form(const Predicate& predicate, std::span<const Operand> operands, FormBuffer& form) {
+    std::uint8_t* at = form.room(kMostStartBytes + operands.size() * kMostOperandBytes);
+    at = put_start(at, predicate);
     if (predicate.op == Operator::In || predicate.op == Operator::NotIn) at = put_varint(at, predicate.operands);
-    for (const StoredOperand& operand : operands) at = put_operand(at, predicate.type, operand);
-    form.resize(static_cast<std::size_t>(at - form.data()));
+    for (const Operand& operand : operands) at = put_operand(at, predicate.type, operand);
+    form.set_end(at);
 }
 
 bool satisfies(const Event& event, Form form, const Vocabulary& vocabulary) {
     FormReader reader(form);
-    StoredPredicate predicate;
+    Predicate predicate;
     while (reader.next(predicate)) {
-        const Field* field = event.find(predicate.attribute);
+        const Field* field = event.find(predicate.attribute_number);
         if (predicate.operands == 0) {
             if ((field != nullptr) != (predicate.op == Operator::Exists)) return false;
             continue;

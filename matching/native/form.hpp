@@ -2,7 +2,11 @@
 // against which conditions are checked that keys alone do not decide. Names and texts are numbers of the vocabulary.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <cstring>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -14,20 +18,38 @@ namespace mercast {
 
 using Form = std::span<const std::uint8_t>;
 
-struct StoredPredicate {
-    Operator op = Operator::Eq;
-    TypeClass type = TypeClass::Number;
-    bool needs_check = false;  // Keys do not decide it.
-    std::uint32_t attribute = Interner::kUnknown;
-    std::uint32_t operands = 0;
-};
+// Grows without being cleared first.
+class FormBuffer {
+  public:
+    operator Form() const { return {bytes_.get(), size_}; }
 
-struct StoredOperand {
-    Number number;
-    std::uint64_t bits = 0;
-    bool is_integer = false;
-    bool truth = false;
-    std::uint32_t text = Interner::kUnknown;
+    void clear() { size_ = 0; }
+
+    void assign(Form form) {
+        clear();
+        if (!form.empty()) std::memcpy(room(form.size()), form.data(), form.size());
+        size_ = form.size();
+    }
+
+    // The end, after which there is room for so many bytes; and the new end, when some of them are written.
+    std::uint8_t* room(std::size_t bytes) {
+        if (size_ + bytes > capacity_) grow(size_ + bytes);
+        return bytes_.get() + size_;
+    }
+    void set_end(const std::uint8_t* end) { size_ = static_cast<std::size_t>(end - bytes_.get()); }
+
+  private:
+    void grow(std::size_t capacity) {
+        capacity = std::max(capacity, 2 * capacity_);
+        std::unique_ptr<std::uint8_t[]> larger(new std::uint8_t[capacity]);
+        if (size_ != 0) std::memcpy(larger.get(), bytes_.get(), size_);
+        bytes_ = std::move(larger);
+        capacity_ = capacity;
+    }
+
+    std::unique_ptr<std::uint8_t[]> bytes_;
+    std::size_t size_ = 0;
+    std::size_t capacity_ = 0;
 };
 
 class FormReader {
@@ -35,10 +57,10 @@ class FormReader {
     explicit FormReader(Form form) : at_(form.data()), end_(form.data() + form.size()) {}
 
     // Its operands follow, to be read before the next predicate.
-    bool next(StoredPredicate& predicate);
-    StoredOperand operand(TypeClass type);
+    bool next(Predicate& predicate);
+    Operand operand(TypeClass type);
     // With its operands.
-    bool next(StoredPredicate& predicate, std::vector<StoredOperand>& operands);
+    bool next(Predicate& predicate, std::vector<Operand>& operands);
 
   private:
     std::uint64_t varint();
@@ -47,11 +69,62 @@ class FormReader {
     const std::uint8_t* end_;
 };
 
-// A predicate as it is kept: acquires its names and texts, and appends its operands.
-StoredPredicate stored(const Conjunction& conjunction, const Predicate& predicate, Vocabulary& vocabulary,
-                       std::vector<StoredOperand>& operands);
+namespace form_layout {
+
+inline constexpr unsigned kOperatorMask = 0x1f, kNeedsCheck = 0x20;
+inline constexpr unsigned kTypeShift = 6;
+// The longest that a predicate's start and an operand can be.
+inline constexpr std::size_t kMostStartBytes = 11, kMostOperandBytes = 10;
+// Before a number that is a double. Before an integer is the count of its bytes.
+inline constexpr std::uint8_t kDouble = 9;
+
+inline std::uint8_t* put_varint(std::uint8_t* at, std::uint64_t value) {
+    for (; value >= 0x80; value >>= 7) *at++ = static_cast<std::uint8_t>(value | 0x80);
+    *at++ = static_cast<std::uint8_t>(value);
+    return at;
+}
+
+inline std::uint64_t zigzag(std::int64_t value) {
+    return (static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63);
+}
+
+// From the lowest byte.
+inline void put_word(std::uint8_t* at, std::uint64_t word) {
+    if constexpr (std::endian::native == std::endian::big) word = __builtin_bswap64(word);
+    std::memcpy(at, &word, sizeof word);
+}
+
+// Always writes all eight bytes, of which so many count: whether a number is short cannot be foreseen.
+inline std::uint8_t* put_number(std::uint8_t* at, const Operand& operand) {
+    const std::uint64_t word = operand.is_integer ? zigzag(static_cast<std::int64_t>(operand.bits)) : operand.bits;
+    const auto bytes = operand.is_integer ? (static_cast<unsigned>(std::bit_width(word)) + 7) / 8 : 8U;
+    *at++ = operand.is_integer ? static_cast<std::uint8_t>(bytes) : kDouble;
+    put_word(at, word);
+    return at + bytes;
+}
+
+inline std::uint8_t* put_start(std::uint8_t* at, const Predicate& predicate) {
+    *at++ = static_cast<std::uint8_t>(static_cast<unsigned>(predicate.op) | (predicate.needs_check ? kNeedsCheck : 0) |
+                                      static_cast<unsigned>(predicate.type) << kTypeShift);
+    return put_varint(at, predicate.attribute_number);
+}
+
+}  // namespace form_layout
+
+// Acquires a predicate's texts, and finds out whether keys decide it.
+void acquire_texts(Predicate& predicate, std::span<Operand> operands, Vocabulary& vocabulary);
 // Appends a predicate's form.
-void write_form(const StoredPredicate& predicate, std::span<const StoredOperand> operands, std::vector<std::uint8_t>& form);
+void write_form(const Predicate& predicate, std::span<const Operand> operands, FormBuffer& form);
+
+// Of a range of numbers.
+inline void write_range_form(const Predicate& predicate, const Operand& first, const Operand& last, FormBuffer& form) {
+    using namespace form_layout;
+    std::uint8_t* at = put_start(form.room(kMostStartBytes + 2 * kMostOperandBytes), predicate);
+    at = put_number(at, first);
+    // Written in any case, because nothing foretells whether there are two.
+    const std::uint8_t* after_second = put_number(at, last);
+    form.set_end(predicate.operands == 2 ? after_second : at);
+}
 
 // Are all predicates true? Patterns are left to the caller: they count as true here when the attribute is a text.
 bool satisfies(const Event& event, Form form, const Vocabulary& vocabulary);

@@ -28,8 +28,6 @@ class alignas(64) Grid {
     static constexpr std::uint32_t kFineBuckets = kCoarseBuckets * kFineInCoarse;
     static constexpr std::uint32_t kBuckets = kFineBuckets + kCoarseBuckets + 1;
 
-    std::uint32_t references = 0;  // from entries and lists
-
     explicit Grid(std::uint32_t dimension) : dimension_(dimension), lists_(1, kNone) {}
 
     Grid(std::uint32_t dimension, std::vector<std::uint64_t> bounds) : dimension_(dimension) {
@@ -58,7 +56,9 @@ class alignas(64) Grid {
     };
 
     Grid(std::uint32_t dimension, Integers integers)
-        : dimension_(dimension), is_of_integers_(true), first_integer_(integers.first) {
+        : dimension_(dimension), is_of_integers_(true), first_integer_(integers.first),
+          before_integers_(static_cast<double>(integers.first - 1)),
+          last_integer_(static_cast<double>(integers.first - 1 + integers.count)) {
         set_cut_count(integers.count);
     }
 
@@ -77,20 +77,8 @@ class alignas(64) Grid {
     };
 
     Cells cells_of(std::uint64_t first, std::uint64_t last, bool has_lower, bool has_upper) const {
-        Cells cells{1, static_cast<std::uint8_t>(this->cells()), true};
-        if (has_lower) {
-            const std::size_t below = cuts_up_to(first);
-            const bool is_on_cut = below != 0 && cut_before(below) == first;
-            cells.first = static_cast<std::uint8_t>(2 * below + (is_on_cut ? 0 : 1));
-            cells.is_exact = is_on_cut || (below != 0 && cut_before(below) == first - 1);
-        }
-        if (has_upper) {
-            const std::size_t below = first == last && has_lower ? cells.first / 2U : cuts_up_to(last);
-            const bool is_on_cut = below != 0 && cut_before(below) == last;
-            cells.last = static_cast<std::uint8_t>(2 * below + (is_on_cut ? 0 : 1));
-            cells.is_exact &= is_on_cut || (below < cut_count_ && cut_before(below + 1) == last + 1);
-        }
-        return cells;
+        return is_of_integers_ ? integer_cells_of(first, last, has_lower, has_upper)
+                               : searched_cells_of(first, last, has_lower, has_upper);
     }
 
     std::uint32_t cells() const { return 2 * cut_count_ + 1; }
@@ -115,10 +103,9 @@ class alignas(64) Grid {
     Buckets buckets(std::uint8_t first, std::uint8_t last) const {
         if (is_plain()) return {0, 1, 0, 0, 0, 0};
         const std::uint32_t begin = fine(first), end = fine(last) + 1;
-        const std::uint32_t coarse_begin = (begin + kFineInCoarse - 1) / kFineInCoarse, coarse_end = end / kFineInCoarse;
+        if (covers_nearly_all(begin, end)) return {kBuckets - 1, kBuckets, 0, 0, 0, 0};
+        const std::uint32_t coarse_begin = coarse_from(begin), coarse_end = end / kFineInCoarse;
         if (coarse_begin >= coarse_end) return {begin, end, 0, 0, 0, 0};
-        // Covers nearly all: what it would spare is not worth the copies.
-        if (coarse_end - coarse_begin > kCoarseBuckets - 2) return {kBuckets - 1, kBuckets, 0, 0, 0, 0};
         return {begin, coarse_begin * kFineInCoarse, kFineBuckets + coarse_begin, kFineBuckets + coarse_end,
                 coarse_end * kFineInCoarse, end};
     }
@@ -130,12 +117,11 @@ class alignas(64) Grid {
         return {lists_[bucket], lists_[kFineBuckets + bucket / kFineInCoarse], lists_[kBuckets - 1]};
     }
 
-    // The share of the cells whose publications look at what is filed there.
-    double share(const Buckets& buckets) const {
-        if (is_plain() || buckets.fine_first == kBuckets - 1) return 1.0;
-        const std::uint32_t fine = buckets.fine_end - buckets.fine_first + buckets.rest_end - buckets.rest_first +
-                                   (buckets.coarse_end - buckets.coarse_first) * kFineInCoarse;
-        return static_cast<double>(fine) / std::min(cells(), kFineBuckets);
+    // The share of the cells whose publications look at a range that is filed there.
+    double share(std::uint8_t first, std::uint8_t last) const {
+        const std::uint32_t begin = fine(first), end = fine(last) + 1;
+        if (is_plain() || covers_nearly_all(begin, end)) return 1.0;
+        return (end - begin) * share_of_bucket_;
     }
 
     // The cell of a value that is a cut leads to it.
@@ -147,6 +133,7 @@ class alignas(64) Grid {
     // Where a search in the cuts begins.
     void prefetch_cuts() const {
         fetch_line(this);
+        if (is_of_integers_) return;
         fetch_line(guide_.data());
         fetch_line(guide_.data() + guide_.size() / 2);
     }
@@ -165,6 +152,7 @@ class alignas(64) Grid {
     void set_cut_count(std::uint32_t count) {
         cut_count_ = count;
         share_of_cell_ = 1.0 / cells();
+        share_of_bucket_ = 1.0 / std::min(cells(), kFineBuckets);
         buckets_for_cell_ = (kFineBuckets << 16) / std::max(cells(), kFineBuckets);
         lists_.assign(kBuckets + count, kNone);
     }
@@ -179,16 +167,49 @@ class alignas(64) Grid {
         return is_of_integers_ ? integers_up_to(Number::at(key)) : searched_cuts_up_to(key);
     }
 
+    // Most bounds are cuts, and are found without a branch on what they are.
+    Cells integer_cells_of(std::uint64_t first, std::uint64_t last, bool has_lower, bool has_upper) const {
+        const double lower = Number::at(first), upper = Number::at(last);
+        // Where there is no bound, its key is beyond all numbers, and it ends where the range does.
+        const auto lower_integer = static_cast<std::int64_t>(clamped_up(lower));
+        const auto upper_integer = static_cast<std::int64_t>(clamped_down(upper));
+        const bool first_is_cut = (static_cast<double>(lower_integer) == lower) & (lower_integer >= first_integer_);
+        const bool last_is_cut = (static_cast<double>(upper_integer) == upper) & (upper_integer >= first_integer_);
+        if ((first_is_cut | !has_lower) & (last_is_cut | !has_upper)) {
+            return {static_cast<std::uint8_t>(2 * (lower_integer - first_integer_ + 1) + !has_lower),
+                    static_cast<std::uint8_t>(2 * (upper_integer - first_integer_ + 1) + !has_upper), true};
+        }
+        return searched_cells_of(first, last, has_lower, has_upper);
+    }
+
     std::size_t integers_up_to(double value) const {
-        const std::int64_t end = first_integer_ + cut_count_;
-        if (value < static_cast<double>(first_integer_)) return 0;
-        if (value >= static_cast<double>(end)) return cut_count_;
+        value = clamped_up(value);
         auto below = static_cast<std::int64_t>(value);
-        if (static_cast<double>(below) > value) --below;
+        below -= static_cast<double>(below) > value ? 1 : 0;
         return static_cast<std::size_t>(below - first_integer_ + 1);
     }
 
+    Cells searched_cells_of(std::uint64_t first, std::uint64_t last, bool has_lower, bool has_upper) const;
+
+    double clamped_up(double value) const {
+        value = value > before_integers_ ? value : before_integers_;
+        return value < last_integer_ ? value : last_integer_;
+    }
+
+    double clamped_down(double value) const {
+        value = value < last_integer_ ? value : last_integer_;
+        return value > before_integers_ ? value : before_integers_;
+    }
+
     std::size_t searched_cuts_up_to(std::uint64_t key) const;
+
+    // The first coarse bucket that begins at this fine one or later.
+    static std::uint32_t coarse_from(std::uint32_t fine) { return (fine + kFineInCoarse - 1) / kFineInCoarse; }
+
+    // What is spared of the grid is not worth the copies.
+    static bool covers_nearly_all(std::uint32_t begin, std::uint32_t end) {
+        return end / kFineInCoarse > coarse_from(begin) + kCoarseBuckets - 2;
+    }
 
     // Cells 1 to n, spread over the buckets.
     std::uint32_t fine(std::uint8_t cell) const { return (cell - 1U) * buckets_for_cell_ >> 16; }
@@ -198,7 +219,9 @@ class alignas(64) Grid {
     std::uint32_t buckets_for_cell_ = 0;  // in 65536ths: dividing takes long
     bool is_of_integers_ = false;
     std::int64_t first_integer_ = 0;
+    double before_integers_ = 0, last_integer_ = 0;
     double share_of_cell_ = 1;
+    double share_of_bucket_ = 1;  // of a fine one
     std::vector<std::uint32_t> lists_;
     std::vector<std::uint64_t> cuts_;
     Guide guide_{};  // the last of each eight cuts

@@ -1,7 +1,9 @@
-// A predicate as it comes from outside: names and texts are views, valid while the call that passes them runs.
+// A predicate. As it comes from outside, names and texts are views, valid while the call that passes them runs; as an
+// index keeps it, they are numbers of the index's vocabulary.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -26,21 +28,31 @@ inline bool is_negated(Operator op) {
     }
 }
 
+// Does it compare with one number, or with two that are the ends of a range?
+inline bool is_range(Operator op) {
+    constexpr auto bit = [](Operator one) { return 1U << static_cast<unsigned>(one); };
+    constexpr unsigned kRanges = bit(Operator::Eq) | bit(Operator::Lt) | bit(Operator::Le) | bit(Operator::Gt) |
+                                 bit(Operator::Ge) | bit(Operator::Between);
+    return (kRanges >> static_cast<unsigned>(op) & 1) != 0;
+}
+
 inline bool is_pattern(Operator op) { return op == Operator::Matches || op == Operator::NotMatches; }
 
 struct Operand {
     Number number;
     std::string_view text;
-    std::uint64_t bits = 0;   // the int64 or the double itself, to give back the number as it was written
+    std::uint32_t text_number = 0;
     bool is_integer = false;
     bool truth = false;
+    std::uint64_t bits = 0;  // the int64 or the double itself, to give back the number as it was written
 };
 
 struct Predicate {
     std::string_view attribute;
-    std::uint32_t attribute_number = 0;  // in the index's vocabulary, if the caller knows it
+    std::uint32_t attribute_number = 0;  // 0 while it is not known
     Operator op = Operator::Eq;
     TypeClass type = TypeClass::Number;  // says nothing for Exists and NotExists
+    bool needs_check = false;            // Keys do not decide it. An index finds out.
     std::uint32_t first_operand = 0;     // in the conjunction's operands
     std::uint32_t operands = 0;
 };
@@ -57,6 +69,10 @@ struct Conjunction {
 
     const Operand& operand(const Predicate& predicate, std::uint32_t number) const {
         return operands[predicate.first_operand + number];
+    }
+
+    std::span<Operand> operands_of(const Predicate& predicate) {
+        return {operands.data() + predicate.first_operand, predicate.operands};
     }
 };
 

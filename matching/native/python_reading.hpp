@@ -124,9 +124,7 @@ class Model {
         read.first_operand = static_cast<std::uint32_t>(conjunction.operands.size());
         read.operands = static_cast<std::uint32_t>(PyTuple_GET_SIZE(values));
         for (std::uint32_t i = 0; i < read.operands; ++i) {
-            Operand operand;
-            if (!read_operand(PyTuple_GET_ITEM(values, i), operand, read.type)) return false;
-            conjunction.operands.push_back(operand);
+            if (!read_operand(PyTuple_GET_ITEM(values, i), conjunction.operands.emplace_back(), read.type)) return false;
         }
         conjunction.predicates.push_back(read);
         return true;

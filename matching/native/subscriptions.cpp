@@ -5,7 +5,7 @@
 namespace mercast {
 
 std::uint32_t Subscriptions::add(const Draft& draft, const Terms& terms, Form form) {
-    const std::uint16_t shape = shape_of(terms);
+    const std::uint16_t shape = draft.keeps_conditions ? shape_of(terms) : flags_of(terms);
     std::size_t words = 0;
     if (draft.keeps_conditions) {
         words = (condition_bytes(terms, shape) + Subscription::kConditionWord - 1) / Subscription::kConditionWord;

@@ -25,7 +25,7 @@ class Subscription {
 
     std::int64_t id;
     std::uint32_t destination;
-    std::uint16_t shape;  // of its conditions, whether they follow or not
+    std::uint16_t shape;  // of its conditions, as far as they follow
 
     std::uint64_t sequence() const { return std::uint64_t{sequence_high_} << 32 | sequence_low_; }
     bool has_conditions() const { return condition_words_ != 0; }

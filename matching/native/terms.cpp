@@ -5,27 +5,22 @@
 namespace mercast {
 namespace {
 
-// Longer lists stay in the form, where they are checked one by one.
-constexpr std::size_t kMostExclusions = 15;
-constexpr std::size_t kMostSetValues = 32;
-constexpr std::size_t kMostIntervals = 31;
-
-std::uint64_t first_key(const StoredOperand& operand, Aspect aspect, const Vocabulary& vocabulary) {
+std::uint64_t first_key(const Operand& operand, Aspect aspect, const Vocabulary& vocabulary) {
     switch (aspect) {
         case Aspect::Number: return operand.number.floor_key();
-        case Aspect::Identity: return identity_key(operand.text);
-        case Aspect::Order: return text_order_key(vocabulary.texts.text(operand.text));
+        case Aspect::Identity: return identity_key(operand.text_number);
+        case Aspect::Order: return text_order_key(vocabulary.texts.text(operand.text_number));
         default: return wide_truth_key(operand.truth);
     }
 }
 
-std::uint64_t last_key(const StoredOperand& operand, Aspect aspect, const Vocabulary& vocabulary) {
+std::uint64_t last_key(const Operand& operand, Aspect aspect, const Vocabulary& vocabulary) {
     return aspect == Aspect::Number ? operand.number.ceiling_key() : first_key(operand, aspect, vocabulary);
 }
 
 class TermsWriter {
   public:
-    TermsWriter(const StoredPredicate& predicate, std::span<const StoredOperand> operands, const Vocabulary& vocabulary,
+    TermsWriter(const Predicate& predicate, std::span<const Operand> operands, const Vocabulary& vocabulary,
                 Terms& terms)
         : predicate_(predicate), operands_(operands), aspect_(aspect_of(predicate)), vocabulary_(vocabulary), terms_(terms) {}
 
@@ -40,12 +35,12 @@ class TermsWriter {
             case Operator::NotExists: interval.first = interval.last = kMissing; break;
             default: add_comparison(interval);
         }
-        meet(interval);
+        terms_.meet(interval);
     }
 
   private:
     void add_comparison(Interval& interval) {
-        const StoredOperand& operand = operands_[0];
+        const Operand& operand = operands_[0];
         const std::uint64_t first = first_key(operand, aspect_, vocabulary_);
         const std::uint64_t last = last_key(operand, aspect_, vocabulary_);
         // Where keys decide, a strict bound stops one key short of its value.
@@ -59,7 +54,7 @@ class TermsWriter {
             case Operator::Ne: exclude({interval.dimension, first, last}); break;
             case Operator::StartsWith:
                 interval.first = first;
-                interval.last = text_order_key(vocabulary_.texts.text(operand.text), 0xff);
+                interval.last = text_order_key(vocabulary_.texts.text(operand.text_number), 0xff);
                 break;
             default: break;  // No order of keys tells a suffix or a pattern: any text will do, and the form decides.
         }
@@ -81,10 +76,10 @@ class TermsWriter {
         std::uint64_t smallest = kLargestKey, largest = 0;
         const bool is_positive = predicate_.op == Operator::In;
         const bool is_inline = !predicate_.needs_check &&
-                               (is_positive ? start + operands_.size() <= kMostSetValues
-                                            : terms_.exclusions.size() + operands_.size() <= kMostExclusions);
+                               (is_positive ? start + operands_.size() <= Terms::kMostValues
+                                            : terms_.exclusions.size() + operands_.size() <= Terms::kMostExclusions);
         terms_.needs_check |= !is_inline;
-        for (const StoredOperand& operand : operands_) {
+        for (const Operand& operand : operands_) {
             const std::uint64_t first = first_key(operand, aspect_, vocabulary_);
             const std::uint64_t last = last_key(operand, aspect_, vocabulary_);
             smallest = std::min(smallest, first);
@@ -101,39 +96,25 @@ class TermsWriter {
         interval.last = largest;
         if (!is_inline) return;
         // Filed twice under one value, a subscription would be found twice.
-        std::sort(terms_.values.begin() + start, terms_.values.end());
-        terms_.values.erase(std::unique(terms_.values.begin() + start, terms_.values.end()), terms_.values.end());
-        const auto count = static_cast<std::uint32_t>(terms_.values.size() - start);
+        std::uint64_t* values = terms_.values.begin() + start;
+        std::sort(values, terms_.values.end());
+        const auto count = static_cast<std::uint32_t>(std::unique(values, terms_.values.end()) - values);
+        terms_.values.resize(start + count);
         if (count > 1) terms_.sets.push_back({interval.dimension, start, count});
     }
 
     void exclude(Interval exclusion) {
         if (predicate_.needs_check) return;
         if (exclusion.is_empty()) return;
-        if (terms_.exclusions.size() < kMostExclusions) {
+        if (terms_.exclusions.size() < Terms::kMostExclusions) {
             terms_.exclusions.push_back(exclusion);
         } else {
             terms_.needs_check = true;
         }
     }
 
-    void meet(const Interval& interval) {
-        for (Interval& known : terms_.intervals) {
-            if (known.dimension == interval.dimension) {
-                known.first = std::max(known.first, interval.first);
-                known.last = std::min(known.last, interval.last);
-                return;
-            }
-        }
-        if (terms_.intervals.size() < kMostIntervals) {
-            terms_.intervals.push_back(interval);
-        } else {
-            terms_.needs_check = true;
-        }
-    }
-
-    const StoredPredicate& predicate_;
-    std::span<const StoredOperand> operands_;
+    const Predicate& predicate_;
+    std::span<const Operand> operands_;
     Aspect aspect_;
     const Vocabulary& vocabulary_;
     Terms& terms_;
@@ -141,17 +122,22 @@ class TermsWriter {
 
 }  // namespace
 
-Aspect aspect_of(const StoredPredicate& predicate) {
-    const Operator op = predicate.op;
-    if (op == Operator::Exists || op == Operator::NotExists) return Aspect::Presence;
-    if (predicate.type == TypeClass::Number) return Aspect::Number;
-    if (predicate.type == TypeClass::Truth) return Aspect::Truth;
-    const bool is_by_identity =
-        op == Operator::Eq || op == Operator::Ne || op == Operator::In || op == Operator::NotIn;
-    return is_by_identity ? Aspect::Identity : Aspect::Order;
+void Terms::meet_known(const Interval& interval) {
+    for (Interval& known : intervals) {
+        if (known.dimension == interval.dimension) {
+            known.first = std::max(known.first, interval.first);
+            known.last = std::min(known.last, interval.last);
+            return;
+        }
+    }
+    if (intervals.size() < kMostIntervals) {
+        intervals.push_back(interval);
+    } else {
+        needs_check = true;
+    }
 }
 
-void add_terms(const StoredPredicate& predicate, std::span<const StoredOperand> operands, std::uint32_t dimension,
+void add_terms(const Predicate& predicate, std::span<const Operand> operands, std::uint32_t dimension,
                const Vocabulary& vocabulary, Terms& terms) {
     TermsWriter(predicate, operands, vocabulary, terms).add(dimension);
 }

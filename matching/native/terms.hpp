@@ -1,10 +1,11 @@
 // A conjunction as conditions on dimensions' keys: an interval each, values that are left out, and sets of values.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
-#include <vector>
 
+#include "bounded_vector.hpp"
 #include "dimensions.hpp"
 #include "form.hpp"
 
@@ -27,11 +28,14 @@ struct ValueSet {
     std::uint32_t count = 0;
 };
 
+// What is more than there is room for is checked in the form, one by one.
 struct Terms {
-    std::vector<Interval> intervals;   // one for each dimension
-    std::vector<Interval> exclusions;  // their dimensions have an interval too
-    std::vector<ValueSet> sets;
-    std::vector<std::uint64_t> values;
+    static constexpr std::size_t kMostIntervals = 31, kMostExclusions = 15, kMostValues = 32;
+
+    BoundedVector<Interval, kMostIntervals> intervals;    // one for each dimension
+    BoundedVector<Interval, kMostExclusions> exclusions;  // their dimensions have an interval too
+    BoundedVector<ValueSet, kMostValues / 2> sets;        // of two values or more
+    BoundedVector<std::uint64_t, kMostValues> values;
     bool needs_check = false;  // something is decided by the form alone
     bool has_pattern = false;
 
@@ -41,19 +45,51 @@ struct Terms {
         sets.clear();
         values.clear();
         needs_check = has_pattern = false;
+        maybe_known_ = 0;
     }
 
-    bool can_match() const {
-        for (const Interval& interval : intervals) {
-            if (interval.is_empty()) return false;
+    // Both what is known of its dimension and this.
+    void meet(const Interval& interval) {
+        const std::uint64_t bit = std::uint64_t{1} << interval.dimension % 64;
+        if ((maybe_known_ & bit) != 0 || intervals.size() == kMostIntervals) {
+            meet_known(interval);
+        } else {
+            maybe_known_ |= bit;
+            intervals.push_back(interval);
         }
-        return true;
     }
+
+  private:
+    void meet_known(const Interval& interval);
+
+    std::uint64_t maybe_known_ = 0;  // a bit for each dimension that has an interval, and for others
 };
 
-Aspect aspect_of(const StoredPredicate& predicate);
-// Adds what one more predicate says, on the dimension of its aspect.
-void add_terms(const StoredPredicate& predicate, std::span<const StoredOperand> operands, std::uint32_t dimension,
+inline Aspect aspect_of(const Predicate& predicate) {
+    const Operator op = predicate.op;
+    if (op == Operator::Exists || op == Operator::NotExists) return Aspect::Presence;
+    if (predicate.type == TypeClass::Number) return Aspect::Number;
+    if (predicate.type == TypeClass::Truth) return Aspect::Truth;
+    const bool is_by_identity = op == Operator::Eq || op == Operator::Ne || op == Operator::In || op == Operator::NotIn;
+    return is_by_identity ? Aspect::Identity : Aspect::Order;
+}
+
+// Does the interval of keys decide a range of numbers?
+inline bool is_decided_by_keys(Operator op, const Number& first, const Number& last) {
+    const bool is_strict = (op == Operator::Lt) | (op == Operator::Gt);
+    return first.is_on_key() & last.is_on_key() & (!is_strict | first.is_small());
+}
+
+// What such a range allows, without a branch on the operator, which nothing foretells.
+inline Interval interval_of(Operator op, const Number& first, const Number& last, std::uint32_t dimension) {
+    const bool has_lower = (op != Operator::Lt) & (op != Operator::Le), has_upper = (op != Operator::Gt) & (op != Operator::Ge);
+    const std::uint64_t lower = 0 - std::uint64_t{has_lower}, upper = 0 - std::uint64_t{has_upper};
+    const std::uint64_t least = first.key + (op == Operator::Gt), most = last.key - (op == Operator::Lt);
+    return {dimension, (least & lower) | (kFirstBound & ~lower), (most & upper) | (kLastBound & ~upper)};
+}
+
+// Adds what one more predicate says, on the dimension of its aspect. The predicate's names and texts are acquired.
+void add_terms(const Predicate& predicate, std::span<const Operand> operands, std::uint32_t dimension,
                const Vocabulary& vocabulary, Terms& terms);
 
 }  // namespace mercast

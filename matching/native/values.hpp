@@ -26,11 +26,10 @@ struct Number {
 
     static Number of(double value) {
         const auto bits = std::bit_cast<std::uint64_t>(value);
-        const std::uint64_t magnitude = bits & ~(std::uint64_t{1} << 63);
-        const std::uint64_t middle = std::uint64_t{1} << 63;
+        const std::uint64_t magnitude = bits & ~kSign, is_negative = bits >> 63;
         // Mirrored at zero rather than complemented: -0.0 and 0.0 are one key, and short fractions of either sign
         // have a key whose lower half is zero.
-        return {(bits >> 63) != 0 ? middle - magnitude : middle + magnitude, 0};
+        return {kSign + ((magnitude ^ (0 - is_negative)) + is_negative), 0};
     }
 
     static Number of(std::int64_t value) {
@@ -47,11 +46,17 @@ struct Number {
 
     // The number on a key.
     static double at(std::uint64_t key) {
-        const std::uint64_t middle = std::uint64_t{1} << 63;
-        return key >= middle ? std::bit_cast<double>(key - middle) : -std::bit_cast<double>(middle - key);
+        const std::uint64_t offset = key - kSign, is_negative = offset >> 63;
+        const std::uint64_t magnitude = (offset ^ (0 - is_negative)) + is_negative;
+        return std::bit_cast<double>(magnitude | is_negative << 63);
     }
 
     bool is_on_key() const { return residual == 0; }
+    // Beyond this the integers have gaps in the doubles, and a value may lie between a bound's key and the next.
+    bool is_small() const {
+        constexpr std::uint64_t kReach = std::bit_cast<std::uint64_t>(0x1p53);
+        return key - (kSign - kReach) - 1 < 2 * kReach - 1;
+    }
 
     // The largest key that is not above the number, and the smallest that is not below it.
     std::uint64_t floor_key() const { return residual < 0 ? key - 1 : key; }
@@ -60,6 +65,7 @@ struct Number {
     friend auto operator<=>(const Number&, const Number&) = default;
 
   private:
+    static constexpr std::uint64_t kSign = std::uint64_t{1} << 63;
     static constexpr std::int64_t kExactInDouble = std::int64_t{1} << 53;
 };
 
