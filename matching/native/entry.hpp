@@ -60,8 +60,11 @@ struct Entry {
     EntryTail tail;
 };
 
-// Entries that lie together in memory, words and tails apart.
+// A few entries that lie together in memory, words and tails apart.
 struct EntryRun {
+    // As many as there are words in a cache line.
+    static constexpr std::uint32_t kMost = 16;
+
     const FilterWord* words;
     const EntryTail* tails;
     std::uint32_t count;

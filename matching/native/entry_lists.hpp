@@ -6,6 +6,7 @@
 // pass.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -52,8 +53,8 @@ class EntryLists {
     template <typename Visit>
     void each_run(const Head& head, Visit visit) const {
         const std::uint32_t blocks = full_blocks(head);
-        for (std::uint32_t i = 0; i < blocks; ++i) visit(run(head.full[i], kBlockEntries));
-        visit(run(head.last, head.size - blocks * kBlockEntries));
+        for (std::uint32_t i = 0; i < blocks; ++i) each_run_of(head.full[i], kBlockEntries, visit);
+        each_run_of(head.last, head.size - blocks * kBlockEntries, visit);
     }
 
     // Before an append.
@@ -120,9 +121,12 @@ class EntryLists {
         std::byte* start = at(block);
         return {reinterpret_cast<FilterWord*>(start), reinterpret_cast<EntryTail*>(start + word_bytes(size_of(block)))};
     }
-    EntryRun run(std::uint32_t block, std::uint32_t count) const {
+    template <typename Visit>
+    void each_run_of(std::uint32_t block, std::uint32_t count, Visit& visit) const {
         const Parts found = parts(block);
-        return {found.words, found.tails, count};
+        for (std::uint32_t first = 0; first < count; first += EntryRun::kMost) {
+            visit(EntryRun{found.words + first, found.tails + first, std::min(count - first, EntryRun::kMost)});
+        }
     }
 
     std::uint32_t allocate(std::uint32_t size) { return size << kSlotBits | pools_[size].allocate(); }

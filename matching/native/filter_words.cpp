@@ -14,10 +14,9 @@ namespace mercast {
 namespace {
 
 constexpr std::uint8_t kNowhere = 0xff;  // larger than any sixteenth
-constexpr std::uint32_t kWordsOfLine = 16;
-constexpr std::uint32_t kLinesInFlight = 16;
-constexpr std::uint32_t kLongestRun = 256;
-constexpr std::uint32_t kLinesAhead = 6;
+// So many lines of words are on their way to the cache while one is looked at.
+constexpr std::size_t kLinesAhead = 16;
+constexpr std::uint32_t kWordsOfLine = EntryRun::kMost;
 
 // For each sixteenth, the ranges that it lies in.
 constexpr std::array<std::array<std::uint8_t, 256>, 16> kRangesWith = [] {
@@ -30,42 +29,25 @@ constexpr std::array<std::array<std::uint8_t, 256>, 16> kRangesWith = [] {
     return ranges;
 }();
 
-// Fetches the words of runs ahead of those that are scanned, a bounded number of lines at a time: many short runs, or few
-// long ones. Of a long run it fetches the first lines; the others follow while it is scanned.
-class Fetcher {
+void fetch_ahead(const std::vector<EntryRun>& runs, std::size_t at) {
+    fetch_line(runs[std::min(at + kLinesAhead, runs.size() - 1)].words);
+}
+
+// Of the tails that were found, sends for the next two.
+class TailFetcher {
   public:
-    explicit Fetcher(const std::vector<EntryRun>& runs) : runs_(runs) {}
+    explicit TailFetcher(const EntryTail* const* passing) : next_(passing) {}
 
-    void go_on() {
-        for (; next_ < runs_.size() && in_flight_ < kLinesInFlight; ++next_) {
-            const std::uint32_t lines = lines_of(runs_[next_]);
-            for (std::uint32_t line = 0; line < lines; ++line) {
-                fetch_line(runs_[next_].words + line * kWordsOfLine);
-            }
-            in_flight_ += lines;
-        }
+    // No branch on how many there are: those beyond are fetched for nothing.
+    void go_on(const EntryTail* const* end) {
+        fetch_line(next_[0]);
+        fetch_line(next_[1]);
+        next_ = std::min(next_ + 2, end);
     }
-
-    void scanned(const EntryRun& run) { in_flight_ -= lines_of(run); }
 
   private:
-    static std::uint32_t lines_of(const EntryRun& run) {
-        return std::min((run.count + kWordsOfLine - 1) / kWordsOfLine, kLinesAhead);
-    }
-
-    const std::vector<EntryRun>& runs_;
-    std::size_t next_ = 0;
-    std::uint32_t in_flight_ = 0;
+    const EntryTail* const* next_;
 };
-
-void append(const EntryRun& run, const std::uint32_t* positions, std::uint32_t found,
-            std::vector<const EntryTail*>& passing) {
-    for (std::uint32_t i = 0; i < found; ++i) {
-        const EntryTail* tail = run.tails + positions[i];
-        fetch_line(tail);
-        passing.push_back(tail);
-    }
-}
 
 }  // namespace
 
@@ -99,30 +81,29 @@ void FilterTable::forbid(std::uint32_t grid) {
     if (!uses_vectors_) std::memset(&allowed_[row * 256], 0, 256);
 }
 
-void FilterTable::find_passing(const std::vector<EntryRun>& runs, std::vector<const EntryTail*>& passing) const {
-    if (uses_vectors_) {
-        find_by_vectors(runs, passing);
-    } else {
-        find_by_bytes(runs, passing);
-    }
+std::size_t FilterTable::find_passing(const std::vector<EntryRun>& runs, std::vector<const EntryTail*>& passing) const {
+    // Whole lines are written, of which only the first tails count, and two beyond the last are looked at.
+    const std::size_t most = (runs.size() + 1) * kWordsOfLine;
+    if (passing.size() < most) passing.resize(std::max(most, 2 * passing.size()));
+    const EntryTail** end = uses_vectors_ ? find_by_vectors(runs, passing.data()) : find_by_bytes(runs, passing.data());
+    return static_cast<std::size_t>(end - passing.data());
 }
 
-void FilterTable::find_by_bytes(const std::vector<EntryRun>& runs, std::vector<const EntryTail*>& passing) const {
+const EntryTail** FilterTable::find_by_bytes(const std::vector<EntryRun>& runs, const EntryTail** found) const {
     const std::uint8_t* allowed = allowed_.data();
-    std::array<std::uint32_t, kLongestRun> positions;
-    Fetcher fetcher(runs);
-    for (const EntryRun& run : runs) {
-        fetcher.go_on();
-        std::uint32_t found = 0;
+    TailFetcher fetcher(found);
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+        fetch_ahead(runs, i);
+        const EntryRun& run = runs[i];
         // Without a branch on what passes, which no processor could foresee.
         for (std::uint32_t position = 0; position < run.count; ++position) {
             const FilterWord word = run.words[position];
-            positions[found] = position;
+            *found = run.tails + position;
             found += allowed[word.codes[0]] & allowed[word.codes[1]];
         }
-        append(run, positions.data(), found, passing);
-        fetcher.scanned(run);
+        fetcher.go_on(found);
     }
+    return found;
 }
 
 #ifdef MERCAST_HAS_VECTORS
@@ -143,44 +124,42 @@ MERCAST_VECTORS static inline __m512i looked_up(const ByteTable& table, __m512i 
     return _mm512_mask_blend_epi8(_mm512_movepi8_mask(bytes), lower, upper);
 }
 
-MERCAST_VECTORS void FilterTable::find_by_vectors(const std::vector<EntryRun>& runs,
-                                                  std::vector<const EntryTail*>& passing) const {
+MERCAST_VECTORS const EntryTail** FilterTable::find_by_vectors(const std::vector<EntryRun>& runs,
+                                                               const EntryTail** found) const {
+    static_assert(sizeof(EntryTail) == 32 && sizeof(const EntryTail*) == 8 && kWordsOfLine == 16);
     const ByteTable smallest = loaded(smallest_), largest = loaded(largest_);
     const __m512i nibble = _mm512_set1_epi16(15);
-    const __m512i step = _mm512_set1_epi32(kWordsOfLine);
-    // What passes is written sixteen at a time, of which only the first count.
-    std::array<std::uint32_t, kLongestRun + kWordsOfLine> positions;
-    Fetcher fetcher(runs);
-    for (const EntryRun& run : runs) {
-        fetcher.go_on();
-        __m512i numbers = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-        std::uint32_t found = 0;
-        for (std::uint32_t line = 0; line < run.count; line += kWordsOfLine) {
-            fetch_line(run.words + line + kLinesAhead * kWordsOfLine);
-            const std::uint32_t left = run.count - line;
-            const auto wanted = static_cast<__mmask16>(left < kWordsOfLine ? (1U << left) - 1 : 0xffffU);
-            const __m512i codes = _mm512_maskz_loadu_epi32(wanted, run.words + line);
-            // The row is the upper byte of each code; what the lower byte looks up is shifted out.
-            const __m512i low = _mm512_srli_epi16(looked_up(smallest, codes), 8);
-            const __m512i high = _mm512_srli_epi16(looked_up(largest, codes), 8);
-            const __m512i first = _mm512_and_si512(_mm512_srli_epi16(codes, 4), nibble);
-            const __m512i last = _mm512_and_si512(codes, nibble);
-            const std::uint32_t passes = _mm512_cmple_epu16_mask(first, high) & _mm512_cmpge_epu16_mask(last, low);
-            const auto both = static_cast<__mmask16>(_pext_u32(passes & (passes >> 1), 0x55555555U) & wanted);
-            // To a register first: compressing straight into memory takes a hundred cycles on some processors.
-            _mm512_storeu_si512(positions.data() + found, _mm512_maskz_compress_epi32(both, numbers));
-            found += static_cast<std::uint32_t>(__builtin_popcount(both));
-            numbers = _mm512_add_epi32(numbers, step);
-        }
-        append(run, positions.data(), found, passing);
-        fetcher.scanned(run);
+    const __m512i offsets = _mm512_setr_epi64(0, 32, 64, 96, 128, 160, 192, 224);
+    TailFetcher fetcher(found);
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+        fetch_ahead(runs, i);
+        const EntryRun& run = runs[i];
+        const auto wanted = static_cast<__mmask16>(_bzhi_u32(0xffffU, run.count));
+        const __m512i codes = _mm512_maskz_loadu_epi32(wanted, run.words);
+        // The row is the upper byte of each code; what the lower byte looks up is shifted out.
+        const __m512i low = _mm512_srli_epi16(looked_up(smallest, codes), 8);
+        const __m512i high = _mm512_srli_epi16(looked_up(largest, codes), 8);
+        const __m512i first = _mm512_and_si512(_mm512_srli_epi16(codes, 4), nibble);
+        const __m512i last = _mm512_and_si512(codes, nibble);
+        const std::uint32_t passes = _mm512_cmple_epu16_mask(first, high) & _mm512_cmpge_epu16_mask(last, low);
+        const std::uint32_t both = _pext_u32(passes & (passes >> 1), 0x55555555U) & wanted;
+        // The addresses of the tails, eight at a time. To a register first: compressing straight into memory takes a
+        // hundred cycles on some processors.
+        const __m512i front = _mm512_add_epi64(_mm512_set1_epi64(reinterpret_cast<long long>(run.tails)), offsets);
+        const __m512i back = _mm512_add_epi64(_mm512_set1_epi64(reinterpret_cast<long long>(run.tails + 8)), offsets);
+        _mm512_storeu_si512(found, _mm512_maskz_compress_epi64(static_cast<__mmask8>(both & 0xff), front));
+        found += __builtin_popcount(both & 0xff);
+        _mm512_storeu_si512(found, _mm512_maskz_compress_epi64(static_cast<__mmask8>(both >> 8), back));
+        found += __builtin_popcount(both >> 8);
+        fetcher.go_on(found);
     }
+    return found;
 }
 
 #else
 
-void FilterTable::find_by_vectors(const std::vector<EntryRun>& runs, std::vector<const EntryTail*>& passing) const {
-    find_by_bytes(runs, passing);
+const EntryTail** FilterTable::find_by_vectors(const std::vector<EntryRun>& runs, const EntryTail** found) const {
+    return find_by_bytes(runs, found);
 }
 
 #endif

@@ -18,12 +18,14 @@ class FilterTable {
     void allow(std::uint32_t grid, std::uint32_t sixteenth);
     void forbid(std::uint32_t grid);
 
-    // Appends the tails of the entries whose words pass, which are on their way to the cache then.
-    void find_passing(const std::vector<EntryRun>& runs, std::vector<const EntryTail*>& passing) const;
+    // Writes down the tails of the entries whose words pass. Returns how many; what lies beyond in the vector, which only
+    // grows, means nothing.
+    std::size_t find_passing(const std::vector<EntryRun>& runs, std::vector<const EntryTail*>& passing) const;
 
   private:
-    void find_by_vectors(const std::vector<EntryRun>& runs, std::vector<const EntryTail*>& passing) const;
-    void find_by_bytes(const std::vector<EntryRun>& runs, std::vector<const EntryTail*>& passing) const;
+    // Both return the end of what they found.
+    const EntryTail** find_by_vectors(const std::vector<EntryRun>& runs, const EntryTail** found) const;
+    const EntryTail** find_by_bytes(const std::vector<EntryRun>& runs, const EntryTail** found) const;
 
     bool uses_vectors_;  // since it was made
     // With vectors: the smallest and the largest sixteenth by row. 64 codes are looked up at once.

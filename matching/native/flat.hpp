@@ -53,8 +53,8 @@ struct Scratch {
     std::vector<std::uint32_t> dimensions;    // that have a value now
     std::vector<std::uint32_t> lists;
     std::vector<EntryRun> runs;               // what these lists hold
-    std::vector<const EntryTail*> passing;    // the tails of the entries whose word passed
-    std::vector<std::uint32_t> decided;       // subscriptions that match, where more than their ids is wanted
+    std::vector<const EntryTail*> passing;    // the tails of the entries whose word passed, and room for more
+    std::vector<std::uint32_t> decided;       // ids or subscriptions, of those that match
     std::vector<std::uint32_t> undecided;     // subscriptions that are still to be looked at
     std::vector<bool> is_hit;                 // by destination
     std::vector<std::int64_t> sorting;
@@ -174,10 +174,9 @@ class FlatIndex {
     void find_lists(Scratch& scratch) const;
     // What the lists hold, and how many entries that is. Those that are alone are undecided.
     std::uint64_t find_runs(Scratch& scratch) const;
-    // Finds the entries that pass their ranges. Calls `decided(tail)` for those that match; the others are undecided.
+    // Finds the entries that pass their ranges. Of those that match, what is wanted is decided; the others are undecided.
     // Returns how many entries the lists have.
-    template <typename Decided>
-    std::uint64_t filter(Scratch& scratch, Decided decided) const;
+    std::uint64_t filter(Scratch& scratch, std::uint32_t EntryTail::*wanted) const;
     bool matches(const Scratch& scratch, const Subscription& subscription) const;
     template <typename Visit>
     void each_subscription(const std::vector<std::uint32_t>& handles, Visit visit) const;

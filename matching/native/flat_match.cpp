@@ -93,24 +93,29 @@ void FlatIndex::find_lists(Scratch& scratch) const {
     }
 }
 
-template <typename Decided>
-std::uint64_t FlatIndex::filter(Scratch& scratch, Decided decided) const {
+std::uint64_t FlatIndex::filter(Scratch& scratch, std::uint32_t EntryTail::*wanted) const {
     scratch.undecided.clear();
-    scratch.passing.clear();
     const std::uint64_t entries = find_runs(scratch);
-    scratch.filter.find_passing(scratch.runs, scratch.passing);
+    const std::size_t count = scratch.runs.empty() ? 0 : scratch.filter.find_passing(scratch.runs, scratch.passing);
+    const std::size_t alone = scratch.undecided.size();
+    scratch.undecided.resize(alone + count);
+    scratch.decided.resize(count);
     const std::uint8_t* cells = scratch.cells.data();
-    const std::vector<const EntryTail*>& passing = scratch.passing;
-    for (std::size_t i = 0; i < passing.size(); ++i) {
-        if (i + kTailsAhead < passing.size()) fetch_line(passing[i + kTailsAhead]);
-        const EntryTail* tail = passing[i];
-        if (!passes(*tail, cells)) continue;
-        if (tail->id != EntryTail::kUndecided) {
-            decided(*tail);
-        } else {
-            scratch.undecided.push_back(tail->subscription);
-        }
+    const EntryTail* const* passing = scratch.passing.data();
+    std::uint32_t* decided = scratch.decided.data();
+    std::uint32_t* undecided = scratch.undecided.data() + alone;
+    // Without a branch on what passes, which nothing foretells: all are written, and overwritten if they do not count.
+    for (std::size_t i = 0; i < count; ++i) {
+        fetch_line(passing[std::min(i + kTailsAhead, count - 1)]);
+        const EntryTail& tail = *passing[i];
+        const bool is_passing = passes(tail, cells), is_decided = tail.id != EntryTail::kUndecided;
+        *decided = tail.*wanted;
+        decided += is_passing & is_decided;
+        *undecided = tail.subscription;
+        undecided += is_passing & !is_decided;
     }
+    scratch.decided.resize(static_cast<std::size_t>(decided - scratch.decided.data()));
+    scratch.undecided.resize(static_cast<std::size_t>(undecided - scratch.undecided.data()));
     return entries;
 }
 
@@ -155,11 +160,11 @@ bool FlatIndex::matches(const Scratch& scratch, const Subscription& subscription
 }
 
 void FlatIndex::match(Scratch& scratch, Answer& answer) const {
-    answer.ids.clear();
     answer.pending.clear();
     load(scratch);
     find_lists(scratch);
-    answer.candidates = filter(scratch, [&](const EntryTail& tail) { answer.ids.push_back(tail.id); });
+    answer.candidates = filter(scratch, &EntryTail::id);
+    answer.ids.assign(scratch.decided.begin(), scratch.decided.end());
     answer.evaluated = scratch.undecided.size();
     each_subscription(scratch.undecided, [&](const Subscription& subscription) {
         if (!matches(scratch, subscription)) return;
@@ -179,8 +184,7 @@ void FlatIndex::match_destinations(Scratch& scratch, DestinationAnswer& answer) 
     if (scratch.is_hit.size() < destinations_.bound()) scratch.is_hit.resize(destinations_.bound());
     load(scratch);
     find_lists(scratch);
-    scratch.decided.clear();
-    answer.candidates = filter(scratch, [&](const EntryTail& tail) { scratch.decided.push_back(tail.subscription); });
+    answer.candidates = filter(scratch, &EntryTail::subscription);
     const auto hit = [&](const Subscription& subscription) {
         if (subscription.destination == Interner::kUnknown) {
             answer.without = std::min(answer.without.value_or(subscription.id), subscription.id);
