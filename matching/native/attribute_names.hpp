@@ -31,13 +31,7 @@ class AttributeNames {
                 return true;
             }
         }
-        std::string_view text;
-        if (!as_text(name, text) || text.empty()) return false;
-        number = attributes.find(text);
-        if (number != Interner::kUnknown && PyUnicode_CHECK_INTERNED(name) != 0) {
-            remember({name, number, attributes.generation()});
-        }
-        return true;
+        return look_up(name, attributes, number);
     }
 
   private:
@@ -52,6 +46,16 @@ class AttributeNames {
     // Objects lie at multiples of 16.
     std::size_t place_of(PyObject* name) const {
         return (reinterpret_cast<std::uintptr_t>(name) >> 4) * 0x9e3779b97f4a7c15U >> (64 - bits_);
+    }
+
+    bool look_up(PyObject* name, const Interner& attributes, std::uint32_t& number) {
+        std::string_view text;
+        if (!as_text(name, text) || text.empty()) return false;
+        number = attributes.find(text);
+        if (number != Interner::kUnknown && PyUnicode_CHECK_INTERNED(name) != 0) {
+            remember({name, number, attributes.generation()});
+        }
+        return true;
     }
 
     void remember(const Slot& slot) {

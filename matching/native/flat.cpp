@@ -8,21 +8,23 @@ namespace mercast {
 namespace {
 
 // So many drafts wait between two steps of an addition.
-constexpr std::uint64_t kWaiting = 2;
+constexpr std::uint64_t kWaiting = 3;
 // In a list up to this length, an entry that moved is searched for when it goes, which costs less than to keep its place
 // up to date: that would touch its subscription.
 constexpr std::uint32_t kSearchedList = 16;
 
 }  // namespace
 
-void FlatIndex::add_soon(std::int64_t id, Conjunction& conjunction, std::optional<std::string_view> destination) {
+bool FlatIndex::add_soon(std::int64_t id, Conjunction& conjunction, std::optional<std::string_view> destination) {
     Draft& draft = drafts_[written_ % kDrafts];
     draft.id = id;
     draft.sequence = next_sequence_++;
     draft.destination = destination ? destinations_.acquire(*destination) : Interner::kUnknown;
     write(draft, conjunction);
     ++written_;
+    const bool has_pattern = draft.terms.has_pattern;
     step();
+    return has_pattern;
 }
 
 void FlatIndex::step() {

@@ -76,8 +76,8 @@ class FlatIndex {
     }
     void remove(std::int64_t id);
     // For many: what is added soon may wait for memory while others are prepared. Only `contains`, `prefetch` and the
-    // vocabulary know of it until all are settled.
-    void add_soon(std::int64_t id, Conjunction& conjunction, std::optional<std::string_view> destination);
+    // vocabulary know of it until all are settled. Returns whether it has patterns.
+    bool add_soon(std::int64_t id, Conjunction& conjunction, std::optional<std::string_view> destination);
     void settle();
 
     // The scratch's event is matched. The index does not change, so several threads may do this.
@@ -194,7 +194,7 @@ class FlatIndex {
     std::uint64_t publications_ = 0;
     std::uint64_t entries_ = 0;
 
-    static constexpr std::size_t kDrafts = 8;
+    static constexpr std::size_t kDrafts = 16;
     std::array<Draft, kDrafts> drafts_;
     std::uint64_t written_ = 0, aimed_ = 0, reached_ = 0, stored_ = 0;  // so many drafts came so far
     std::vector<std::uint32_t> grown_lists_;

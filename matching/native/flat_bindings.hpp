@@ -29,6 +29,10 @@ class BoundFlat {
   public:
     // It is settled when something else is asked: while one waits for memory, the next is read.
     int add(nb::handle id, nb::handle expression, nb::handle destination) {
+        if (const Model& known = model(); known.is_and(expression.ptr())) {
+            known.fetch_parts(known.children(expression.ptr()));
+            known.fetch_values(known.children(expression.ptr()));
+        }
         return static_cast<int>(add_soon(id, expression, destination));
     }
 
@@ -122,10 +126,7 @@ class BoundFlat {
         const bool is_plain = read_conjunction(expression.ptr());
         if (index_.contains(number)) return Added::IsTaken;
         if (!is_plain) return Added::IsNotPlain;
-        index_.add_soon(number, conjunction_, name);
-        bool has_patterns = false;
-        for (const Predicate& predicate : conjunction_.predicates) has_patterns |= is_pattern(predicate.op);
-        return has_patterns ? Added::DoneWithPatterns : Added::Done;
+        return index_.add_soon(number, conjunction_, name) ? Added::DoneWithPatterns : Added::Done;
     }
 
     bool read_conjunction(PyObject* expression) {
@@ -134,7 +135,6 @@ class BoundFlat {
         if (known.is_predicate(expression)) return known.read(expression, index_.vocabulary(), names_, conjunction_);
         PyObject* parts = known.is_and(expression) ? known.children(expression) : expression;
         if (!PyTuple_CheckExact(parts)) return false;
-        known.fetch_predicates(parts);
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts); ++i) {
             PyObject* part = PyTuple_GET_ITEM(parts, i);
             if (!known.is_predicate(part)) return false;
@@ -145,10 +145,12 @@ class BoundFlat {
 
     // Expressions are scattered over the heap: what the next ones consist of is on its way while this one is added.
     static void fetch_ahead(PyObject** items, std::size_t at, std::size_t count) {
-        if (at + 12 < count) fetch_line(items[at + 12]);
-        if (at + 8 < count && model().is_and(items[at + 8])) fetch_line(model().children(items[at + 8]));
-        if (at + 4 < count && model().is_and(items[at + 4])) model().fetch_parts(model().children(items[at + 4]));
-        if (at + 2 < count && model().is_and(items[at + 2])) model().fetch_predicates(model().children(items[at + 2]));
+        const Model& known = model();
+        if (at + 12 >= count) return;
+        fetch_line(items[at + 12]);
+        if (known.is_and(items[at + 8])) fetch_line(known.children(items[at + 8]));
+        if (known.is_and(items[at + 5])) known.fetch_parts(known.children(items[at + 5]));
+        if (known.is_and(items[at + 2])) known.fetch_values(known.children(items[at + 2]));
     }
 
     bool read_packed(nb::handle attributes) {

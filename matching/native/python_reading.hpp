@@ -75,7 +75,7 @@ class Model {
     // A borrowed tuple of an AND's children.
     PyObject* children(PyObject* conjunction) const { return slot(conjunction, children_offset_); }
 
-    // Into the cache: the parts of a tuple of expressions, and the names and values of those that are predicates.
+    // Into the cache: the parts of a tuple of expressions, and the values of those that are predicates.
     void fetch_parts(PyObject* parts) const {
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts); ++i) {
             const char* part = reinterpret_cast<const char*>(PyTuple_GET_ITEM(parts, i));
@@ -84,13 +84,10 @@ class Model {
         }
     }
 
-    void fetch_predicates(PyObject* parts) const {
-        fetch_parts(parts);
+    void fetch_values(PyObject* parts) const {
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts); ++i) {
             PyObject* part = PyTuple_GET_ITEM(parts, i);
-            if (!is_predicate(part)) continue;
-            fetch_line(slot(part, values_offset_));
-            fetch_line(slot(part, attribute_offset_));
+            if (is_predicate(part)) fetch_line(slot(part, values_offset_));
         }
     }
 
@@ -123,8 +120,10 @@ class Model {
         if (values == nullptr || !PyTuple_CheckExact(values)) return false;
         read.first_operand = static_cast<std::uint32_t>(conjunction.operands.size());
         read.operands = static_cast<std::uint32_t>(PyTuple_GET_SIZE(values));
-        for (std::uint32_t i = 0; i < read.operands; ++i) {
-            if (!read_operand(PyTuple_GET_ITEM(values, i), conjunction.operands.emplace_back(), read.type)) return false;
+        conjunction.operands.resize(read.first_operand + read.operands);
+        Operand* operand = conjunction.operands.data() + read.first_operand;
+        for (std::uint32_t i = 0; i < read.operands; ++i, ++operand) {
+            if (!read_operand(PyTuple_GET_ITEM(values, i), *operand, read.type)) return false;
         }
         conjunction.predicates.push_back(read);
         return true;
@@ -166,14 +165,14 @@ class Model {
     }
 
     static bool read_operand(PyObject* value, Operand& operand, TypeClass& type) {
-        if (PyBool_Check(value)) {
-            type = TypeClass::Truth;
-            operand.truth = value == Py_True;
-        } else if (std::int64_t integer; as_int64(value, integer)) {
+        if (std::int64_t integer; as_int64(value, integer)) {
             type = TypeClass::Number;
             operand.number = Number::of(integer);
             operand.bits = static_cast<std::uint64_t>(integer);
             operand.is_integer = true;
+        } else if (PyBool_Check(value)) {
+            type = TypeClass::Truth;
+            operand.truth = value == Py_True;
         } else if (PyFloat_CheckExact(value)) {
             type = TypeClass::Number;
             operand.number = Number::of(PyFloat_AS_DOUBLE(value));

@@ -39,7 +39,10 @@ class SlotPool {
         while (!free_.empty()) {
             const std::uint32_t slot = free_.back();
             free_.pop_back();
-            if (slot < end_ && !is_live_[slot]) return use(slot);
+            if (slot >= end_ || is_live_[slot]) continue;
+            // The next one is somewhere else.
+            if (!free_.empty() && free_.back() < end_) fetch_line_to_write(at(free_.back()));
+            return use(slot);
         }
         if (end_ == chunks_.size() << chunk_bits_) chunks_.push_back(store_->acquire(chunk_bytes()));
         is_live_.push_back(false);
