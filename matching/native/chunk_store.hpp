@@ -14,6 +14,9 @@ namespace mercast {
 
 class ChunkStore {
   public:
+    // From here on, what is empty of the last huge page is little beside what is stored.
+    static constexpr std::size_t kLarge = 4 * kHugePage;
+
     ChunkStore() = default;
     ChunkStore(const ChunkStore&) = delete;
     ChunkStore& operator=(const ChunkStore&) = delete;
@@ -58,8 +61,6 @@ class ChunkStore {
     }
 
   private:
-    // From here on, what is empty of the last huge page is little beside what is stored.
-    static constexpr std::size_t kLarge = 4 * kHugePage;
     static constexpr std::size_t kPage = 4096;
     static constexpr std::size_t kPages = kHugePage / kPage;
     static constexpr std::size_t kLine = 64;

@@ -8,7 +8,7 @@ namespace mercast {
 namespace {
 
 // So many drafts wait between two steps of an addition.
-constexpr std::uint64_t kWaiting = 3;
+constexpr std::uint64_t kWaiting = 2;
 // In a list up to this length, an entry that moved is searched for when it goes, which costs less than to keep its place
 // up to date: that would touch its subscription.
 constexpr std::uint32_t kSearchedList = 16;
@@ -28,23 +28,25 @@ bool FlatIndex::add_soon(std::int64_t id, Conjunction& conjunction, std::optiona
 }
 
 void FlatIndex::step() {
-    if (written_ - aimed_ > kWaiting) {
-        Draft& draft = drafts_[aimed_++ % kDrafts];
+    if (written_ - rated_ > kWaiting) {
+        Draft& draft = drafts_[rated_++ % kDrafts];
+        rate(draft);
         note_bounds(draft);
-        aim(draft);
     }
+    if (rated_ - aimed_ > kWaiting) aim(drafts_[aimed_++ % kDrafts]);
     if (aimed_ - reached_ > kWaiting) reach(drafts_[reached_++ % kDrafts]);
     if (reached_ - stored_ > kWaiting) store(drafts_[stored_++ % kDrafts]);
-    // A new grid has other lists than those that drafts aim at.
+    // A new grid has other cells than drafts were rated by, and other lists than they aim at.
     if (!outgrown_.empty()) settle();
 }
 
 void FlatIndex::settle() {
     if (stored_ == written_) return;
-    for (; aimed_ < written_; ++aimed_) {
-        note_bounds(drafts_[aimed_ % kDrafts]);
-        aim(drafts_[aimed_ % kDrafts]);
+    for (; rated_ < written_; ++rated_) {
+        rate(drafts_[rated_ % kDrafts]);
+        note_bounds(drafts_[rated_ % kDrafts]);
     }
+    for (; aimed_ < written_; ++aimed_) aim(drafts_[aimed_ % kDrafts]);
     for (; reached_ < written_; ++reached_) reach(drafts_[reached_ % kDrafts]);
     for (; stored_ < written_; ++stored_) store(drafts_[stored_ % kDrafts]);
     refine_outgrown_dimensions();
@@ -90,12 +92,13 @@ std::uint32_t FlatIndex::acquire_dimension(Predicate& predicate, Aspect aspect) 
         if (dimension != kNone) vocabulary_.attributes.release(predicate.attribute_number);
     }
     if (dimension == kNone) dimension = dimensions_.make(predicate.attribute_number, aspect);
-    dimensions_.newest_grid(dimension).prefetch_cuts();
+    dimensions_.newest_grid(dimension).prefetch();
     return dimension;
 }
 
 void FlatIndex::note_bounds(const Draft& draft) {
     const bool is_noted = draft.sequence % Dimensions::kOneNotedOf == 0;
+    if (!is_noted && !draft.has_plain_grid) return;
     for (const Interval& interval : draft.terms.intervals) {
         if (interval.is_absence() || !(is_noted || dimensions_.newest_grid(interval.dimension).is_plain())) continue;
         dimensions_.note(interval.dimension, interval.first, interval.last);
@@ -259,7 +262,7 @@ void FlatIndex::refresh(std::uint32_t list, std::uint32_t position) {
     const Subscription& kept = subscriptions_[before.tail.subscription];
     again_.id = kept.id;
     read_terms(subscriptions_.form(kept), again_.terms);
-    rate_intervals(again_);
+    rate(again_);
     const auto& intervals = again_.terms.intervals;
     std::size_t filed_under = 0;
     while (filed_under < intervals.size() && intervals[filed_under].dimension != dimension) ++filed_under;
@@ -293,6 +296,7 @@ void FlatIndex::refile_lists_of(std::uint32_t grid) {
         draft.form.assign(form);
         take_out(handle);
         read_terms(draft.form, draft.terms);
+        rate(draft);
         aim(draft);
         store(draft);
     }

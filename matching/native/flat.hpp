@@ -116,6 +116,7 @@ class FlatIndex {
         FormBuffer form;
         Terms terms;
         BoundedVector<Rating, Terms::kMostIntervals> ratings;
+        bool can_match = true, has_plain_grid = false;
         BoundedVector<std::uint32_t, Subscription::kMostCopies> lists;  // to file it in
         Entry entry;
     };
@@ -125,6 +126,7 @@ class FlatIndex {
     void write(Draft& draft, Conjunction& conjunction);
     std::uint32_t acquire_dimension(Predicate& predicate, Aspect aspect);
     void note_bounds(const Draft& draft);
+    void rate(Draft& draft) const;
     void aim(Draft& draft);
     void reach(const Draft& draft) const;
     void store(const Draft& draft);
@@ -148,8 +150,6 @@ class FlatIndex {
     void compact_lists();
     void compact_subscriptions(std::uint32_t removed);
 
-    // False if nothing can satisfy them.
-    bool rate_intervals(Draft& draft) const;
     Target choose_target(const Draft& draft) const;
     std::span<const std::uint64_t> points_of(const Terms& terms, const Interval& interval) const;
     double points_share(const Interval& interval, const Rating& rating, std::span<const std::uint64_t> points) const;
@@ -196,7 +196,7 @@ class FlatIndex {
 
     static constexpr std::size_t kDrafts = 16;
     std::array<Draft, kDrafts> drafts_;
-    std::uint64_t written_ = 0, aimed_ = 0, reached_ = 0, stored_ = 0;  // so many drafts came so far
+    std::uint64_t written_ = 0, rated_ = 0, aimed_ = 0, reached_ = 0, stored_ = 0;  // so many drafts came so far
     std::vector<std::uint32_t> grown_lists_;
     std::vector<std::uint32_t> outgrown_;
     std::vector<Operand> operands_;  // of the predicate that is being read

@@ -31,23 +31,14 @@ struct FlatIndex::Target {
     std::span<const std::uint64_t> points;  // the values to file by, unless it is filed by a range
 };
 
-void FlatIndex::aim(Draft& draft) {
-    draft.lists.clear();
-    draft.entry = Entry();
-    if (!rate_intervals(draft)) return;
-    const Target target = choose_target(draft);
-    collect_lists(target, draft);
-    for (const std::uint32_t list : draft.lists) fetch_line(&lists_.head(list));
-    draft.entry = make_entry(draft, target.interval, !target.points.empty());
-}
-
-bool FlatIndex::rate_intervals(Draft& draft) const {
+void FlatIndex::rate(Draft& draft) const {
     draft.ratings.clear();
-    bool can_match = true;
+    draft.can_match = true;
+    draft.has_plain_grid = false;
     const double guess_weight = kPriorPublications / (ids_.size() + 1.0);
     for (const Interval& interval : draft.terms.intervals) {
         Rating& rating = draft.ratings.emplace_back();
-        can_match &= !interval.is_empty();
+        draft.can_match &= !interval.is_empty();
         if (interval.is_absence()) continue;
         const Dimension& dimension = dimensions_[interval.dimension];
         rating.grid = dimension.newest_grid();
@@ -55,11 +46,24 @@ bool FlatIndex::rate_intervals(Draft& draft) const {
         const bool has_lower = interval.first > kFirstBound, has_upper = interval.last < kLastBound;
         rating.cells = grid.cells_of(interval.first, interval.last, has_lower, has_upper);
         rating.presence = dimension.publications + guess_weight * std::min(dimension.uses, ids_.size() + 1);
+        draft.has_plain_grid |= grid.is_plain();
         const double share = grid.is_plain() ? (has_lower || has_upper ? 0.9 : 1.0)
                                              : (rating.cells.last - rating.cells.first + 1) * grid.share_of_cell();
         rating.weight = share * rating.presence;
+        // How long it is will be asked.
+        if (!interval.is_point() || !Grid::is_cut(rating.cells.first)) continue;
+        if (const std::uint32_t list = grid.value_list(rating.cells.first); list != kNone) fetch_line(&lists_.head(list));
     }
-    return can_match;
+}
+
+void FlatIndex::aim(Draft& draft) {
+    draft.lists.clear();
+    draft.entry = Entry();
+    if (!draft.can_match) return;
+    const Target target = choose_target(draft);
+    collect_lists(target, draft);
+    for (const std::uint32_t list : draft.lists) fetch_line(&lists_.head(list));
+    draft.entry = make_entry(draft, target.interval, !target.points.empty());
 }
 
 // Half from how many values there are, half from how long the value's list is already: values that many subscriptions

@@ -21,7 +21,7 @@ void FlatIndex::touch(Scratch& scratch, std::uint32_t attribute, Aspect aspect, 
     scratch.keys[dimension] = keys;
     scratch.dimensions.push_back(dimension);
     const Dimension& found = dimensions_[dimension];
-    dimensions_.newest_grid(dimension).prefetch_cuts();
+    dimensions_.newest_grid(dimension).prefetch();
     if (found.hashed_value_lists != 0) values_.prefetch({keys.floor, dimension});
 }
 

@@ -130,10 +130,9 @@ class alignas(64) Grid {
     void set_value_list(std::uint8_t cell, std::uint32_t list) { lists_[kBuckets + cell / 2U - 1] = list; }
     std::uint64_t cut(std::uint8_t cell) const { return cut_before(cell / 2U); }
 
-    // Where a search in the cuts begins.
-    void prefetch_cuts() const {
+    // What a search for a key reads first. Does not look at the grid itself, which may be far away.
+    void prefetch() const {
         fetch_line(this);
-        if (is_of_integers_) return;
         fetch_line(guide_.data());
         fetch_line(guide_.data() + guide_.size() / 2);
     }

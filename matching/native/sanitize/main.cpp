@@ -16,9 +16,12 @@ int main(int count, char** arguments) {
     wrong_flat += mercast::soak_flat(seed + 1, operations - operations / 2);
     mercast::forbid_vectors(false);
     std::printf("flat: %llu operations, %d wrong answers\n", static_cast<unsigned long long>(operations), wrong_flat);
+    constexpr std::uint32_t kLargeSize = 100'000;
+    const int wrong_large = mercast::soak_large_flat(seed, kLargeSize);
+    std::printf("flat: %u subscriptions at once, %d wrong answers\n", kLargeSize, wrong_large);
     const int wrong_a_tree = mercast::soak_a_tree(seed, operations);
     std::printf("a-tree: %llu operations, %d wrong answers\n", static_cast<unsigned long long>(operations), wrong_a_tree);
     const int wrong_packed = mercast::fuzz_packed(seed, rounds);
     std::printf("packed: %llu inputs, %d wrong answers\n", static_cast<unsigned long long>(rounds), wrong_packed);
-    return wrong_flat + wrong_a_tree + wrong_packed == 0 ? 0 : 1;
+    return wrong_flat + wrong_large + wrong_a_tree + wrong_packed == 0 ? 0 : 1;
 }

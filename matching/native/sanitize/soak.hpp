@@ -25,6 +25,8 @@ class Random {
 
 // Adds, removes and matches in waves, beside a plain scan that evaluates each predicate on its own.
 int soak_flat(std::uint64_t seed, std::uint64_t operations);
+// Adds so many, removes most, adds them again and removes all.
+int soak_large_flat(std::uint64_t seed, std::uint32_t size);
 
 // The same with arbitrary expressions, for the A-Tree and the scan of expressions.
 int soak_a_tree(std::uint64_t seed, std::uint64_t operations);

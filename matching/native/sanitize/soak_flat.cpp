@@ -148,13 +148,28 @@ class Soak {
                 remove();
             }
         }
+        return emptied();
+    }
+
+    // So many subscriptions that memory comes in huge pages, of which some are given back.
+    int run_large(std::uint32_t size) {
+        for (const std::uint32_t wanted : {size, size / 4, size}) {
+            while (ids_.size() < wanted) add();
+            while (ids_.size() > wanted) remove();
+            for (int i = 0; i < 4; ++i) match();
+            if (wanted == size) wrong_ += index_.figures().bytes > 2 * ChunkStore::kLarge ? 0 : 1;
+        }
+        return emptied();
+    }
+
+  private:
+    int emptied() {
         while (!ids_.empty()) remove();
         const FlatIndex::Figures left = index_.figures();
         wrong_ += left.lists == 0 && left.entries == 0 && left.dimensions == 0 && left.grids == 0 ? 0 : 1;
         return wrong_;
     }
 
-  private:
     static std::uint32_t wave(std::uint64_t operation) {
         static constexpr std::uint32_t kSizes[] = {20, 300, 5, 1200, 100, 0, 3000, 60};
         return kSizes[operation / 9'000 % 8];
@@ -264,5 +279,7 @@ class Soak {
 }  // namespace
 
 int soak_flat(std::uint64_t seed, std::uint64_t operations) { return Soak(seed).run(operations); }
+
+int soak_large_flat(std::uint64_t seed, std::uint32_t size) { return Soak(seed).run_large(size); }
 
 }  // namespace mercast
