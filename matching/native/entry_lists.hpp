@@ -100,8 +100,8 @@ class EntryLists {
     static constexpr std::array<std::uint16_t, kSizes> kWordBytes = [] {
         std::array<std::uint16_t, kSizes> bytes{};
         for (std::size_t size = 0; size < kSizes; ++size) {
-            const std::size_t words = kCapacities[size] * sizeof(FilterWord);
-            bytes[size] = static_cast<std::uint16_t>((words + sizeof(EntryTail) - 1) / sizeof(EntryTail) * sizeof(EntryTail));
+            const std::size_t tails = (kCapacities[size] * sizeof(FilterWord) + sizeof(EntryTail) - 1) / sizeof(EntryTail);
+            bytes[size] = static_cast<std::uint16_t>(tails * sizeof(EntryTail));
         }
         return bytes;
     }();

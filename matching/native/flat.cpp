@@ -9,6 +9,8 @@ namespace {
 
 // So many drafts wait between two steps of an addition.
 constexpr std::uint64_t kWaiting = 2;
+// An index with fewer subscriptions is in the cache, so nothing waits: drafts would take more room than they do.
+constexpr std::uint32_t kFew = 64;
 // In a list up to this length, an entry that moved is searched for when it goes, which costs less than to keep its place
 // up to date: that would touch its subscription.
 constexpr std::uint32_t kSearchedList = 16;
@@ -16,26 +18,35 @@ constexpr std::uint32_t kSearchedList = 16;
 }  // namespace
 
 bool FlatIndex::add_soon(std::int64_t id, Conjunction& conjunction, std::optional<std::string_view> destination) {
-    Draft& draft = drafts_[written_ % kDrafts];
+    if (drafts_ == nullptr && ids_.size() >= kFew) drafts_ = std::make_unique<Drafts>();
+    Draft& draft = drafts_ == nullptr ? only_ : draft_at(written_);
     draft.id = id;
     draft.sequence = next_sequence_++;
     draft.destination = destination ? destinations_.acquire(*destination) : Interner::kUnknown;
     write(draft, conjunction);
-    ++written_;
     const bool has_pattern = draft.terms.has_pattern;
-    step();
+    if (drafts_ == nullptr) {
+        rate(draft);
+        note_bounds(draft);
+        aim(draft);
+        store(draft);
+        refine_outgrown_dimensions();
+    } else {
+        ++written_;
+        step();
+    }
     return has_pattern;
 }
 
 void FlatIndex::step() {
     if (written_ - rated_ > kWaiting) {
-        Draft& draft = drafts_[rated_++ % kDrafts];
+        Draft& draft = draft_at(rated_++);
         rate(draft);
         note_bounds(draft);
     }
-    if (rated_ - aimed_ > kWaiting) aim(drafts_[aimed_++ % kDrafts]);
-    if (aimed_ - reached_ > kWaiting) reach(drafts_[reached_++ % kDrafts]);
-    if (reached_ - stored_ > kWaiting) store(drafts_[stored_++ % kDrafts]);
+    if (rated_ - aimed_ > kWaiting) aim(draft_at(aimed_++));
+    if (aimed_ - reached_ > kWaiting) reach(draft_at(reached_++));
+    if (reached_ - stored_ > kWaiting) store(draft_at(stored_++));
     // A new grid has other cells than drafts were rated by, and other lists than they aim at.
     if (!outgrown_.empty()) settle();
 }
@@ -43,18 +54,18 @@ void FlatIndex::step() {
 void FlatIndex::settle() {
     if (stored_ == written_) return;
     for (; rated_ < written_; ++rated_) {
-        rate(drafts_[rated_ % kDrafts]);
-        note_bounds(drafts_[rated_ % kDrafts]);
+        rate(draft_at(rated_));
+        note_bounds(draft_at(rated_));
     }
-    for (; aimed_ < written_; ++aimed_) aim(drafts_[aimed_ % kDrafts]);
-    for (; reached_ < written_; ++reached_) reach(drafts_[reached_ % kDrafts]);
-    for (; stored_ < written_; ++stored_) store(drafts_[stored_ % kDrafts]);
+    for (; aimed_ < written_; ++aimed_) aim(draft_at(aimed_));
+    for (; reached_ < written_; ++reached_) reach(draft_at(reached_));
+    for (; stored_ < written_; ++stored_) store(draft_at(stored_));
     refine_outgrown_dimensions();
 }
 
 bool FlatIndex::is_draft(std::int64_t id) const {
     for (std::uint64_t i = stored_; i < written_; ++i) {
-        if (drafts_[i % kDrafts].id == id) return true;
+        if (draft_at(i).id == id) return true;
     }
     return false;
 }
@@ -158,7 +169,9 @@ void FlatIndex::remove(std::int64_t id) {
     if (going.destination != Interner::kUnknown) destinations_.release(going.destination);
     take_out(handle);
     release(again_.form);
-    if (ids_.size() == 0) next_sequence_ = publications_ = 0;
+    if (ids_.size() != 0) return;
+    next_sequence_ = publications_ = 0;
+    drafts_.reset();
 }
 
 void FlatIndex::read_terms(Form form, Terms& terms) {
@@ -337,7 +350,8 @@ std::vector<std::int64_t> FlatIndex::ids_in_order() const {
 
 FlatIndex::Figures FlatIndex::figures() const {
     const std::size_t bytes = vocabulary_.bytes() + destinations_.bytes() + dimensions_.bytes() + lists_.bytes() +
-                              values_.bytes() + ids_.bytes() + subscriptions_.bytes() + store_.spare_bytes();
+                              values_.bytes() + ids_.bytes() + subscriptions_.bytes() + store_.spare_bytes() +
+                              (drafts_ == nullptr ? 0 : sizeof(Drafts));
     return {lists_.count(), entries_, dimensions_.count(), dimensions_.grid_count(), bytes};
 }
 

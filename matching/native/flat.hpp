@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -194,12 +195,16 @@ class FlatIndex {
     std::uint64_t publications_ = 0;
     std::uint64_t entries_ = 0;
 
-    static constexpr std::size_t kDrafts = 16;
-    std::array<Draft, kDrafts> drafts_;
+    using Drafts = std::array<Draft, 16>;
+    Draft& draft_at(std::uint64_t number) { return (*drafts_)[number % std::tuple_size_v<Drafts>]; }
+    const Draft& draft_at(std::uint64_t number) const { return (*drafts_)[number % std::tuple_size_v<Drafts>]; }
+
+    std::unique_ptr<Drafts> drafts_;  // none in a small index
     std::uint64_t written_ = 0, rated_ = 0, aimed_ = 0, reached_ = 0, stored_ = 0;  // so many drafts came so far
     std::vector<std::uint32_t> grown_lists_;
     std::vector<std::uint32_t> outgrown_;
     std::vector<Operand> operands_;  // of the predicate that is being read
+    Draft only_;                     // one that need not wait
     Draft again_;                    // one that is filed again
 };
 

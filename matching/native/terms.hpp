@@ -82,7 +82,8 @@ inline bool is_decided_by_keys(Operator op, const Number& first, const Number& l
 
 // What such a range allows, without a branch on the operator, which nothing foretells.
 inline Interval interval_of(Operator op, const Number& first, const Number& last, std::uint32_t dimension) {
-    const bool has_lower = (op != Operator::Lt) & (op != Operator::Le), has_upper = (op != Operator::Gt) & (op != Operator::Ge);
+    const bool has_lower = (op != Operator::Lt) & (op != Operator::Le);
+    const bool has_upper = (op != Operator::Gt) & (op != Operator::Ge);
     const std::uint64_t lower = 0 - std::uint64_t{has_lower}, upper = 0 - std::uint64_t{has_upper};
     const std::uint64_t least = first.key + (op == Operator::Gt), most = last.key - (op == Operator::Lt);
     return {dimension, (least & lower) | (kFirstBound & ~lower), (most & upper) | (kLastBound & ~upper)};
