@@ -197,7 +197,7 @@ def test_a_batch_with_a_refused_expression_leaves_no_trace() -> None:
     assert index.describe().details == before
 
 
-def index_where_additions_wait() -> flat.Flat:
+def index_where_additions_wait() -> Any:
     """Small indexes finish each addition at once."""
     index = flat.Flat()
     index.add_many(range(1_000, 1_100), [matching.parse("elsewhere = 1")] * 100)
