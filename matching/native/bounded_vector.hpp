@@ -9,8 +9,6 @@ namespace mercast {
 template <typename Item, std::size_t Most>
 class BoundedVector {
   public:
-    static constexpr std::size_t kMost = Most;
-
     Item* begin() { return items_.data(); }
     Item* end() { return items_.data() + size_; }
     const Item* begin() const { return items_.data(); }

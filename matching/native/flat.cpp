@@ -75,9 +75,9 @@ void FlatIndex::write(Draft& draft, Conjunction& conjunction) {
     draft.terms.clear();
     for (Predicate& predicate : conjunction.predicates) {
         const std::span<Operand> operands = conjunction.operands_of(predicate);
-        // Nearly all are, and are written without asking which they are.
-        const bool is_range_of_numbers = predicate.type == TypeClass::Number && is_range(predicate.op);
-        if (is_range_of_numbers && is_decided_by_keys(predicate.op, operands.front().number, operands.back().number)) {
+        // Nearly all are such ranges, and are written without asking which.
+        if (is_range_of_numbers(predicate) &&
+            keys_decide_range(predicate.op, operands.front().number, operands.back().number)) {
             const Operand &first = operands.front(), &last = operands.back();
             const std::uint32_t dimension = acquire_dimension(predicate, Aspect::Number);
             write_range_form(predicate, first, last, draft.form);

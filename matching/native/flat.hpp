@@ -121,7 +121,7 @@ class FlatIndex {
         BoundedVector<std::uint32_t, Subscription::kMostCopies> lists;  // to file it in
         Entry entry;
     };
-    struct Target;  // Where to file a subscription, and what it costs.
+    struct Target;  // Where to file a subscription.
 
     // The steps of an addition. What a step needs from memory, the one before asks for.
     void write(Draft& draft, Conjunction& conjunction);
@@ -152,7 +152,7 @@ class FlatIndex {
     void compact_subscriptions(std::uint32_t removed);
 
     Target choose_target(const Draft& draft) const;
-    std::span<const std::uint64_t> points_of(const Terms& terms, const Interval& interval) const;
+    static std::span<const std::uint64_t> points_of(const Terms& terms, const Interval& interval);
     double points_share(const Interval& interval, const Rating& rating, std::span<const std::uint64_t> points) const;
     double value_share(std::uint32_t dimension, std::uint64_t key, std::uint8_t cell) const;
     Entry make_entry(const Draft& draft, std::size_t filed_under, bool is_filed_by_value) const;

@@ -77,7 +77,7 @@ double FlatIndex::value_share(std::uint32_t dimension, std::uint64_t key, std::u
 }
 
 // The values that an interval can be filed by, none if it is to be filed as a range.
-std::span<const std::uint64_t> FlatIndex::points_of(const Terms& terms, const Interval& interval) const {
+std::span<const std::uint64_t> FlatIndex::points_of(const Terms& terms, const Interval& interval) {
     if (interval.is_point()) return {&interval.first, 1};
     for (const ValueSet& set : terms.sets) {
         if (set.dimension == interval.dimension && set.count <= kMostPoints) return {&terms.values[set.start], set.count};

@@ -94,10 +94,8 @@ bool is_decided_by_keys(const Predicate& predicate, std::span<const Operand> ope
             default: return false;
         }
     }
-    const bool is_strict = predicate.op == Operator::Lt || predicate.op == Operator::Gt;
-    return std::all_of(operands.begin(), operands.end(), [&](const Operand& operand) {
-        return operand.number.is_on_key() && (!is_strict || operand.number.is_small());
-    });
+    if (is_range(predicate.op)) return keys_decide_range(predicate.op, operands.front().number, operands.back().number);
+    return std::all_of(operands.begin(), operands.end(), [](const Operand& operand) { return operand.number.is_on_key(); });
 }
 
 }  // namespace

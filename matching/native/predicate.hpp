@@ -57,6 +57,16 @@ struct Predicate {
     std::uint32_t operands = 0;
 };
 
+inline bool is_range_of_numbers(const Predicate& predicate) {
+    return predicate.type == TypeClass::Number && is_range(predicate.op);
+}
+
+// Does an interval of keys decide a range of these numbers?
+inline bool keys_decide_range(Operator op, const Number& first, const Number& last) {
+    const bool is_strict = (op == Operator::Lt) | (op == Operator::Gt);
+    return first.is_on_key() & last.is_on_key() & (!is_strict | first.is_small());
+}
+
 // The predicates of one subscription that are all to be true.
 struct Conjunction {
     std::vector<Predicate> predicates;

@@ -43,13 +43,12 @@ class TermsWriter {
         const Operand& operand = operands_[0];
         const std::uint64_t first = first_key(operand, aspect_, vocabulary_);
         const std::uint64_t last = last_key(operand, aspect_, vocabulary_);
-        // Where keys decide, a strict bound stops one key short of its value.
-        const std::uint64_t strict = predicate_.needs_check ? 0 : 1;
+        // Keys do not decide these bounds, or there are none: a strict one lets its own key pass.
         switch (predicate_.op) {
             case Operator::Eq: interval.first = first; interval.last = last; break;
-            case Operator::Lt: interval.last = last - strict; break;
+            case Operator::Lt: interval.last = last; break;
             case Operator::Le: interval.last = last; break;
-            case Operator::Gt: interval.first = first + strict; break;
+            case Operator::Gt: interval.first = first; break;
             case Operator::Ge: interval.first = first; break;
             case Operator::Ne: exclude({interval.dimension, first, last}); break;
             case Operator::StartsWith:
@@ -139,7 +138,11 @@ void Terms::meet_known(const Interval& interval) {
 
 void add_terms(const Predicate& predicate, std::span<const Operand> operands, std::uint32_t dimension,
                const Vocabulary& vocabulary, Terms& terms) {
-    TermsWriter(predicate, operands, vocabulary, terms).add(dimension);
+    if (is_range_of_numbers(predicate) && !predicate.needs_check) {
+        terms.meet(interval_of(predicate.op, operands.front().number, operands.back().number, dimension));
+    } else {
+        TermsWriter(predicate, operands, vocabulary, terms).add(dimension);
+    }
 }
 
 }  // namespace mercast

@@ -74,13 +74,7 @@ inline Aspect aspect_of(const Predicate& predicate) {
     return is_by_identity ? Aspect::Identity : Aspect::Order;
 }
 
-// Does the interval of keys decide a range of numbers?
-inline bool is_decided_by_keys(Operator op, const Number& first, const Number& last) {
-    const bool is_strict = (op == Operator::Lt) | (op == Operator::Gt);
-    return first.is_on_key() & last.is_on_key() & (!is_strict | first.is_small());
-}
-
-// What such a range allows, without a branch on the operator, which nothing foretells.
+// What a range of numbers allows that keys decide, without a branch on the operator, which nothing foretells.
 inline Interval interval_of(Operator op, const Number& first, const Number& last, std::uint32_t dimension) {
     const bool has_lower = (op != Operator::Lt) & (op != Operator::Le);
     const bool has_upper = (op != Operator::Gt) & (op != Operator::Ge);
