@@ -37,7 +37,7 @@ std::optional<Grid::Integers> integers_around(const std::vector<std::uint64_t>& 
     const double count = largest - smallest + 1;
     if (!(count <= Grid::kMostCuts) || std::abs(smallest) > 0x1p52) return std::nullopt;
     const double margin = std::floor(std::min((Grid::kMostCuts - count) / 2, 1 + count / 64));
-    return Grid::Integers{static_cast<std::int64_t>(smallest - margin), static_cast<std::uint32_t>(count + 2 * margin)};
+    return Grid::Integers{smallest - margin, static_cast<std::uint32_t>(count + 2 * margin)};
 }
 
 std::unique_ptr<Grid> grid_for(std::uint32_t number, const Dimension& dimension) {

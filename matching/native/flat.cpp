@@ -93,18 +93,25 @@ void FlatIndex::write(Draft& draft, Conjunction& conjunction) {
 
 // A dimension holds its attribute's name.
 std::uint32_t FlatIndex::acquire_dimension(Predicate& predicate, Aspect aspect) {
-    std::uint32_t dimension = kNone;
-    if (predicate.attribute_number != Interner::kUnknown) {
-        dimension = dimensions_.acquire(predicate.attribute_number, aspect);
-        if (dimension == kNone) vocabulary_.attributes.retain(predicate.attribute_number);
-    } else {
-        predicate.attribute_number = vocabulary_.attributes.acquire(predicate.attribute);
-        dimension = dimensions_.acquire(predicate.attribute_number, aspect);
-        if (dimension != kNone) vocabulary_.attributes.release(predicate.attribute_number);
-    }
-    if (dimension == kNone) dimension = dimensions_.make(predicate.attribute_number, aspect);
+    std::uint32_t dimension = dimensions_.acquire(predicate.attribute_number, aspect);
+    if (dimension == kNone) dimension = acquire_other_dimension(predicate, aspect);
     dimensions_.newest_grid(dimension).prefetch();
     return dimension;
+}
+
+// One that is new, or whose attribute's number is not known.
+std::uint32_t FlatIndex::acquire_other_dimension(Predicate& predicate, Aspect aspect) {
+    if (predicate.attribute_number != Interner::kUnknown) {
+        vocabulary_.attributes.retain(predicate.attribute_number);
+    } else {
+        predicate.attribute_number = vocabulary_.attributes.acquire(predicate.attribute);
+        const std::uint32_t dimension = dimensions_.acquire(predicate.attribute_number, aspect);
+        if (dimension != kNone) {
+            vocabulary_.attributes.release(predicate.attribute_number);
+            return dimension;
+        }
+    }
+    return dimensions_.make(predicate.attribute_number, aspect);
 }
 
 void FlatIndex::note_bounds(const Draft& draft) {

@@ -101,12 +101,13 @@ class FlatIndex {
     Figures figures() const;
 
   private:
-    // An interval's cells in its dimension's newest grid, and what share of publications they let pass.
+    // An interval's cells in its dimension's newest grid, and what they mean for publications, about.
     struct Rating {
         Grid::Cells cells{1, 1, false};
         std::uint32_t grid = 0;
-        double presence = 0;  // how many publications have a value here, about
-        double weight = 0;    // how many of these pass, about
+        double presence = 0;  // how many have a value here
+        double weight = 0;    // how many of these pass
+        double cost = 0;      // how many would look at it if it were filed by its buckets
     };
 
     // A subscription on its way into the index.
@@ -126,6 +127,7 @@ class FlatIndex {
     // The steps of an addition. What a step needs from memory, the one before asks for.
     void write(Draft& draft, Conjunction& conjunction);
     std::uint32_t acquire_dimension(Predicate& predicate, Aspect aspect);
+    std::uint32_t acquire_other_dimension(Predicate& predicate, Aspect aspect);
     void note_bounds(const Draft& draft);
     void rate(Draft& draft) const;
     void aim(Draft& draft);
@@ -154,14 +156,14 @@ class FlatIndex {
     Target choose_target(const Draft& draft) const;
     static std::span<const std::uint64_t> points_of(const Terms& terms, const Interval& interval);
     double points_share(const Interval& interval, const Rating& rating, std::span<const std::uint64_t> points) const;
-    double value_share(std::uint32_t dimension, std::uint64_t key, std::uint8_t cell) const;
+    double value_share(std::uint32_t dimension, std::uint64_t key, std::uint32_t cell) const;
     Entry make_entry(const Draft& draft, std::size_t filed_under, bool is_filed_by_value) const;
     FilterCode code_of(const Rating& rating) const;
     void collect_lists(const Target& target, Draft& draft);
     static bool is_value(const EntryLists::Owner& owner);
     // The list of those that are filed by this value, whose cell in the newest grid is known: it hangs on the grid if the
     // value is a cut of it, or in the table. `find` may give kNone.
-    std::uint32_t find_value_list(std::uint32_t dimension, std::uint64_t key, std::uint8_t cell) const;
+    std::uint32_t find_value_list(std::uint32_t dimension, std::uint64_t key, std::uint32_t cell) const;
     std::uint32_t value_list(std::uint32_t dimension, std::uint64_t key);
     void set_value_list(std::uint32_t dimension, std::uint64_t key, std::uint32_t list);
     // When the dimension has a new grid.

@@ -32,27 +32,30 @@ struct FlatIndex::Target {
 };
 
 void FlatIndex::rate(Draft& draft) const {
-    draft.ratings.clear();
+    draft.ratings.resize(draft.terms.intervals.size());
     draft.can_match = true;
     draft.has_plain_grid = false;
     const double guess_weight = kPriorPublications / (ids_.size() + 1.0);
+    Rating* rating = draft.ratings.begin();
     for (const Interval& interval : draft.terms.intervals) {
-        Rating& rating = draft.ratings.emplace_back();
         draft.can_match &= !interval.is_empty();
-        if (interval.is_absence()) continue;
+        if (interval.is_absence()) {
+            *rating++ = Rating();
+            continue;
+        }
         const Dimension& dimension = dimensions_[interval.dimension];
-        rating.grid = dimension.newest_grid();
-        const Grid& grid = dimensions_.grid(rating.grid);
+        const std::uint32_t number = dimension.newest_grid();
+        const Grid& grid = dimensions_.grid(number);
         const bool has_lower = interval.first > kFirstBound, has_upper = interval.last < kLastBound;
-        rating.cells = grid.cells_of(interval.first, interval.last, has_lower, has_upper);
-        rating.presence = dimension.publications + guess_weight * std::min(dimension.uses, ids_.size() + 1);
+        const Grid::Cells cells = grid.cells_of(interval.first, interval.last, has_lower, has_upper);
+        const double presence = dimension.publications + guess_weight * std::min(dimension.uses, ids_.size() + 1);
         draft.has_plain_grid |= grid.is_plain();
         const double share = grid.is_plain() ? (has_lower || has_upper ? 0.9 : 1.0)
-                                             : (rating.cells.last - rating.cells.first + 1) * grid.share_of_cell();
-        rating.weight = share * rating.presence;
+                                             : (cells.last - cells.first + 1) * grid.share_of_cell();
+        *rating++ = {cells, number, presence, share * presence, grid.share(cells.first, cells.last) * presence};
         // How long it is will be asked.
-        if (!interval.is_point() || !Grid::is_cut(rating.cells.first)) continue;
-        if (const std::uint32_t list = grid.value_list(rating.cells.first); list != kNone) fetch_line(&lists_.head(list));
+        if (!interval.is_point() || !Grid::is_cut(cells.first)) continue;
+        if (const std::uint32_t list = grid.value_list(cells.first); list != kNone) fetch_line(&lists_.head(list));
     }
 }
 
@@ -68,7 +71,7 @@ void FlatIndex::aim(Draft& draft) {
 
 // Half from how many values there are, half from how long the value's list is already: values that many subscriptions
 // ask for are mostly those that many publications have, and a list must not grow because it is long.
-double FlatIndex::value_share(std::uint32_t dimension, std::uint64_t key, std::uint8_t cell) const {
+double FlatIndex::value_share(std::uint32_t dimension, std::uint64_t key, std::uint32_t cell) const {
     const Dimension& found = dimensions_[dimension];
     const double values = std::max(found.value_lists + 1, dimensions_.newest_grid(dimension).cells() / 2);
     const std::uint32_t list = find_value_list(dimension, key, cell);
@@ -96,21 +99,19 @@ double FlatIndex::points_share(const Interval& interval, const Rating& rating, s
 // That which fewest publications will lead to.
 FlatIndex::Target FlatIndex::choose_target(const Draft& draft) const {
     const Terms& terms = draft.terms;
-    Target best;
-    double least = std::numeric_limits<double>::infinity();
+    Order best = kNoOrder;
     for (std::size_t i = 0; i < terms.intervals.size(); ++i) {
         const Interval& interval = terms.intervals[i];
         if (interval.is_absence()) continue;
         const Rating& rating = draft.ratings[i];
-        const std::span<const std::uint64_t> points = points_of(terms, interval);
-        const double share = points.empty() ? dimensions_.grid(rating.grid).share(rating.cells.first, rating.cells.last)
-                                            : points_share(interval, rating, points);
-        const double cost = std::min(share, 1.0) * rating.presence;
-        if (cost >= least) continue;
-        least = cost;
-        best = {i, points};
+        double cost = rating.cost;
+        if (const std::span<const std::uint64_t> points = points_of(terms, interval); !points.empty()) {
+            cost = std::min(points_share(interval, rating, points), 1.0) * rating.presence;
+        }
+        best = std::min(best, order_of(cost, i));
     }
-    return best;
+    if (best == kNoOrder) return {};
+    return {place_in(best), points_of(terms, terms.intervals[place_in(best)])};
 }
 
 void FlatIndex::collect_lists(const Target& target, Draft& draft) {
@@ -127,7 +128,7 @@ void FlatIndex::collect_lists(const Target& target, Draft& draft) {
     buckets.each([&](std::uint32_t bucket) { draft.lists.push_back(bucket_list(rating.grid, bucket)); });
 }
 
-std::uint32_t FlatIndex::find_value_list(std::uint32_t dimension, std::uint64_t key, std::uint8_t cell) const {
+std::uint32_t FlatIndex::find_value_list(std::uint32_t dimension, std::uint64_t key, std::uint32_t cell) const {
     if (Grid::is_cut(cell)) return dimensions_.newest_grid(dimension).value_list(cell);
     return dimensions_[dimension].hashed_value_lists == 0 ? kNone : values_.find({key, dimension});
 }
@@ -135,7 +136,7 @@ std::uint32_t FlatIndex::find_value_list(std::uint32_t dimension, std::uint64_t 
 void FlatIndex::set_value_list(std::uint32_t dimension, std::uint64_t key, std::uint32_t list) {
     Dimension& found = dimensions_[dimension];
     Grid& grid = dimensions_.newest_grid(dimension);
-    const std::uint8_t cell = grid.cell(key);
+    const std::uint32_t cell = grid.cell(key);
     if (Grid::is_cut(cell)) {
         grid.set_value_list(cell, list);
     } else if (list == kNone) {
@@ -162,17 +163,15 @@ void FlatIndex::move_value_lists(std::uint32_t dimension, std::uint32_t former_g
     Dimension& found = dimensions_[dimension];
     Grid& grid = dimensions_.newest_grid(dimension);
     for (std::uint32_t cell = 2; cell < grid.cells(); cell += 2) {
-        const auto at = static_cast<std::uint8_t>(cell);
-        const std::uint32_t list = found.hashed_value_lists == 0 ? kNone : values_.find({grid.cut(at), dimension});
+        const std::uint32_t list = found.hashed_value_lists == 0 ? kNone : values_.find({grid.cut(cell), dimension});
         if (list == kNone) continue;
-        grid.set_value_list(at, list);
-        values_.erase({grid.cut(at), dimension});
+        grid.set_value_list(cell, list);
+        values_.erase({grid.cut(cell), dimension});
         --found.hashed_value_lists;
     }
     const Grid& former = dimensions_.grid(former_grid);
     for (std::uint32_t cell = 2; cell < former.cells(); cell += 2) {
-        const auto at = static_cast<std::uint8_t>(cell);
-        if (former.value_list(at) != kNone) set_value_list(dimension, former.cut(at), former.value_list(at));
+        if (former.value_list(cell) != kNone) set_value_list(dimension, former.cut(cell), former.value_list(cell));
     }
 }
 
@@ -239,7 +238,7 @@ Entry FlatIndex::make_entry(const Draft& draft, std::size_t filed_under, bool is
     CellRange* range = entry.tail.ranges.data();
     for (const Order order : orders) {
         const Rating& rating = draft.ratings[place_in(order)];
-        *range++ = {static_cast<std::uint16_t>(rating.grid), rating.cells.first,
+        *range++ = {static_cast<std::uint16_t>(rating.grid), static_cast<std::uint8_t>(rating.cells.first),
                     static_cast<std::uint8_t>(rating.cells.last - rating.cells.first)};
     }
     if (best != kNoOrder) entry.word.codes[0] = code_of(draft.ratings[place_in(best)]);

@@ -12,6 +12,8 @@ namespace {
 constexpr std::size_t kSubscriptionsAhead = 16;
 constexpr std::size_t kListsAhead = 12;
 constexpr std::size_t kTailsAhead = 24;
+// The words of so many runs are sent for as the runs are found. More would only push each other out of the cache.
+constexpr std::size_t kRunsAtOnce = 256;
 
 }  // namespace
 
@@ -73,11 +75,11 @@ void FlatIndex::find_lists(Scratch& scratch) const {
         const std::uint64_t key = scratch.keys[dimension].floor;
         // A value on no key equals nothing that is filed by value.
         const bool is_on_key = key == scratch.keys[dimension].ceiling;
-        std::uint8_t cell = 0;
+        std::uint32_t cell = 0;
         for (std::size_t i = 0; i < found.grid_count; ++i) {
             const Grid& grid = dimensions_.grid(found.grids[i]);
             cell = grid.cell(key, is_on_key);
-            scratch.cells[found.grids[i]] = cell;
+            scratch.cells[found.grids[i]] = static_cast<std::uint8_t>(cell);
             scratch.filter.allow(found.grids[i], grid.sixteenth(cell));
             for (const std::uint32_t list : grid.lists_with(cell)) {
                 if (list != kNone) add_list(list);
@@ -130,7 +132,10 @@ std::uint64_t FlatIndex::find_runs(Scratch& scratch) const {
         if (head.size == 1) {
             scratch.undecided.push_back(head.last);
         } else {
-            lists_.each_run(head, [&](const EntryRun& run) { scratch.runs.push_back(run); });
+            lists_.each_run(head, [&](const EntryRun& run) {
+                if (scratch.runs.size() < kRunsAtOnce) fetch_line(run.words);
+                scratch.runs.push_back(run);
+            });
         }
     }
     return entries;

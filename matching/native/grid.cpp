@@ -41,17 +41,17 @@ MERCAST_VECTORS std::size_t count_by_vectors(const Grid::Guide& guide, const std
 }  // namespace
 
 Grid::Cells Grid::searched_cells_of(std::uint64_t first, std::uint64_t last, bool has_lower, bool has_upper) const {
-    Cells cells{1, static_cast<std::uint8_t>(this->cells()), true};
+    Cells cells{1, this->cells(), true};
     if (has_lower) {
         const std::size_t below = cuts_up_to(first);
         const bool is_on_cut = below != 0 && cut_before(below) == first;
-        cells.first = static_cast<std::uint8_t>(2 * below + (is_on_cut ? 0 : 1));
+        cells.first = static_cast<std::uint32_t>(2 * below + (is_on_cut ? 0 : 1));
         cells.is_exact = is_on_cut || (below != 0 && cut_before(below) == first - 1);
     }
     if (has_upper) {
-        const std::size_t below = first == last && has_lower ? cells.first / 2U : cuts_up_to(last);
+        const std::size_t below = first == last && has_lower ? cells.first / 2 : cuts_up_to(last);
         const bool is_on_cut = below != 0 && cut_before(below) == last;
-        cells.last = static_cast<std::uint8_t>(2 * below + (is_on_cut ? 0 : 1));
+        cells.last = static_cast<std::uint32_t>(2 * below + (is_on_cut ? 0 : 1));
         cells.is_exact &= is_on_cut || (below < cut_count_ && cut_before(below + 1) == last + 1);
     }
     return cells;

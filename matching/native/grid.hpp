@@ -51,28 +51,27 @@ class alignas(64) Grid {
 
     // A grid whose cuts are all integers of a range needs no search.
     struct Integers {
-        std::int64_t first;
+        double first;
         std::uint32_t count;
     };
 
     Grid(std::uint32_t dimension, Integers integers)
-        : dimension_(dimension), is_of_integers_(true), first_integer_(integers.first),
-          before_integers_(static_cast<double>(integers.first - 1)),
-          last_integer_(static_cast<double>(integers.first - 1 + integers.count)) {
+        : dimension_(dimension), is_of_integers_(true), first_cut_(integers.first),
+          last_cut_(integers.first + integers.count - 1) {
         set_cut_count(integers.count);
     }
 
     // From 1. Not decreasing in the key; the key of a value that lies above it, on no key, is not on a cut.
-    std::uint8_t cell(std::uint64_t key, bool is_on_key = true) const {
+    std::uint32_t cell(std::uint64_t key, bool is_on_key = true) const {
         const std::size_t below = cuts_up_to(key);
         const bool is_on_cut = below != 0 && is_on_key && cut_before(below) == key;
-        return static_cast<std::uint8_t>(2 * below + (is_on_cut ? 0 : 1));
+        return static_cast<std::uint32_t>(2 * below + (is_on_cut ? 0 : 1));
     }
 
     // The smallest range of cells around an interval of keys, and whether it holds no other values.
     struct Cells {
-        std::uint8_t first;
-        std::uint8_t last;
+        std::uint32_t first;
+        std::uint32_t last;
         bool is_exact;
     };
 
@@ -100,7 +99,7 @@ class alignas(64) Grid {
         }
     };
 
-    Buckets buckets(std::uint8_t first, std::uint8_t last) const {
+    Buckets buckets(std::uint32_t first, std::uint32_t last) const {
         if (is_plain()) return {0, 1, 0, 0, 0, 0};
         const std::uint32_t begin = fine(first), end = fine(last) + 1;
         if (covers_nearly_all(begin, end)) return {kBuckets - 1, kBuckets, 0, 0, 0, 0};
@@ -111,24 +110,24 @@ class alignas(64) Grid {
     }
 
     // The lists that may hold ranges with this cell.
-    std::array<std::uint32_t, 3> lists_with(std::uint8_t cell) const {
+    std::array<std::uint32_t, 3> lists_with(std::uint32_t cell) const {
         if (is_plain()) return {lists_[0], kNone, kNone};
         const std::uint32_t bucket = fine(cell);
         return {lists_[bucket], lists_[kFineBuckets + bucket / kFineInCoarse], lists_[kBuckets - 1]};
     }
 
     // The share of the cells whose publications look at a range that is filed there.
-    double share(std::uint8_t first, std::uint8_t last) const {
+    double share(std::uint32_t first, std::uint32_t last) const {
         const std::uint32_t begin = fine(first), end = fine(last) + 1;
         if (is_plain() || covers_nearly_all(begin, end)) return 1.0;
         return (end - begin) * share_of_bucket_;
     }
 
     // The cell of a value that is a cut leads to it.
-    static bool is_cut(std::uint8_t cell) { return cell % 2 == 0; }
-    std::uint32_t value_list(std::uint8_t cell) const { return lists_[kBuckets + cell / 2U - 1]; }
-    void set_value_list(std::uint8_t cell, std::uint32_t list) { lists_[kBuckets + cell / 2U - 1] = list; }
-    std::uint64_t cut(std::uint8_t cell) const { return cut_before(cell / 2U); }
+    static bool is_cut(std::uint32_t cell) { return cell % 2 == 0; }
+    std::uint32_t value_list(std::uint32_t cell) const { return lists_[kBuckets + cell / 2 - 1]; }
+    void set_value_list(std::uint32_t cell, std::uint32_t list) { lists_[kBuckets + cell / 2 - 1] = list; }
+    std::uint64_t cut(std::uint32_t cell) const { return cut_before(cell / 2); }
 
     // What a search for a key reads first. Does not look at the grid itself, which may be far away.
     void prefetch() const {
@@ -141,7 +140,7 @@ class alignas(64) Grid {
     void set_list(std::uint32_t bucket, std::uint32_t list) { lists_[bucket] = list; }
 
     // One of sixteen parts of the grid, not decreasing in the cell.
-    std::uint32_t sixteenth(std::uint8_t cell) const { return fine(cell) / (kFineBuckets / 16); }
+    std::uint32_t sixteenth(std::uint32_t cell) const { return fine(cell) / (kFineBuckets / 16); }
 
     std::size_t bytes() const {
         return sizeof(Grid) + cuts_.capacity() * sizeof(std::uint64_t) + lists_.capacity() * sizeof(std::uint32_t);
@@ -159,7 +158,7 @@ class alignas(64) Grid {
     // The last of so many cuts.
     std::uint64_t cut_before(std::size_t count) const {
         if (!is_of_integers_) return cuts_[count - 1];
-        return Number::of(first_integer_ + static_cast<std::int64_t>(count) - 1).key;
+        return Number::of(first_cut_ + static_cast<double>(count - 1)).key;
     }
 
     std::size_t cuts_up_to(std::uint64_t key) const {
@@ -169,36 +168,42 @@ class alignas(64) Grid {
     // Most bounds are cuts, and are found without a branch on what they are.
     Cells integer_cells_of(std::uint64_t first, std::uint64_t last, bool has_lower, bool has_upper) const {
         const double lower = Number::at(first), upper = Number::at(last);
-        // Where there is no bound, its key is beyond all numbers, and it ends where the range does.
-        const auto lower_integer = static_cast<std::int64_t>(clamped_up(lower));
-        const auto upper_integer = static_cast<std::int64_t>(clamped_down(upper));
-        const bool first_is_cut = (static_cast<double>(lower_integer) == lower) & (lower_integer >= first_integer_);
-        const bool last_is_cut = (static_cast<double>(upper_integer) == upper) & (upper_integer >= first_integer_);
-        if ((first_is_cut | !has_lower) & (last_is_cut | !has_upper)) {
-            return {static_cast<std::uint8_t>(2 * (lower_integer - first_integer_ + 1) + !has_lower),
-                    static_cast<std::uint8_t>(2 * (upper_integer - first_integer_ + 1) + !has_upper), true};
+        // Where there is no bound, its key is not a number's, and it ends where the cuts do.
+        const std::int32_t lower_cut = cut_near(clamped_up(lower)), upper_cut = cut_near(clamped_down(upper));
+        const bool first_is_exact = is_cut_at(lower_cut, lower) | !has_lower;
+        const bool last_is_exact = is_cut_at(upper_cut, upper) | !has_upper;
+        if (first_is_exact & last_is_exact) {
+            return {static_cast<std::uint32_t>(2 * lower_cut + 1 + has_lower),
+                    static_cast<std::uint32_t>(2 * upper_cut + 3 - has_upper), true};
         }
         return searched_cells_of(first, last, has_lower, has_upper);
     }
 
-    std::size_t integers_up_to(double value) const {
-        value = clamped_up(value);
-        auto below = static_cast<std::int64_t>(value);
-        below -= static_cast<double>(below) > value ? 1 : 0;
-        return static_cast<std::size_t>(below - first_integer_ + 1);
+    // Comparing bits, because comparing doubles asks three questions. None of them is a negative zero.
+    bool is_cut_at(std::int32_t cut, double value) const {
+        return std::bit_cast<std::uint64_t>(first_cut_ + cut) == std::bit_cast<std::uint64_t>(value);
     }
 
-    Cells searched_cells_of(std::uint64_t first, std::uint64_t last, bool has_lower, bool has_upper) const;
+    std::size_t integers_up_to(double value) const {
+        const std::int32_t cut = cut_near(clamped_up(value));
+        return static_cast<std::size_t>(cut + (first_cut_ + cut > value ? 0 : 1));
+    }
 
+    // From 0: the cut at or below a number between the first and the last cut, if that is an integer. One next to it else.
+    std::int32_t cut_near(double value) const { return static_cast<std::int32_t>(value - first_cut_); }
+
+    // Between the cuts. What is no number becomes the first, and the last.
     double clamped_up(double value) const {
-        value = value > before_integers_ ? value : before_integers_;
-        return value < last_integer_ ? value : last_integer_;
+        value = value > first_cut_ ? value : first_cut_;
+        return value < last_cut_ ? value : last_cut_;
     }
 
     double clamped_down(double value) const {
-        value = value < last_integer_ ? value : last_integer_;
-        return value > before_integers_ ? value : before_integers_;
+        value = value < last_cut_ ? value : last_cut_;
+        return value > first_cut_ ? value : first_cut_;
     }
+
+    Cells searched_cells_of(std::uint64_t first, std::uint64_t last, bool has_lower, bool has_upper) const;
 
     std::size_t searched_cuts_up_to(std::uint64_t key) const;
 
@@ -211,14 +216,13 @@ class alignas(64) Grid {
     }
 
     // Cells 1 to n, spread over the buckets.
-    std::uint32_t fine(std::uint8_t cell) const { return (cell - 1U) * buckets_for_cell_ >> 16; }
+    std::uint32_t fine(std::uint32_t cell) const { return (cell - 1) * buckets_for_cell_ >> 16; }
 
     std::uint32_t dimension_;
     std::uint32_t cut_count_ = 0;
     std::uint32_t buckets_for_cell_ = 0;  // in 65536ths: dividing takes long
     bool is_of_integers_ = false;
-    std::int64_t first_integer_ = 0;
-    double before_integers_ = 0, last_integer_ = 0;
+    double first_cut_ = 0, last_cut_ = 0;  // of integers
     double share_of_cell_ = 1;
     double share_of_bucket_ = 1;  // of a fine one
     std::vector<std::uint32_t> lists_;

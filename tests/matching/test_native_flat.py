@@ -6,6 +6,7 @@ it holds enough subscriptions to refine its grids, split and move its lists and 
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
 from collections.abc import Iterator, Sequence
@@ -268,7 +269,12 @@ def test_bounds_that_are_integers_of_a_narrow_range_and_values_between_them() ->
         text = f"a {chance.choice(operators)} {low} AND b BETWEEN {low} AND {low + chance.randrange(20)}"
         index.add(id, text)
         scan.add(id, text)
-    for value in (-1e300, -21, -20.5, -20, -0.5, 0, 0.5, 3, 3.0000000000000004, 59, 59.5, 80, 2**60, 1e300):
+    # So near to an integer that their distance from the smallest one is rounded to an integer's.
+    near = (-1e-20, 1e-20, 2.9999999999999996, 3.0000000000000004)
+    for id, (operator, bound) in enumerate(itertools.product(operators, (*near, -0.0, -1e300, 1e300)), start=3_000):
+        index.add(id, f"a {operator} {bound!r}")
+        scan.add(id, f"a {operator} {bound!r}")
+    for value in (-1e300, -21, -20.5, -20, -0.5, *near, -0.0, 0, 0.5, 3, 59, 59.5, 80, 2**60, 1e300):
         for other in (-20, 7.25, 30, 79):
             publication: dict[str, Value] = {"a": value, "b": other}
             assert list(index.match(publication).ids) == list(scan.match(publication).ids)
