@@ -37,7 +37,6 @@ from broker.gateway.config import GatewayConfig, read_gateways
 from broker.settings import Settings
 from broker.wire_limits import Limits
 from routing.registry import info as protocol_info
-from topologies.elements import Link
 from topologies.overlay import Overlay
 from topologies.toml_file import OverlayFile, read_overlay_file
 
@@ -130,8 +129,9 @@ class OverlayConfig:
             raise ConfigError(
                 f'{self.where}: broker {id} has no address; add listen = "127.0.0.1:7001" (host and port) to its table'
             )
+        metric = self.general.metric
         neighbours = tuple(
-            NeighbourConfig(other, self.brokers[other].reached_at, self._cost(self.overlay.link(id, other)))
+            NeighbourConfig(other, self.brokers[other].reached_at, self.overlay.link(id, other).cost(metric))
             for other in self.overlay.neighbours(id)
         )
         data_dir = self._data_dir(id)
@@ -142,13 +142,6 @@ class OverlayConfig:
         if own is not None:
             return self.where.parent / own
         return self.where.parent / self.store.data_dir / id if self.store.data_dir else None
-
-    def _cost(self, link: Link) -> int:
-        if self.general.metric == "latency":
-            return max(1, round(1_000 * link.latency_ms))
-        if self.general.metric == "policy":
-            return link.policy_weight or 1
-        return 1
 
 
 def read_config(path: Path) -> OverlayConfig:

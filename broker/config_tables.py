@@ -15,6 +15,7 @@ from broker.durations import DurationError, parse_duration
 from broker.settings import MILLISECOND, SECOND
 from matching.registry import names as matcher_names
 from routing.registry import names as protocol_names
+from topologies.elements import METRICS, Metric
 from topologies.errors import nearest
 
 ANY_LOOPBACK_PORT = Address("127.0.0.1", 0)
@@ -177,7 +178,7 @@ class OverlayTable:
     )
     advertise: str = key("open", one_of("open", "strict"), "strict: publishing needs an advertisement")
     matcher: str = key("auto", one_of(*matcher_names()), "the index that matches publications")
-    metric: str = key("hops", one_of("hops", "latency", "policy"), "what the shortest path is the shortest of")
+    metric: Metric = key("hops", one_of(*METRICS), "what the shortest path is the shortest of")  # noqa: RUF009
     covering: bool | None = key(None, yes_or_no, "fbr: a subscription that another covers is not passed on")
     readvertise: bool | None = key(None, yes_or_no, "fbr: trees are mended")
 

@@ -41,6 +41,7 @@ from experiments.scenario import (
     build_overlay,
     cores_of,
     fault_agenda,
+    metric_of,
     place_clients,
     publications,
     publishing_window_ns,
@@ -160,6 +161,7 @@ class Run:
             random=stream(scenario.seed, "simulation/loss"),
             cores=self._cores,
             queue_frames=scenario.brokers.queue_frames,
+            metric=metric_of(scenario, protocol),
             starts_known=scenario.brokers.start == "known",
             options=scenario.options_for(protocol),
         )
@@ -196,12 +198,12 @@ class Run:
             (node.busy_ns - busy_before[name]) / (self._cores[name] * max(1, end - begin))
             for name, node in self._world.nodes.items()
         )
-        while self._world.now < last and not self._is_done():
-            self._run_until(min(last, self._world.now + SLICE), last)
+        is_behind = self._drain(last)
         self._world.finish()
         brokers = [node.broker for node in self._world.nodes.values() if node.broker is not None]
         while (oldest := self._oracle.oldest) is not None:
-            self._judge_oldest(is_under_way=any(broker.answers_for(oldest[0]) for broker in brokers))
+            is_under_way = is_behind and any(broker.answers_for(oldest[0]) for broker in brokers)
+            self._judge_oldest(is_under_way=is_under_way)
         return self._gatherer.summary(
             scenario=self._scenario.name,
             protocol=self._protocol,
@@ -213,6 +215,15 @@ class Run:
             messages=self._world.sent,
             digest=digest(),
         )
+
+    def _drain(self, last: int) -> bool:
+        """Waits until nothing is under way. True if brokers or links had too much to do all the time: only that excuses
+        what has not arrived. A publication that hangs while all are idle is lost."""
+        is_behind = self._world.has_backlog
+        while self._world.now < last and not self._is_done():
+            self._run_until(min(last, self._world.now + SLICE), last)
+            is_behind = is_behind and self._world.has_backlog
+        return is_behind
 
     def _run_until(self, until: int, last: int) -> None:
         """In slices, so that the progress bar moves."""

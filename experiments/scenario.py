@@ -34,7 +34,7 @@ from experiments.scenario_model import (
     Scenario,
     WorkloadSetup,
 )
-from experiments.scenario_overlay import build_overlay, check_clusters, cores_of, read_overlays
+from experiments.scenario_overlay import build_overlay, check_clusters, cores_of, metric_of, read_overlays
 from experiments.scenario_overrides import Document, with_overrides
 from experiments.scenario_publications import TimedPublication, publications
 from experiments.scenario_table import Origin, Table
@@ -68,6 +68,7 @@ __all__ = [
     "cores_of",
     "fault_agenda",
     "load",
+    "metric_of",
     "place_clients",
     "publications",
     "publishing_window_ns",

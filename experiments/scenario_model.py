@@ -14,6 +14,7 @@ from typing import Annotated, Literal, TypeAlias
 from experiments.scenario_limits import ABOVE_ZERO, AT_LEAST_ONE, AT_LEAST_ZERO, POSITIVE_SHARE, SHARE
 from experiments.workloads.be_gen import BeGenParameters
 from experiments.workloads.stock_quotes import StockQuoteParameters
+from topologies.elements import Metric
 
 Number: TypeAlias = Annotated[float, AT_LEAST_ZERO]
 Positive: TypeAlias = Annotated[float, ABOVE_ZERO]
@@ -48,6 +49,8 @@ class OverlaySetup:
     latency_ms: Number | None = None
     """Of every link; None leaves what the model or the file says."""
     bandwidth_mbit: Positive | None = None
+    metric: Metric | None = None
+    """What the shortest path is the shortest of; None leaves what the file says, or counts hops."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from experiments.scenario_overrides import OVERLAY_NAMES, parameter_names
 from experiments.scenario_table import Table
 from routing import registry as routers
 from topologies.clusters import cluster_by_domain, cluster_by_size
+from topologies.elements import METRICS, Metric
 from topologies.errors import TopologyError, nearest
 from topologies.overlay import Overlay
 from topologies.parameters import Kind
@@ -23,7 +24,7 @@ from topologies.toml_file import read_overlay_file
 CLUSTERED = ("merc",)
 """Protocols that need clusters; the others run without."""
 
-_INHERITED = ("clusters", "latency_ms", "bandwidth_mbit")
+_INHERITED = ("clusters", "latency_ms", "bandwidth_mbit", "metric")
 _TYPES: dict[Kind, Any] = {
     "whole": int,
     "number": float,
@@ -36,8 +37,8 @@ _TYPES: dict[Kind, Any] = {
 def read_overlays(table: Table) -> tuple[OverlaySetup, dict[str, OverlaySetup]]:
     """The overlay, and those of protocols that have their own.
 
-    A protocol's table is laid over the common one. If it names a model or a file, only clusters, latency and bandwidth
-    come from the common one.
+    A protocol's table is laid over the common one. If it names a model or a file, only clusters, latency, bandwidth and
+    metric come from the common one.
     """
     common = {name: value for name, value in table.values.items() if name not in routers.names()}
     by_protocol = {}
@@ -95,6 +96,20 @@ def cores_of(scenario: Scenario, protocol: str, overlay: Overlay) -> dict[str, i
             raise ScenarioError(f"{setup.file}: cores of broker {broker} is {count!r}; it must be at least 1")
         cores[broker] = count
     return cores
+
+
+def metric_of(scenario: Scenario, protocol: str) -> Metric:
+    """What paths are the shortest of. What the scenario says comes first, then what an overlay file says."""
+    setup = scenario.overlay_for(protocol)
+    if setup.metric is not None:
+        return setup.metric
+    if setup.file is None:
+        return "hops"
+    found = read_overlay_file(Path(setup.file), drop_clusters=True).settings.get("metric", "hops")
+    for metric in METRICS:
+        if found == metric:
+            return metric
+    raise ScenarioError(f"{setup.file}: [overlay] metric is {found!r}; {nearest(str(found), METRICS)}")
 
 
 def _key(scenario: Scenario, protocol: str) -> str:

@@ -189,5 +189,5 @@ class LocalAdvertisements:
         return len(self._clients)
 
 
-EVERYBODY = "*"
-"""Owns the standing advertisement of a broker where clients need none."""
+EVERYBODY = ""
+"""Owns the standing advertisement of a broker where clients need none. No client has an empty name."""

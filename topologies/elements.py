@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args
+
+Metric = Literal["hops", "latency", "policy"]
+"""What the shortest path is the shortest of."""
+METRICS: tuple[Metric, ...] = get_args(Metric)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +47,11 @@ class Link:
     @property
     def ends(self) -> tuple[str, str]:
         return self.a, self.b
+
+    def cost(self, metric: Metric) -> int:
+        """Of a path over it: at least 1; in microseconds if latency counts."""
+        if metric == "latency":
+            return max(1, round(1_000 * self.latency_ms))
+        if metric == "policy":
+            return self.policy_weight or 1
+        return 1

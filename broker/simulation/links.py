@@ -38,5 +38,9 @@ class SimulatedLink:
         self._last_arrival[sender] = at
         return at
 
+    def is_carrying(self, now: int) -> bool:
+        """Is a frame under way?"""
+        return self.is_up and any(at > now for at in self._last_arrival.values())
+
     def other(self, end: str) -> str:
         return self.second if end == self.first else self.first

@@ -52,6 +52,7 @@ from broker.wire import header_size
 from routing.messages import LinkState, Neighbour, PublicationId, Publish
 from routing.registry import create
 from topologies import Overlay
+from topologies.elements import Metric
 
 REDIAL_AFTER = SECOND
 NEW_LINK_LATENCY = MILLISECOND
@@ -70,6 +71,7 @@ class SimulatedOverlay:
         random: random.Random,
         cores: Mapping[str, int],
         queue_frames: int,
+        metric: Metric = "hops",
         starts_known: bool = True,
         options: Mapping[str, object] | None = None,
     ) -> None:
@@ -85,6 +87,7 @@ class SimulatedOverlay:
         self.on_refused: Callable[[Refuse], None] = _ignore
         self.on_link: Callable[[str, str, bool], None] = _ignore
         self._overlay = overlay
+        self._costs = {link.ends: link.cost(metric) for link in overlay.links}
         self._matcher = matcher
         self._router_options = options or {}
         self._settings = settings
@@ -129,12 +132,16 @@ class SimulatedOverlay:
         for name, node in self.nodes.items():
             for domain in self._domains(node):
                 neighbours = tuple(
-                    Neighbour(other, 1)
+                    Neighbour(other, self._cost(name, other))
                     for other in self._overlay.neighbours(name)
                     if domain in self._domains(self.nodes[other])
                 )
                 states.append(LinkState(name, 1, 1, domain, neighbours, tuple(self._domains(node))))
         return tuple(states)
+
+    def _cost(self, first: str, second: str) -> int:
+        """A link that brokers have made themselves counts as one, as it does in a deployed broker."""
+        return self._costs.get(_ends(first, second), 1)
 
     def _domains(self, node: Node) -> tuple[str, ...]:
         return node.clusters if self.protocol == "merc" else ("",)
@@ -180,8 +187,9 @@ class SimulatedOverlay:
         link.up_since = self.now
         self.on_link(link.first, link.second, True)
         greetings = one.router.greeting(), other.router.greeting()
-        self._now(self.nodes[first], PeerUp(second, greetings[1]))
-        self._now(self.nodes[second], PeerUp(first, greetings[0]))
+        cost = self._cost(first, second)
+        self._now(self.nodes[first], PeerUp(second, greetings[1], cost))
+        self._now(self.nodes[second], PeerUp(first, greetings[0], cost))
 
     def cut(self, first: str, second: str) -> None:
         link = self.links[_ends(first, second)]
@@ -192,6 +200,14 @@ class SimulatedOverlay:
         self.on_link(link.first, link.second, False)
         self._now(self.nodes[first], PeerLost(second))
         self._now(self.nodes[second], PeerLost(first))
+
+    @property
+    def has_backlog(self) -> bool:
+        """Does anything wait for a broker's core, or travel on a link?"""
+        now = self.now
+        return any(node.queue for node in self.nodes.values()) or any(
+            link.is_carrying(now) for link in self.links.values()
+        )
 
     def submit(self, name: str, happened: Input) -> None:
         """A client's request: it waits for a core."""

@@ -19,6 +19,7 @@ from broker.simulation.costs import PADRES_2015
 from broker.simulation.world import SimulatedOverlay
 from broker.trace import DeliveryRow, Digest, DropRow, HopRow, LinkRow, MatchRow, Row
 from routing.messages import PublicationId
+from topologies.elements import Metric
 
 PROTOCOLS = ("flooding", "fbr", "d-dbr", "merc")
 
@@ -49,7 +50,14 @@ class Rows:
 
 
 def simulate(
-    overlay: topologies.Overlay, protocol: str, trace: Rows, cores: int = 1, seed: int = 1, **changed: object
+    overlay: topologies.Overlay,
+    protocol: str,
+    trace: Rows,
+    *,
+    cores: int = 1,
+    seed: int = 1,
+    metric: Metric = "hops",
+    starts_known: bool = True,
 ) -> SimulatedOverlay:
     settings = Settings(is_open=False, tick=10 * SECOND, dead_after=30 * SECOND)
     return SimulatedOverlay(
@@ -62,8 +70,32 @@ def simulate(
         random=random.Random(seed),
         cores={broker.id: cores for broker in overlay.brokers},
         queue_frames=100_000,
-        starts_known=bool(changed.get("starts_known", True)),
+        metric=metric,
+        starts_known=starts_known,
     )
+
+
+def triangle() -> topologies.Overlay:
+    """From b1 to b3 it is one slow link, or two that are quick."""
+    brokers = tuple(topologies.Broker(id) for id in ("b1", "b2", "b3"))
+    ways = [("b1", "b3", 500.0, 1), ("b1", "b2", 1.0, 2), ("b2", "b3", 1.0, 2)]
+    links = tuple(topologies.Link(a, b, latency_ms=latency, policy_weight=weight) for a, b, latency, weight in ways)
+    return topologies.Overlay("triangle", brokers, links)
+
+
+@pytest.mark.parametrize("starts_known", [True, False])
+@pytest.mark.parametrize(("metric", "hops"), [("hops", 1), ("latency", 2), ("policy", 1)])
+def test_publications_take_the_shortest_way_by_the_metric_of_the_overlay(
+    metric: Metric, hops: int, starts_known: bool
+) -> None:
+    trace = Rows()
+    world = simulate(triangle(), "d-dbr", trace, metric=metric, starts_known=starts_known)
+    world.submit("b1", Advertised("publisher", "all", "TRUE"))
+    world.submit("b3", Subscribed("s", "all", "a = 7"))
+    world.run_until(20 * SECOND)
+    publish(world, "b1", 1, 7, rate=1)
+    world.run_until(30 * SECOND)
+    assert [row.hops for row in trace.deliveries()] == [hops]
 
 
 def line(brokers: int) -> topologies.Overlay:

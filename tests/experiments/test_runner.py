@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import mercast
+from broker.core import Broker
 from broker.trace import BrokerRow, DeliveryRow, Digest, HopRow, MatchRow
 from broker.trace_files import iter_rows
 from experiments.errors import ScenarioError
@@ -165,6 +166,16 @@ def test_what_is_under_way_when_an_overloaded_run_ends_is_named_and_not_owed() -
     assert summary.drops == {"under way when the run ended": summary.drops["under way when the run ended"]}
     assert summary.missed == 0
     assert summary.owed == summary.delivered < summary.expected
+
+
+@pytest.mark.parametrize("name", ["line", "churn"])
+def test_publications_that_hang_while_nobody_has_anything_to_do_are_missed(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Broker, "_arrived", lambda *_: None)
+    summary = simulate(small(name), "d-dbr", no_progress)
+    assert summary.missed > 0
+    assert summary.missed == summary.owed - summary.delivered
 
 
 def run_command(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:

@@ -66,6 +66,7 @@ def test_everything_that_a_file_can_say_survives_writing_and_loading(tmp_path: P
         [overlay]
         file = "net.toml"
         bandwidth_mbit = 10
+        metric = "latency"
         [overlay.merc]
         model = "hierarchy"
         levels = [3, 4]
@@ -116,9 +117,10 @@ def test_everything_that_a_file_can_say_survives_writing_and_loading(tmp_path: P
         """,
         {"seed": "13"},
     )
-    assert full.overlay == OverlaySetup(file=str(tmp_path / "net.toml"), bandwidth_mbit=10.0)
+    assert full.overlay == OverlaySetup(file=str(tmp_path / "net.toml"), bandwidth_mbit=10.0, metric="latency")
     assert full.overlay_for("merc").parameters == {"levels": (3, 4), "alpha": (0.6, 0.5)}
-    assert full.overlay_for("merc").bandwidth_mbit == 10.0, "taken over from [overlay]"
+    taken_over = (full.overlay_for("merc").bandwidth_mbit, full.overlay_for("merc").metric)
+    assert taken_over == (10.0, "latency"), "from [overlay]"
     assert full.workload.parameters == BeGenParameters(operators=OperatorClass.HIGH, matching_probability=0.1)
     assert full.workload.times_file == str(tmp_path / "times.txt")
     assert full.clients.publishers_at == ("first",)

@@ -23,6 +23,7 @@ from experiments.scenario import (
     cores_of,
     fault_agenda,
     load,
+    metric_of,
     place_clients,
     publications,
     publishing_window_ns,
@@ -164,6 +165,15 @@ def test_an_overlay_file_brings_its_clusters_and_cores(tmp_path: Path) -> None:
     assert overlay.edge_brokers == ("b",)
     assert cores_of(scenario, "merc", overlay) == {"a": 4, "b": 2, "c": 1}
     assert build_overlay(scenario, "fbr").clusters == ()
+
+
+def test_paths_are_the_shortest_of_what_the_scenario_says_or_else_the_overlay_file(tmp_path: Path) -> None:
+    net = tmp_path / "net.toml"
+    net.write_text('schema = 1\n[overlay]\nmetric = "policy"\n[[broker]]\nid = "a"\n')
+    assert metric_of(load("line"), "d-dbr") == "hops"
+    assert metric_of(load("line", {"overlay.metric": "latency"}), "d-dbr") == "latency"
+    assert metric_of(load("line", {"overlay.file": str(net)}), "d-dbr") == "policy"
+    assert metric_of(load("line", {"overlay.file": str(net), "overlay.metric": "hops"}), "d-dbr") == "hops"
 
 
 def test_clients_stand_where_they_are_put() -> None:

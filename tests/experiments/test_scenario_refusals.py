@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from experiments.errors import ScenarioError
-from experiments.scenario import build_overlay, cores_of, fault_agenda, load, place_clients, publications
+from experiments.scenario import build_overlay, cores_of, fault_agenda, load, metric_of, place_clients, publications
 
 GOOD = {
     "protocols": '["d-dbr"]',
@@ -228,6 +228,13 @@ def test_cores_that_an_overlay_file_cannot_mean_are_refused(tmp_path: Path) -> N
     loaded = load("line", {"overlay.file": str(net)})
     with pytest.raises(ScenarioError, match=r"net\.toml: cores of broker a is 0; it must be at least 1"):
         cores_of(loaded, "d-dbr", build_overlay(loaded, "d-dbr"))
+
+
+def test_a_metric_that_an_overlay_file_cannot_mean_is_refused(tmp_path: Path) -> None:
+    net = tmp_path / "net.toml"
+    net.write_text('schema = 1\n[overlay]\nmetric = "latencies"\n[[broker]]\nid = "a"\n')
+    with pytest.raises(ScenarioError, match=r"net\.toml: \[overlay\] metric is 'latencies'; .*latency"):
+        metric_of(load("line", {"overlay.file": str(net)}), "d-dbr")
 
 
 def test_clients_at_an_unknown_broker_are_refused_with_the_nearest_id() -> None:

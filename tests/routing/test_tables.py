@@ -132,6 +132,13 @@ def test_everybodys_advertisement_permits_all_and_needs_no_look_at_the_publicati
     assert table.permitting("anyone", b"\xc1 is not MessagePack") == entry(1)
 
 
+@pytest.mark.parametrize("name", ["*", "everybody", " "])
+def test_no_name_that_a_client_can_have_advertises_for_everybody(name: str) -> None:
+    table = LocalAdvertisements()
+    table.insert(entry(1), name, parse("TRUE"))
+    assert table.permitting("another", packed(a=1)) is None
+
+
 def test_a_withdrawn_advertisement_permits_nothing() -> None:
     table = LocalAdvertisements()
     table.insert(entry(1), "ann", parse("TRUE"))
