@@ -175,7 +175,7 @@ def as_prometheus(status: Status) -> str:
     def family(name: str, kind: str, help: str, values: dict[str, float]) -> None:
         lines.append(f"# HELP mercast_{name} {help}")
         lines.append(f"# TYPE mercast_{name} {kind}")
-        lines.extend(f"mercast_{name}{{{labels}}} {value:g}" for labels, value in values.items())
+        lines.extend(f"mercast_{name}{{{labels}}} {_exact(value)}" for labels, value in values.items())
 
     def labelled(label: str, values: dict[str, int]) -> dict[str, float]:
         return {f'{own},{label}="{_escaped(key)}"': value for key, value in sorted(values.items())}
@@ -203,6 +203,11 @@ def as_prometheus(status: Status) -> str:
             elif isinstance(number, dict):
                 family(f"{part}_{what}", "gauge", f"Of the part {part}, by reason.", labelled("reason", number))
     return "\n".join(lines) + "\n"
+
+
+def _exact(value: float) -> str:
+    """A counter that were rounded would stand still between two scrapes."""
+    return str(int(value)) if isinstance(value, int) else repr(value)
 
 
 def _escaped(text: str) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import urllib.error
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from broker import connect
+from broker.runtime.status import as_prometheus, status_of
 from broker.trace import BrokerRow, DeliveryRow, HopRow, LinkRow, MatchRow, PublicationRow
 from broker.trace_files import iter_rows
 from tests.broker.runtime.overlays import InLoop, OverlayFileMaker, run, status_at, until
@@ -48,6 +50,22 @@ def test_admin_pages_show_health_numbers_and_state(tmp_path: Path) -> None:
             assert 'mercast_link_up{broker="b1",neighbour="b2"} 1\n' in metrics
             for line in metrics.splitlines():
                 assert line.startswith("# ") or len(line.rsplit(" ", 1)) == 2
+
+    run(test)
+
+
+def test_counters_for_prometheus_are_exact_however_large(tmp_path: Path) -> None:
+    file = OverlayFileMaker(tmp_path, ["b1"])
+
+    async def test() -> None:
+        async with InLoop(file) as overlay:
+            overlay["b1"].published_here = 12_345_678_901
+            overlay["b1"].violations["idle"] = 7_654_321
+            status = replace(status_of(overlay["b1"]), uptime_s=1_234_567.125)
+            lines = as_prometheus(status).splitlines()
+            assert 'mercast_publications_published_total{broker="b1"} 12345678901' in lines
+            assert 'mercast_violations_total{broker="b1",limit="idle"} 7654321' in lines
+            assert 'mercast_uptime_seconds{broker="b1"} 1234567.125' in lines
 
     run(test)
 
