@@ -50,6 +50,8 @@ class Credentials:
         if self.has_tls:
             if id not in names_of(introduction.certificate):
                 return f"the certificate is not one of broker {id[:80]}"
+        elif not self.brokers_token:
+            return f"without TLS and a brokers' token {id[:80]} cannot be told from others"
         elif not hmac.compare_digest(introduction.token.encode(), self.brokers_token.encode()):
             return f"{id[:80]} does not know the brokers' token"
         return None

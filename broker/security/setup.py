@@ -85,7 +85,8 @@ def _certificate_files(tls: TlsTable, config: BrokerConfig) -> CertificateFiles:
 
 
 def _check(files: CertificateFiles | None, acl: AclTable, config: BrokerConfig) -> None:
-    if files is None and not acl.brokers_token_file and len(config.overlay.overlay.brokers) > 1:
+    has_others = len(config.overlay.overlay.brokers) > 1 or acl.lets_others_join
+    if files is None and not acl.brokers_token_file and has_others:
         raise ConfigError(
             "[acl] without [tls] needs brokers_token_file, or whoever says that it is a broker is let in as one"
         )

@@ -13,8 +13,11 @@ import pytest
 from broker import ClientError, ConnectError, RefusedError, connect, tls
 from broker.client_frames import Reason
 from broker.config_tables import ConfigError
+from broker.runtime.security import Introduction
 from broker.runtime.server import BrokerServer
+from broker.security.access import AccessList
 from broker.security.certificates import Authority, issue, new_authority, write_set
+from broker.security.credentials import Credentials
 from tests.broker.runtime.overlays import InLoop, OverlayFileMaker, run, until
 from tests.broker.security.secured import HERE, rule, shown, with_certificates, with_tokens
 
@@ -303,5 +306,47 @@ def test_a_configuration_that_would_not_be_safe_is_refused(
         assert message in str(refused.value)
         assert str(file.path) in str(refused.value)
         await asyncio.sleep(0)
+
+    run(test)
+
+
+def test_one_broker_that_others_may_join_needs_a_token_to_know_them_by(tmp_path: Path) -> None:
+    (tmp_path / "access.toml").write_text(OPEN)
+    acl = {"file": "access.toml", "lets_others_join": True}
+    file = OverlayFileMaker(tmp_path, ["b1"], tables={"acl": acl})
+    with pytest.raises(ConfigError, match="needs brokers_token_file"):
+        BrokerServer(file.broker("b1"))
+
+
+@pytest.mark.parametrize("token", ["", "a guess"])
+def test_without_tls_and_a_token_nobody_is_taken_for_a_broker(token: str) -> None:
+    credentials = Credentials(lambda: AccessList(()), has_tls=False, brokers=("b1",), lets_others_join=True)
+    for name in ("b1", "b9"):
+        refused = credentials.refusal(Introduction(name, True, token, "127.0.0.1:1"))
+        assert refused is not None
+        assert "brokers' token" in refused
+
+
+def test_a_broker_joins_one_that_lets_others_join_by_their_token_only(tmp_path: Path) -> None:
+    (tmp_path / "access.toml").write_text(OPEN)
+    (tmp_path / "brokers.token").write_text("the brokers of this overlay know this")
+    acl = {"file": "access.toml", "brokers_token_file": "brokers.token", "lets_others_join": True}
+    file = OverlayFileMaker(tmp_path, ["b1"], tables={"acl": acl})
+    own = tmp_path / "own"
+    own.mkdir()
+    stranger = OverlayFileMaker(own, ["b8"])
+    friend = OverlayFileMaker(tmp_path, ["b9"], tables={"acl": acl}, name="friend")
+    friend.path.write_text(friend.path.read_text().replace('name = "friend"', 'name = "test"'))
+
+    async def test() -> None:
+        async with InLoop(file) as overlay:
+            b1 = overlay["b1"]
+            servers = [BrokerServer(stranger.broker("b8")), BrokerServer(friend.broker("b9"))]
+            for server in servers:
+                await server.start(b1.listen)
+            await until(lambda: "b9" in b1.neighbours.links and b1.violations["unauthorised"] > 0)
+            assert set(b1.neighbours.links) == {"b9"}
+            for server in servers:
+                await server.stop()
 
     run(test)
