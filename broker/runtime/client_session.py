@@ -49,7 +49,7 @@ from broker.runtime.connection import Connection
 from broker.runtime.security import Introduction
 from broker.security.access import NO_RIGHTS
 from broker.settings import MILLISECOND
-from broker.wire_limits import WireError
+from broker.wire_limits import LARGEST_NUMBER, WireError
 
 if TYPE_CHECKING:
     from broker.runtime.server import BrokerServer
@@ -132,7 +132,7 @@ class ClientSession:
             server.violated("forbidden", self.name, "publish")
             self.refuse(Refuse(self.name, request.reference, forbidden, Reason.FORBIDDEN))
             return
-        expires = server.now() + request.lifetime_ms * MILLISECOND if request.lifetime_ms else None
+        expires = _end_of_life(server.now(), request.lifetime_ms)
         server.published(
             Published(self.name, request.reference, request.attributes, request.payload, expires, request.is_traced)
         )
@@ -181,9 +181,10 @@ class ClientSession:
 
     def deliver(self, writer: DeliveryWriter, number: int, subscriptions: bytes) -> None:
         if self.is_reliable:
+            frame = writer.frame_for(self._sent + 1, subscriptions)
             self._sent += 1
             self._numbers.append(number)
-            self.connection.send(writer.frame_for(self._sent, subscriptions))
+            self.connection.send(frame)
         else:
             self.connection.send(writer.frame_for(0, subscriptions))
 
@@ -260,6 +261,11 @@ class ClientSession:
     def lost(self) -> None:
         if self._server.remove_client(self):
             self._server.handle(ClientLost(self.name))
+
+
+def _end_of_life(now: int, lifetime_ms: int) -> int | None:
+    """As late as a frame can say, for a client that means never and says it with a large number."""
+    return min(now + lifetime_ms * MILLISECOND, LARGEST_NUMBER) if lifetime_ms else None
 
 
 def attribute_count(attributes: bytes) -> int:

@@ -30,6 +30,7 @@ from broker.inputs import Persisted, TimerFired
 from broker.settings import SECOND
 from broker.simulation.costs import is_free
 from broker.wire import encode
+from broker.wire_limits import WireError
 from routing.messages import PublicationId
 
 if TYPE_CHECKING:
@@ -67,9 +68,13 @@ class Performer:
         }
 
     def perform(self, effects: list[Effect]) -> None:
+        """All of them: one that cannot be written as a frame takes nothing else with it."""
         performers = self._performers
         for effect in effects:
-            performers[type(effect)](effect)
+            try:
+                performers[type(effect)](effect)
+            except WireError as error:
+                self._server.errors.note("frame not written", error, effect=type(effect).__name__)
 
     def _deliver(self, effect: Deliver) -> None:
         session = self._sessions.get(effect.client)
@@ -84,19 +89,20 @@ class Performer:
             if len(self._packed_names) >= MOST_PACKED_NAMES:
                 self._packed_names.clear()
             packed = self._packed_names[effect.subscriptions] = packed_subscriptions(effect.subscriptions)
-        self.delivered += 1
         session.deliver(writer, effect.number, packed)
+        self.delivered += 1
 
     def _send(self, effect: Send) -> None:
         server = self._server
         link = server.neighbours.links.get(effect.peer)
         if link is None:
             return
+        frame = encode(effect.message, effect.sequence)
         if effect.sequence is not None:
             self.sent += 1
         if link.wants_times and server.recorder is not None and not is_free(effect.message):
             link.connection.send(hello.encode(server.recorder.times_of(effect.message)))
-        link.connection.send(encode(effect.message, effect.sequence))
+        link.connection.send(frame)
 
     def _accept(self, effect: Accept) -> None:
         session = self._sessions.get(effect.client)

@@ -19,7 +19,7 @@ Key = tuple[str, ...]
 
 
 class RecordError(Exception):
-    """A stored record that cannot be read."""
+    """A record that cannot be written, or a stored one that cannot be read; the message names it."""
 
     exit_code = 1
 
@@ -36,7 +36,10 @@ def unpack_key(packed: bytes) -> Key:
 
 def pack_record(key: Key, record: Any) -> bytes:
     write, _ = _KINDS.get(key[0], _PLAIN)
-    packed: bytes = msgpack.packb(write(record))
+    try:
+        packed: bytes = msgpack.packb(write(record))
+    except (ValueError, TypeError, OverflowError, WireError) as error:
+        raise RecordError(f"the record {'/'.join(key)} cannot be written: {error}") from error
     return packed
 
 

@@ -36,7 +36,9 @@ from broker.runtime.link import Link
 from broker.runtime.log import Log
 from broker.runtime.neighbours import Neighbours
 from broker.runtime.newcomer import Newcomer
+from broker.runtime.own_errors import OwnErrors
 from broker.runtime.performer import Performer
+from broker.runtime.records import RecordError
 from broker.runtime.security import Introduction, Security, check_exposure
 from broker.runtime.steps import Steps
 from broker.runtime.store import Store
@@ -75,6 +77,7 @@ class BrokerServer:
         self.security = security or security_of(config)
         check_exposure(config.listen, self.security, is_insecure)
         self.log = Log(config.id)
+        self.errors = OwnErrors(self.log)
         self.clients: dict[str, ClientSession] = {}
         self.newcomers: dict[Newcomer, None] = {}
         self.handshakes: set[asyncio.Task[None]] = set()
@@ -111,7 +114,9 @@ class BrokerServer:
         earlier = 0
         records: dict[tuple[str, ...], object] = {}
         if config.data_dir is not None:
-            self.store = Store(config.data_dir, config.overlay.store, self._persisted, self._fail)
+            self.store = Store(
+                config.data_dir, config.overlay.store, self._persisted, self._fail, refused=self._not_stored
+            )
             earlier, incarnation, records = self.store.open(config.id, incarnation)
         self._listener = await self._listen()
         router = create(
@@ -261,6 +266,9 @@ class BrokerServer:
         for key in keys:
             self.handle(Persisted(key))
         self.admit()
+
+    def _not_stored(self, error: RecordError) -> None:
+        self.errors.note("record not written", error)
 
     def _fail(self, error: Exception) -> None:
         if not self.failed.done():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -89,6 +89,8 @@ class Status:
     violations: dict[str, int]
     parts: dict[str, dict[str, object]]
     """What runs beside the broker, such as a gateway, by name."""
+    errors: dict[str, int] = field(default_factory=dict)
+    """Of the broker's own, by what failed."""
 
     def as_json(self) -> dict[str, object]:
         return asdict(self)
@@ -139,6 +141,7 @@ def status_of(server: BrokerServer) -> Status:
         drops=dict(core.drops),
         violations=dict(server.violations),
         parts={name: status() for name, status in server.parts.items()},
+        errors=dict(server.errors.counts),
     )
 
 
@@ -185,6 +188,7 @@ def as_prometheus(status: Status) -> str:
         family(f"publications_{what}_total", "counter", f"Publications {what}.", {own: total})
     family("drops_total", "counter", "Publications dropped or refused, by reason.", labelled("reason", status.drops))
     family("violations_total", "counter", "Limits that were violated, by name.", labelled("limit", status.violations))
+    family("errors_total", "counter", "Errors of the broker's own, by what failed.", labelled("what", status.errors))
     family("clients", "gauge", "Sessions, connected or not.", {own: status.client_count})
     family("memory_bytes", "gauge", "Resident memory.", {own: status.memory_bytes})
     family("uptime_seconds", "gauge", "Since the broker started.", {own: status.uptime_s})

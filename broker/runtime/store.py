@@ -37,14 +37,19 @@ class Store:
         persisted: Callable[[list[Key]], None],
         failed: Callable[[StoreError], None],
         patience_s: float = 5.0,
+        refused: Callable[[RecordError], None] | None = None,
     ) -> None:
-        """`patience_s`: how long to wait for a broker that has the store open and may be about to stop."""
+        """`patience_s`: how long to wait for a broker that has the store open and may be about to stop.
+
+        `refused` hears of a record that cannot be written, while the others of its batch are; None: that has `failed`.
+        """
         self.commits = 0
         self.records_written = 0
         self._path = folder / FILE
         self._synchronous = _SYNCHRONOUS[table.fsync]
         self._persisted = persisted
         self._failed = failed
+        self._refused = refused or (lambda error: failed(StoreError(str(error))))
         self._patience_s = patience_s
         self._pending: dict[Key, object] = {}
         self._removed: dict[Key, None] = {}
@@ -118,10 +123,20 @@ class Store:
             return
         pending, self._pending = self._pending, {}
         removed, self._removed = list(self._removed), {}
-        rows = [(pack_key(key), pack_record(key, record)) for key, record in pending.items()]
+        rows = self._packed(pending)
         keys = [(pack_key(key),) for key in removed]
-        self._writing = self._loop.run_in_executor(self._thread, self._commit, rows, keys)
-        self._writing.add_done_callback(lambda done: self._committed(done, list(pending)))
+        self._writing = self._loop.run_in_executor(self._thread, self._commit, list(rows.values()), keys)
+        self._writing.add_done_callback(lambda done: self._committed(done, list(rows)))
+
+    def _packed(self, records: dict[Key, object]) -> dict[Key, tuple[bytes, bytes]]:
+        """Those that can be written; one that cannot takes no other with it."""
+        rows: dict[Key, tuple[bytes, bytes]] = {}
+        for key, record in records.items():
+            try:
+                rows[key] = (pack_key(key), pack_record(key, record))
+            except RecordError as error:
+                self._refused(error)
+        return rows
 
     def _commit(self, rows: list[tuple[bytes, bytes]], removed: list[tuple[bytes]]) -> None:
         database = self._database

@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import msgpack
 import pytest
 
 from broker import connect
 from broker.client.errors import NotAdvertisedError, RefusedError, TimeoutExpiredError
 from broker.client.subscription import Subscription
+from broker.effects import Deliver, Send
+from broker.runtime.status import status_of
+from routing.messages import PublicationId, Publish
 from tests.broker.runtime.overlays import InLoop, OverlayFileMaker, run, until
 
 CHAIN = (("b1", "b2"), ("b2", "b3"))
@@ -143,6 +147,90 @@ def test_a_publication_that_expired_while_its_client_was_away_is_dropped_and_cou
             await asyncio.sleep(0.2)
             assert await numbers(stream, 1) == [2]
             assert overlay["b1"].core.drops["expired"] == 1
+
+    run(test)
+
+
+@pytest.mark.parametrize("is_durable", [False, True], ids=["in memory", "durable"])
+@pytest.mark.parametrize("expires", [1e10, 1e13, 9e15])
+def test_a_lifetime_beyond_all_clocks_means_never_at_every_broker(
+    tmp_path: Path, expires: float, is_durable: bool
+) -> None:
+    tables = {"store": {"data_dir": "data", "fsync": "never"}} if is_durable else {}
+    file = OverlayFileMaker(tmp_path, ["b1", "b2"], [("b1", "b2")], tables=tables)
+
+    async def test() -> None:
+        async with (
+            InLoop(file) as overlay,
+            connect(file.url("b1")) as publisher,
+            connect(file.url("b1")) as bystander,
+            connect(file.url("b2")) as reader,
+            reader.subscribe("n >= 0") as stream,
+        ):
+            await overlay.quiet()
+            await asyncio.gather(publisher.publish({"n": 1}, expires=expires), bystander.publish({"n": 2}))
+            assert sorted(map(str, await numbers(stream, 2))) == ["1", "2"]
+            await until(lambda: overlay["b1"].is_settled)
+            assert not overlay["b2"].violations
+            assert not overlay["b1"].errors.counts
+            assert publisher.reconnects == bystander.reconnects == 0
+
+    run(test)
+
+
+def test_a_durable_broker_restarts_with_a_publication_that_never_expires(tmp_path: Path) -> None:
+    tables = {"store": {"data_dir": "data", "fsync": "never"}}
+    file = OverlayFileMaker(tmp_path, ["b1", "b2"], [("b1", "b2")], tables=tables)
+
+    async def test() -> None:
+        async with InLoop(file) as overlay:
+            async with (
+                connect(file.url("b2"), name="reader", durable=True) as reader,
+                reader.subscribe("n >= 0", name="all"),
+            ):
+                await overlay.quiet()
+            await overlay.stop("b2")
+            async with connect(file.url("b1")) as publisher:
+                await publisher.publish({"n": 1}, expires=1e13)
+            assert overlay["b1"].core.in_custody == 1
+            await overlay.stop("b1")
+            await overlay.start("b1")
+            await overlay.start("b2")
+            async with (
+                connect(file.url("b2"), name="reader", durable=True) as reader,
+                reader.subscribe("n >= 0", name="all") as stream,
+            ):
+                assert await numbers(stream, 1) == [1]
+
+    run(test)
+
+
+def test_an_effect_that_cannot_be_written_takes_no_other_with_it(tmp_path: Path) -> None:
+    file = OverlayFileMaker(tmp_path, ["b1", "b2"], [("b1", "b2")])
+
+    async def test() -> None:
+        async with (
+            InLoop(file) as overlay,
+            connect(file.url("b1"), name="reader") as reader,
+            reader.subscribe("n >= 0", name="all") as stream,
+        ):
+            server = overlay["b1"]
+            broken, sound = (PublicationId("b1", incarnation, 7) for incarnation in (1 << 64, 1))
+            body = (msgpack.packb({"n": 1}), b"")
+            before = server.totals()
+            server.performer.perform(
+                [
+                    Send("b2", Publish(sound, "b1", "", ("b2",), (), *body, expires=1 << 64), 1),
+                    Deliver("reader", broken, ("all",), *body, 0, 1),
+                    Deliver("reader", sound, ("all",), *body, 0, 2),
+                ]
+            )
+            assert await numbers(stream, 1) == [1]
+            assert server.errors.counts == {"frame not written": 2}
+            assert server.totals() == {**before, "delivered": before["delivered"] + 1}
+            assert status_of(server).errors == {"frame not written": 2}
+            await stream.unsubscribe()
+            assert reader.reconnects == 0, "the numbers of deliveries have no gap"
 
     run(test)
 

@@ -84,6 +84,36 @@ def test_what_was_committed_is_there_after_a_restart(tmp_path: Path, policy: str
     assert fill(tmp_path, policy, {}) == []
 
 
+def test_a_record_that_cannot_be_written_takes_no_other_with_it(tmp_path: Path) -> None:
+    message, *rest = PUBLICATION
+    too_late = (message._replace(expires=1 << 64), *rest)
+    refused: list[RecordError] = []
+    persisted: list[tuple[str, ...]] = []
+
+    async def test() -> None:
+        store = Store(tmp_path, StoreTable(), persisted.extend, _raise, refused=refused.append)
+        store.open("b1", 5)
+        store.put(("acknowledged", "c1"), 7)
+        store.put(("publication", "b1", "3", "9"), too_late)
+        store.put(("acknowledged", "c2"), 1 << 64)
+        store.put(("acknowledged", "c3"), 8)
+        await store.close()
+
+    run(test)
+    assert [str(error).split(":")[0] for error in refused] == [
+        "the record publication/b1/3/9 cannot be written",
+        "the record acknowledged/c2 cannot be written",
+    ]
+    assert persisted == [("acknowledged", "c1"), ("acknowledged", "c3")]
+
+    async def again() -> None:
+        store = Store(tmp_path, StoreTable(), lambda _: None, _raise)
+        assert store.open("b1", 6)[2] == {("acknowledged", "c1"): 7, ("acknowledged", "c3"): 8}
+        await store.close()
+
+    run(again)
+
+
 def test_a_store_of_another_broker_or_version_is_refused(tmp_path: Path) -> None:
     fill(tmp_path, "never", {})
 
