@@ -40,12 +40,13 @@ class Log:
     def warning(self, event: str, **fields: object) -> None:
         self._write(logging.WARNING, event, fields)
 
-    def error(self, event: str, **fields: object) -> None:
-        self._write(logging.ERROR, event, fields)
+    def error(self, event: str, cause: BaseException | None = None, **fields: object) -> None:
+        """`cause` is logged with where it came from."""
+        self._write(logging.ERROR, event, fields, cause)
 
-    def _write(self, level: int, event: str, fields: dict[str, object]) -> None:
+    def _write(self, level: int, event: str, fields: dict[str, object], cause: BaseException | None = None) -> None:
         if self._logger.isEnabledFor(level):
-            self._logger.log(level, event, extra={"fields": {**self._fields, **fields}})
+            self._logger.log(level, event, exc_info=cause, extra={"fields": {**self._fields, **fields}})
 
 
 def log_to_stderr(level: str) -> None:

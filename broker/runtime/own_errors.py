@@ -15,4 +15,4 @@ class OwnErrors:
     def note(self, what: str, error: BaseException, **fields: object) -> None:
         """The broker goes on; `what` is one of a few words."""
         self.counts[what] += 1
-        self._log.error(what, reason=f"{type(error).__name__}: {error}", **fields)
+        self._log.error(what, error, reason=f"{type(error).__name__}: {error}", **fields)

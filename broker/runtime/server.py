@@ -263,8 +263,12 @@ class BrokerServer:
                     self.steps.accepted(effect)
 
     def _persisted(self, keys: list[tuple[str, ...]]) -> None:
+        """Whatever the core makes of one record, it hears of all that are stored."""
         for key in keys:
-            self.handle(Persisted(key))
+            try:
+                self.handle(Persisted(key))
+            except Exception as error:
+                self.errors.note("stored record not taken", error, key="/".join(key))
         self.admit()
 
     def _not_stored(self, error: RecordError) -> None:

@@ -185,3 +185,28 @@ def test_a_durable_client_is_refused_where_nothing_is_stored(tmp_path: Path) -> 
                 await connect(file.url("b1"), name="desk", durable=True).open()
 
     run(test)
+
+
+def test_an_error_over_one_stored_record_keeps_no_other_from_its_client(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = OverlayFileMaker(tmp_path, ["b1"], tables={"store": {"data_dir": "data", "fsync": "never"}})
+
+    def break_down() -> None:
+        raise RuntimeError("this one is not understood")
+
+    async def test() -> None:
+        async with InLoop(file) as overlay, connect(file.url("b1")) as client:
+            server = overlay["b1"]
+            assert server.store is not None
+            # In the batch of the publications, and before them.
+            server.core._persisting._waiting["acknowledged", "nobody"] = break_down
+            server.store.put(("acknowledged", "nobody"), 1)
+            assert all(await asyncio.gather(*(client.publish({"n": n}) for n in range(3))))
+            assert server.errors.counts == {"stored record not taken": 1}
+            assert not server.store.waiting
+
+    run(test)
+    (line,) = [record for record in caplog.records if record.message == "stored record not taken"]
+    assert line.fields["key"] == "acknowledged/nobody"  # type: ignore[attr-defined]
+    assert line.exc_info is not None
