@@ -34,6 +34,7 @@ class Door(asyncio.Protocol):
         handshake = asyncio.create_task(self._shake_hands(transport), name="TLS handshake")
         self._server.handshakes.add(handshake)
         handshake.add_done_callback(self._server.handshakes.discard)
+        self._server.errors.watch(handshake)
 
     async def _shake_hands(self, transport: asyncio.Transport) -> None:
         server, connection = self._server, self._newcomer.connection

@@ -58,6 +58,7 @@ class Neighbours:
         wanted = self._wanted[peer] = _Wanted(peer, address, cost)
         if address is not None:
             wanted.task = asyncio.create_task(self._keep(wanted, address), name=f"link to {peer}")
+            self._server.errors.watch(wanted.task)
 
     def do_not_want(self, peer: str) -> None:
         wanted = self._wanted.pop(peer, None)
@@ -89,6 +90,7 @@ class Neighbours:
         task = asyncio.create_task(self._join(address), name=f"join at {address}")
         self._joining.add(task)
         task.add_done_callback(self._joining.discard)
+        self._server.errors.watch(task)
 
     async def _join(self, address: Address) -> None:
         wait = self._server.config.overlay.heartbeat.redial_first

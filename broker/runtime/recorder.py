@@ -3,6 +3,8 @@
 Each broker writes a folder of its own, and completes its files every few seconds and when it stops. Two brokers that
 both record tell each other when a frame was sent and when its publication was published (`LinkTimes`), so that the
 rows are the same as a simulation's; across machines they are as good as the machines' clocks.
+
+A trace that cannot be written, as on a full disk, ends: nothing that a broker does waits for it or fails over it.
 """
 
 from __future__ import annotations
@@ -10,9 +12,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
-from broker.effects import Accept, Deliver, DroppedRow, MatchedRow
+from broker.effects import Accept, Deliver, DroppedRow, Effect, MatchedRow, Record, Refuse
 from broker.hello import LinkTimes
 from broker.inputs import Published
 from broker.runtime.client_session import attribute_count
@@ -28,6 +31,7 @@ from broker.trace import (
     MatchRow,
     PublicationRow,
     Row,
+    TraceWriteError,
     seconds,
 )
 from broker.trace_files import TraceWriter
@@ -44,18 +48,26 @@ ROLL_IDLE_EVERY = 60 * SECOND
 
 class Recorder:
     def __init__(
-        self, folder: Path, broker: str, incarnation: int, overlay: str, protocol: str, now: Callable[[], int]
+        self,
+        folder: Path,
+        broker: str,
+        incarnation: int,
+        overlay: str,
+        protocol: str,
+        now: Callable[[], int],
+        failed: Callable[[Exception], None],
     ) -> None:
+        """`failed` hears once that the trace cannot be written; no row is taken after that."""
         self._broker = broker
         self._now = now
+        self._failed = failed
+        self._is_over = False
         self._folder = folder / f"{broker}-{incarnation}"
         self._trace = TraceWriter(self._folder, overlay)
         self._rolled_at = now()
         self._has_news = False
         self._published: dict[PublicationId, int] = {}
         self._requests: dict[tuple[str, int], tuple[int, int, int]] = {}
-        self.handling_ns = 0
-        """What the core took for the input whose effects are being recorded."""
         code = code_version()
         provenance = {
             "broker": broker,
@@ -72,6 +84,28 @@ class Recorder:
         size = len(request.attributes) + len(request.payload)
         self._requests[request.client, request.reference] = (self._now(), attribute_count(request.attributes), size)
 
+    def note_times(self, effects: list[Effect]) -> None:
+        """Before the effects are performed: other brokers are told with a publication when it was published."""
+        for effect in effects:
+            if isinstance(effect, Accept) and effect.publication is not None:
+                at, _, _ = self._requests.get((effect.client, int(effect.reference)), (self._now(), 0, 0))
+                self._remember(effect.publication, at)
+
+    def handled(self, effects: list[Effect], started: int, took: int) -> None:
+        """Rows for an input that the core was given at `started` and worked on for `took` nanoseconds."""
+        for effect in effects:
+            match effect:
+                case Accept():
+                    self.accepted(effect)
+                case Refuse(client, int(reference)):
+                    self.refused(client, reference)
+                case Deliver():
+                    self.delivered(effect)
+                case Record(MatchedRow() as row):
+                    self.matched(row, started, took)
+                case Record(DroppedRow() as row):
+                    self.dropped(row)
+
     def refused(self, client: str, reference: int) -> None:
         self._requests.pop((client, reference), None)
 
@@ -79,7 +113,6 @@ class Recorder:
         if effect.publication is None or not isinstance(effect.reference, int):
             return
         at, attributes, size = self._requests.pop((effect.client, effect.reference), (self._now(), 0, 0))
-        self._remember(effect.publication, at)
         self._record(
             PublicationRow(
                 publication=str(effect.publication),
@@ -124,7 +157,7 @@ class Recorder:
             )
         )
 
-    def matched(self, row: MatchedRow) -> None:
+    def matched(self, row: MatchedRow, started: int, took: int) -> None:
         work = row.work
         self._record(
             MatchRow(
@@ -135,8 +168,8 @@ class Recorder:
                 candidates=work.candidates,
                 evaluated=work.evaluated,
                 matched=work.matched,
-                started_s=seconds(self._now() - self.handling_ns),
-                cost_s=seconds(self.handling_ns),
+                started_s=seconds(started),
+                cost_s=seconds(took),
             )
         )
 
@@ -172,7 +205,7 @@ class Recorder:
             self._record(LinkRow(a=self._broker, b=peer, up_s=seconds(up), down_s=down_s))
 
     def state(self, counts: Counts, queue: int) -> None:
-        self._trace.record(
+        self._put(
             BrokerRow(
                 broker=self._broker,
                 at_s=seconds(self._now()),
@@ -186,13 +219,37 @@ class Recorder:
             )
         )
         if self._now() - self._rolled_at >= (ROLL_EVERY if self._has_news else ROLL_IDLE_EVERY):
-            self._trace.roll()
             self._rolled_at = self._now()
             self._has_news = False
+            self._write(self._trace.roll)
 
     def _record(self, row: Row) -> None:
         self._has_news = True
-        self._trace.record(row)
+        self._put(row)
+
+    def _put(self, row: Row) -> None:
+        if not self._is_over:
+            try:
+                self._trace.record(row)
+            except TraceWriteError as error:
+                self._end(error)
 
     def close(self) -> None:
-        self._trace.close()
+        self._write(self._trace.close)
+
+    def _write(self, write: Callable[[], None]) -> None:
+        if not self._is_over:
+            try:
+                write()
+            except (TraceWriteError, OSError) as error:
+                self._end(error)
+
+    def _end(self, error: Exception) -> None:
+        """What others can read already stays, and the rest makes room."""
+        self._is_over = True
+        self._requests.clear()
+        self._published.clear()
+        # What cannot be written often cannot be removed either.
+        with suppress(OSError):
+            self._trace.abandon()
+        self._failed(error)

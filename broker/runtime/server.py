@@ -19,19 +19,12 @@ from broker.addresses import Address
 from broker.client_frames import Hello, Reason
 from broker.config import BrokerConfig, ConfigError
 from broker.core import ACKNOWLEDGE, Broker
-from broker.effects import (
-    Accept,
-    Deliver,
-    DroppedRow,
-    Effect,
-    MatchedRow,
-    Record,
-    Refuse,
-)
+from broker.effects import Accept, Effect, Refuse
 from broker.inputs import ClientConnected, Input, LeaveRequested, Persisted, Published, Restored, TimerFired
 from broker.runtime.client_session import ClientSession
 from broker.runtime.connection import Connection, Writers
 from broker.runtime.door import Door
+from broker.runtime.housekeeping import Housekeeping
 from broker.runtime.link import Link
 from broker.runtime.log import Log
 from broker.runtime.neighbours import Neighbours
@@ -96,6 +89,8 @@ class BrokerServer:
         self.admin_address: Address | None = None
         self.asked_to_leave = asyncio.Event()
         self.recorder: Recorder | None = None
+        self.trace_state = ""
+        """Recording, or why that ended; empty: no trace was asked for."""
         self._trace = trace
         self._admin_pages: AdminPages | None = None
         self._clock_offset = time.time_ns() - time.monotonic_ns()
@@ -139,9 +134,9 @@ class BrokerServer:
             # pyarrow is loaded for this alone.
             from broker.runtime.recorder import Recorder
 
-            self.recorder = Recorder(
-                self._trace, config.id, incarnation, config.overlay.name, config.overlay.protocol, self.now
-            )
+            names = (config.id, incarnation, config.overlay.name, config.overlay.protocol)
+            self.recorder = Recorder(self._trace, *names, self.now, self._trace_failed)
+            self.trace_state = "recording"
         self._perform(self.core.start(self.now()))
         for neighbour in config.neighbours:
             self.neighbours.want(neighbour.id, neighbour.address, neighbour.cost)
@@ -150,7 +145,8 @@ class BrokerServer:
         self._serving_since = self._loop.time()
         self._knows_the_overlay = False
         self._meet_neighbours()
-        self._housekeeping = asyncio.create_task(self._keep_house(), name="housekeeping")
+        self._housekeeping = asyncio.create_task(Housekeeping(self).run(), name="housekeeping")
+        self.errors.watch(self._housekeeping, self._fail)
         await self._listener.start_serving()
         await self._open_admin_pages()
         self.log.info("serving", listen=str(self.listen), incarnation=incarnation, restored=len(records))
@@ -209,24 +205,21 @@ class BrokerServer:
             self._perform(effects)
 
     def _handle_recorded(self, happened: Input, recorder: Recorder) -> None:
+        """What the core wants done is done first: a trace is told of it, and nothing depends on a trace."""
         if isinstance(happened, Published):
             recorder.requested(happened)
         started = self.now()
         effects = self.core.handle(happened, started)
-        recorder.handling_ns = self.now() - started
-        for effect in effects:
-            match effect:
-                case Accept():
-                    recorder.accepted(effect)
-                case Refuse(client, int(reference)):
-                    recorder.refused(client, reference)
-                case Deliver():
-                    recorder.delivered(effect)
-                case Record(MatchedRow() as row):
-                    recorder.matched(row)
-                case Record(DroppedRow() as row):
-                    recorder.dropped(row)
+        took = self.now() - started
+        recorder.note_times(effects)
         self._perform(effects)
+        recorder.handled(effects, started, took)
+
+    def _trace_failed(self, error: Exception) -> None:
+        """The broker goes on without a trace."""
+        self.recorder = None
+        self.trace_state = f"ended: {error}"
+        self.errors.note("trace not written", error)
 
     def published(self, request: Published) -> None:
         self.published_here += 1
@@ -274,7 +267,7 @@ class BrokerServer:
     def _not_stored(self, error: RecordError) -> None:
         self.errors.note("record not written", error)
 
-    def _fail(self, error: Exception) -> None:
+    def _fail(self, error: BaseException) -> None:
         if not self.failed.done():
             self.failed.set_exception(error)
 
@@ -331,41 +324,12 @@ class BrokerServer:
     def part_ended(self, part: asyncio.Task[None]) -> None:
         """What runs beside the broker runs until it is cancelled: its error is the broker's."""
         error = None if part.cancelled() else part.exception()
-        if error is not None and not self.failed.done():
-            self.failed.set_exception(error)
+        if error is not None:
+            self._fail(error)
 
     def link_went(self, link: Link) -> None:
         if self.recorder is not None:
             self.recorder.link(link.peer, link.up_since, None if self.is_stopping else self.now())
-
-    async def _keep_house(self) -> None:
-        """Once in a while: rates, silent clients, newcomers who say nothing."""
-        limits = self.config.overlay.limits
-        before, at = self.totals(), self._loop.time()
-        while True:
-            await asyncio.sleep(min(1.0, limits.idle / SECOND / 4, limits.hello / SECOND / 4))
-            now = self._loop.time()
-            totals = self.totals()
-            self.rates = {what: round((total - before[what]) / (now - at), 1) for what, total in totals.items()}
-            before, at = totals, now
-            for newcomer in list(self.newcomers):
-                if now - newcomer.connection.heard > limits.hello / SECOND:
-                    self._give_up_on(newcomer)
-            for session in list(self.clients.values()):
-                if now - session.connection.heard > limits.idle / SECOND:
-                    self.violated("idle", session.name)
-                    session.end(Reason.IDLE, f"nothing was heard for {limits.idle / SECOND:g} s")
-            if self.recorder is not None:
-                waiting = len(self.holding) + (self.store.waiting if self.store is not None else 0)
-                self.recorder.state(self.core.router.counts(), waiting)
-            self.steps.forget_old()
-            self.admit()
-
-    def _give_up_on(self, newcomer: Newcomer) -> None:
-        # A handshake has a time of its own.
-        if newcomer.connection.is_made:
-            self.violated("hello", newcomer.connection.other_end)
-            newcomer.refuse(Reason.IDLE, hello.LIMIT, "nothing was said in time")
 
     @property
     def admits(self) -> bool:

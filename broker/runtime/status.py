@@ -91,6 +91,8 @@ class Status:
     """What runs beside the broker, such as a gateway, by name."""
     errors: dict[str, int] = field(default_factory=dict)
     """Of the broker's own, by what failed."""
+    trace: str = ""
+    """Recording, or why that ended; empty: no trace was asked for."""
 
     def as_json(self) -> dict[str, object]:
         return asdict(self)
@@ -142,6 +144,7 @@ def status_of(server: BrokerServer) -> Status:
         violations=dict(server.violations),
         parts={name: status() for name, status in server.parts.items()},
         errors=dict(server.errors.counts),
+        trace=server.trace_state,
     )
 
 

@@ -1,13 +1,15 @@
-"""When a running broker's rows can be read by others, and what its trace says of where it comes from."""
+"""When a running broker's rows can be read by others, what its trace says of where it comes from, and how it ends."""
 
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 from broker.effects import DroppedRow
 from broker.runtime.code_version import code_version
 from broker.runtime.recorder import ROLL_EVERY, ROLL_IDLE_EVERY, Recorder
+from broker.trace import TraceWriteError
 from routing.router import Counts
 
 COUNTS = Counts(1, 2, 3, 4, 5)
@@ -21,13 +23,17 @@ class Clock:
         return self.now
 
 
+def _raise(error: Exception) -> None:
+    raise error
+
+
 def shown(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder / "b1-1" / "trace").as_posix() for path in folder.rglob("[!.]*.parquet"))
 
 
 def test_what_a_broker_did_is_shown_soon_and_its_state_alone_later(tmp_path: Path) -> None:
     clock = Clock()
-    recorder = Recorder(tmp_path, "b1", 1, "demo", "merc", clock)
+    recorder = Recorder(tmp_path, "b1", 1, "demo", "merc", clock, _raise)
     clock.now += ROLL_EVERY
     recorder.state(COUNTS, queue=0)
     assert shown(tmp_path) == []
@@ -45,7 +51,7 @@ def test_what_a_broker_did_is_shown_soon_and_its_state_alone_later(tmp_path: Pat
 
 
 def test_a_trace_says_which_broker_protocol_and_code_made_it(tmp_path: Path) -> None:
-    Recorder(tmp_path, "b1", 7, "demo", "merc", Clock()).close()
+    Recorder(tmp_path, "b1", 7, "demo", "merc", Clock(), _raise).close()
     code = code_version()
     assert json.loads((tmp_path / "b1-7" / "provenance.json").read_text()) == {
         "broker": "b1",
@@ -56,3 +62,34 @@ def test_a_trace_says_which_broker_protocol_and_code_made_it(tmp_path: Path) -> 
         "commit": code.commit,
         "is_changed": code.is_changed,
     }
+
+
+def test_a_trace_that_cannot_be_written_is_told_once_and_takes_no_more_rows(tmp_path: Path) -> None:
+    clock = Clock()
+    errors: list[Exception] = []
+    recorder = Recorder(tmp_path / "out", "b1", 1, "demo", "merc", clock, errors.append)
+    recorder.dropped(DroppedRow("expired", None, ""))
+    clock.now += ROLL_EVERY
+    shutil.rmtree(tmp_path / "out")
+    for _ in range(3):
+        recorder.state(COUNTS, queue=0)
+        recorder.dropped(DroppedRow("expired", None, ""))
+        clock.now += ROLL_EVERY
+    recorder.close()
+    (error,) = errors
+    assert isinstance(error, TraceWriteError)
+    assert str(tmp_path / "out") in str(error)
+
+
+def test_what_others_could_read_of_a_trace_that_cannot_be_closed_stays(tmp_path: Path) -> None:
+    clock = Clock()
+    errors: list[Exception] = []
+    recorder = Recorder(tmp_path, "b1", 1, "demo", "merc", clock, errors.append)
+    recorder.dropped(DroppedRow("expired", None, ""))
+    clock.now += ROLL_EVERY
+    recorder.state(COUNTS, queue=0)
+    before = shown(tmp_path)
+    shutil.rmtree(tmp_path / "b1-1" / "trace" / "hops")
+    recorder.close()
+    assert len(errors) == 1
+    assert shown(tmp_path) == before == ["brokers/part-00000.parquet", "drops/part-00000.parquet"]
