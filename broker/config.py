@@ -181,6 +181,8 @@ def _check(config: OverlayConfig) -> None:
         raise ConfigError("[heartbeat] dead_after must be longer than every, or every neighbour is taken for dead")
     if config.limits.publication_bytes + config.limits.text_bytes > config.limits.frame_bytes:
         raise ConfigError("[limits] frame_bytes must exceed publication_bytes by text_bytes at least")
+    if config.limits.sessions < config.limits.connections:
+        raise ConfigError("[limits] sessions must not be less than connections: every client that is connected has one")
     if config.protocol == "merc" and not config.overlay.clusters:
         raise ConfigError("protocol merc routes by clusters and no broker is in one; add clusters, or take d-dbr")
     for option in config.general.router_options:

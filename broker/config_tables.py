@@ -143,6 +143,7 @@ class LimitsTable:
     attributes: int = key(256, at_least(1), "attributes of a publication")
     subscriptions: int = key(10_000, at_least(1), "subscriptions, and as many advertisements, of one client")
     connections: int = key(1_000, at_least(1), "clients that are connected")
+    sessions: int = key(10_000, at_least(1), "sessions that are kept, of clients that are connected or away")
     neighbours: int = key(64, at_least(1), "links to other brokers")
     idle: int = key(60 * SECOND, positive_duration, "a client that was silent for so long is disconnected")
     hello: int = key(5 * SECOND, positive_duration, "whoever connects says who it is within this time")

@@ -49,7 +49,7 @@ class Newcomer:
             self._server.violated("unauthorised", content.client)
             self.refuse(Reason.UNAUTHORISED, hello.UNAUTHORISED, refusal)
             return
-        self._server.greet_client(self, content, introduction)
+        self._server.reception.greet(self, content, introduction)
 
     def _meet_broker(self, frame: bytes) -> None:
         content = hello.decode(frame, self._server.limits)

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 from broker import hello
 from broker.addresses import Address
-from broker.client_frames import Hello, Reason
+from broker.client_frames import Reason
 from broker.config import BrokerConfig, ConfigError
 from broker.core import ACKNOWLEDGE, Broker
 from broker.effects import Accept, Effect, Refuse
-from broker.inputs import ClientConnected, Input, LeaveRequested, Persisted, Published, Restored, TimerFired
+from broker.inputs import Input, LeaveRequested, Persisted, Published, Restored, TimerFired
 from broker.runtime.client_session import ClientSession
 from broker.runtime.connection import Connection, Writers
 from broker.runtime.door import Door
@@ -31,8 +31,9 @@ from broker.runtime.neighbours import Neighbours
 from broker.runtime.newcomer import Newcomer
 from broker.runtime.own_errors import OwnErrors
 from broker.runtime.performer import Performer
+from broker.runtime.reception import Reception
 from broker.runtime.records import RecordError
-from broker.runtime.security import Introduction, Security, check_exposure
+from broker.runtime.security import Security, check_exposure
 from broker.runtime.steps import Steps
 from broker.runtime.store import Store
 from broker.security.setup import security_of
@@ -102,6 +103,7 @@ class BrokerServer:
         self._loop = asyncio.get_running_loop()
         self.writers = Writers()
         self.performer = Performer(self)
+        self.reception = Reception(self)
         self.failed: asyncio.Future[None] = self._loop.create_future()
         """Ends with an error when the broker cannot go on."""
         self.store: Store | None = None
@@ -270,32 +272,6 @@ class BrokerServer:
     def _fail(self, error: BaseException) -> None:
         if not self.failed.done():
             self.failed.set_exception(error)
-
-    def greet_client(self, newcomer: Newcomer, first: Hello, introduction: Introduction) -> None:
-        """A client that may come in."""
-        config = self.config.overlay
-        if first.is_durable and self.store is None:
-            text = f"{self.config.id} has no data directory and keeps nothing for durable clients"
-            newcomer.refuse(Reason.NOT_DURABLE, "", text)
-            return
-        present = self.clients.get(first.client)
-        if present is not None:
-            if present.session != first.session:
-                text = f"a client called {first.client!r} is connected from {present.connection.other_end}"
-                newcomer.refuse(Reason.NAME_IN_USE, "", text)
-                return
-            present.end(Reason.NAME_IN_USE, "the same session connected again")
-        if len(self.clients) >= config.limits.connections:
-            self.violated("connections", first.client)
-            newcomer.refuse(Reason.LIMIT, "", f"{len(self.clients)} clients are connected, and no more may be")
-            return
-        self.newcomers.pop(newcomer, None)
-        session = ClientSession(self, newcomer.connection, first, introduction)
-        newcomer.connection.receiver = session
-        self.clients[first.client] = session
-        self.log.debug("client connected", client=first.client, other_end=newcomer.connection.other_end)
-        keep = None if first.is_durable else config.delivery.session if session.is_reliable else 0
-        self.handle(ClientConnected(first.client, first.session, session.is_reliable, keep, session.window))
 
     def reload_security(self) -> None:
         """Certificates and access list as their files are now; who may not be here any more is sent away."""

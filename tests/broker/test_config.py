@@ -96,6 +96,8 @@ WRONG = {
     '[overlay]\nprotocol = "merc"': "protocol merc routes by clusters and no broker is in one",
     '[overlay]\nprotocol = "d-dbr"\ncovering = true': "[overlay] covering is no option of protocol d-dbr",
     '[overlay]\nmatcher = "pst-blom"': "did you mean 'pst-bloom'?",
+    "[limits]\nsessions = 0": "[limits] sessions must be a whole number from 1 on, not 0",
+    "[limits]\nsessions = 999": "[limits] sessions must not be less than connections",
     "[limits]\nframe_bytes = 2000": "frame_bytes must exceed publication_bytes by text_bytes",
 }
 

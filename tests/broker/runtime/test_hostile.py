@@ -247,6 +247,44 @@ def test_limits_of_a_client_are_named_and_counted(tmp_path: Path) -> None:
     run(test)
 
 
+def test_sessions_are_bounded_also_those_of_clients_that_are_away(tmp_path: Path) -> None:
+    file = OverlayFileMaker(
+        tmp_path,
+        ["b1"],
+        tables={"store": {"data_dir": "data", "fsync": "never"}, "limits": {"connections": 2, "sessions": 3}},
+    )
+
+    async def come_and_go(name: str) -> None:
+        async with RawClient(file.ports["b1"]) as raw:
+            await raw.greet(name, is_durable=True)
+
+    async def refused(name: str) -> str:
+        async with RawClient(file.ports["b1"]) as raw:
+            await raw.send(Hello(name, "session"))
+            said = await raw.goodbye()
+            assert said.reason == Reason.LIMIT
+            return said.text
+
+    async def test() -> None:
+        async with InLoop(file) as overlay:
+            for n in range(3):
+                await come_and_go(f"sensor-{n}")
+            await until(lambda: not overlay["b1"].clients)
+            assert await refused("sensor-3") == "3 sessions are kept, of clients here or away, and no more may be"
+            assert overlay["b1"].violations == {"sessions": 1}
+            assert len(overlay["b1"].core.clients) == 3
+            await overlay.stop("b1")
+            await overlay.start("b1")
+            assert "3 sessions are kept" in await refused("sensor-4"), "the limit holds after a restart"
+            await come_and_go("sensor-1")
+            async with connect(file.url("b1"), name="sensor-2"):
+                pass
+            await until(lambda: len(overlay["b1"].core.clients) == 2)
+            await come_and_go("sensor-3")
+
+    run(test)
+
+
 def test_more_publications_than_the_window_end_the_connection(tmp_path: Path) -> None:
     file = OverlayFileMaker(
         tmp_path,
