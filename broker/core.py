@@ -48,6 +48,7 @@ from broker.inputs import (
     Persisted,
     Published,
     Restored,
+    RightsNarrowed,
     Subscribed,
     TimerFired,
     Unadvertised,
@@ -161,7 +162,7 @@ class Broker:
                 self._peer_changed(happened)
             case Subscribed() | Advertised() | Unsubscribed() | Unadvertised():
                 self._sessions.requested(happened, self._now)
-            case ClientConnected() | ClientLost() | ClientLeft() | ClientPaused() | ClientResumed():
+            case ClientConnected() | ClientLost() | ClientLeft() | ClientPaused() | ClientResumed() | RightsNarrowed():
                 self._sessions.changed(happened, self._now)
             case Restored():
                 self._restore(happened)

@@ -16,6 +16,7 @@ from routing.messages import PublicationId
 SLOW = "slow subscriber"
 AWAY = "too many deliveries waiting"
 EXPIRED = "expired"
+FORBIDDEN = "forbidden"
 
 
 class Deliveries:
@@ -61,6 +62,17 @@ class Deliveries:
     def _discard(self, client: Client, delivery: Deliver, reason: str) -> None:
         self._drop(reason, delivery.publication, f"for {client.name}")
         self._done(delivery)
+
+    def forbid(self, client: Client, publications: frozenset[PublicationId]) -> None:
+        """Those that wait do not come, and those on their way do not come again."""
+        for held in (client.on_the_way, client.waiting):
+            for _ in range(len(held)):
+                delivery = held.popleft()
+                if delivery.publication in publications:
+                    client.held_bytes -= len(delivery.attributes) + len(delivery.payload)
+                    self._discard(client, delivery, FORBIDDEN)
+                else:
+                    held.append(delivery)
 
     def hand_over(self, client: Client, now: int, effects: list[Effect]) -> None:
         """Sends of what waits as much as the client takes at present."""

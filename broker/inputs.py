@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from routing.messages import Heartbeat, Message
+from routing.messages import Heartbeat, Message, PublicationId
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,18 @@ class ClientLeft:
     """The client said farewell: all that it had goes."""
 
     client: str
+
+
+@dataclass(frozen=True, slots=True)
+class RightsNarrowed:
+    """The client, here or away, may not have these any more: they are withdrawn in its name, and nobody is answered."""
+
+    client: str
+    subscriptions: tuple[str, ...]
+    """By the client's names for them."""
+    advertisements: tuple[str, ...]
+    publications: frozenset[PublicationId]
+    """Not to be delivered, or not again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +167,7 @@ ClientInput: TypeAlias = (
     | ClientResumed
     | ClientLost
     | ClientLeft
+    | RightsNarrowed
     | Advertised
     | Unadvertised
     | Subscribed

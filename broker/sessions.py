@@ -21,6 +21,7 @@ from broker.inputs import (
     ClientPaused,
     ClientResumed,
     DeliveryAcknowledged,
+    RightsNarrowed,
     Subscribed,
     Unadvertised,
     Unsubscribed,
@@ -83,7 +84,9 @@ class Sessions:
         return self._settings.is_durable and (client.is_reliable or client.keep is None)
 
     def changed(
-        self, happened: ClientConnected | ClientLost | ClientLeft | ClientPaused | ClientResumed, now: int
+        self,
+        happened: ClientConnected | ClientLost | ClientLeft | ClientPaused | ClientResumed | RightsNarrowed,
+        now: int,
     ) -> None:
         if isinstance(happened, ClientConnected):
             self._connected(happened, now)
@@ -96,6 +99,8 @@ class Sessions:
         elif isinstance(happened, ClientResumed):
             client.has_room = True
             self._deliveries.hand_over(client, now, self._effects)
+        elif isinstance(happened, RightsNarrowed):
+            self._narrow(client, happened)
         elif isinstance(happened, ClientLost) and client.keep != 0:
             client.disconnect(now)
         else:
@@ -132,6 +137,15 @@ class Sessions:
             for kind in SESSION_RECORDS:
                 self._effects.append(Forget((kind, client.name)))
         self.clients.remove(client.name)
+
+    def _narrow(self, client: Client, narrowed: RightsNarrowed) -> None:
+        for name in narrowed.subscriptions:
+            if name in client.subscriptions:
+                self._withdraw(client, "subscription", name)
+        for name in narrowed.advertisements:
+            if name in client.advertisements:
+                self._withdraw(client, "advertisement", name)
+        self._deliveries.forbid(client, narrowed.publications)
 
     def end_overdue(self, now: int) -> None:
         """Sessions whose clients did not come back in time."""

@@ -33,6 +33,7 @@ class Reception:
         newcomer.connection.receiver = session
         server.clients[first.client] = session
         server.log.debug("client connected", client=first.client, other_end=newcomer.connection.other_end)
+        session.hold_to_rights()
         delivery = server.config.overlay.delivery
         keep = None if first.is_durable else delivery.session if session.is_reliable else 0
         server.handle(ClientConnected(first.client, first.session, session.is_reliable, keep, session.window))

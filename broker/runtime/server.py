@@ -34,6 +34,7 @@ from broker.runtime.performer import Performer
 from broker.runtime.reception import Reception
 from broker.runtime.records import RecordError
 from broker.runtime.security import Security, check_exposure
+from broker.runtime.standing import Standing
 from broker.runtime.steps import Steps
 from broker.runtime.store import Store
 from broker.security.setup import security_of
@@ -104,6 +105,7 @@ class BrokerServer:
         self.writers = Writers()
         self.performer = Performer(self)
         self.reception = Reception(self)
+        self.standing = Standing(self)
         self.failed: asyncio.Future[None] = self._loop.create_future()
         """Ends with an error when the broker cannot go on."""
         self.store: Store | None = None
@@ -274,7 +276,8 @@ class BrokerServer:
             self.failed.set_exception(error)
 
     def reload_security(self) -> None:
-        """Certificates and access list as their files are now; who may not be here any more is sent away."""
+        """Certificates and access list as their files are now; who may not be here any more is sent away, and what
+        others may not have any more is withdrawn."""
         try:
             self.security.reload()
         except ConfigError as error:

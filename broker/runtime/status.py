@@ -91,6 +91,8 @@ class Status:
     """What runs beside the broker, such as a gateway, by name."""
     errors: dict[str, int] = field(default_factory=dict)
     """Of the broker's own, by what failed."""
+    withdrawn: int = 0
+    """Subscriptions and advertisements that clients lost with their rights."""
     trace: str = ""
     """Recording, or why that ended; empty: no trace was asked for."""
 
@@ -144,6 +146,7 @@ def status_of(server: BrokerServer) -> Status:
         violations=dict(server.violations),
         parts={name: status() for name, status in server.parts.items()},
         errors=dict(server.errors.counts),
+        withdrawn=server.standing.withdrawn,
         trace=server.trace_state,
     )
 
@@ -191,6 +194,8 @@ def as_prometheus(status: Status) -> str:
         family(f"publications_{what}_total", "counter", f"Publications {what}.", {own: total})
     family("drops_total", "counter", "Publications dropped or refused, by reason.", labelled("reason", status.drops))
     family("violations_total", "counter", "Limits that were violated, by name.", labelled("limit", status.violations))
+    what_clients_lost = "Subscriptions and advertisements that clients lost with their rights."
+    family("withdrawn_total", "counter", what_clients_lost, {own: status.withdrawn})
     family("errors_total", "counter", "Errors of the broker's own, by what failed.", labelled("what", status.errors))
     family("clients", "gauge", "Sessions, connected or not.", {own: status.client_count})
     family("memory_bytes", "gauge", "Resident memory.", {own: status.memory_bytes})

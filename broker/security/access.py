@@ -62,6 +62,15 @@ class Rights:
     def refusal_to_advertise(self, expression: str) -> str | None:
         return _refusal(self.advertise, expression, "advertise")
 
+    def may_see(self, attributes: bytes) -> bool:
+        """Could a subscription that is allowed match this publication?"""
+        if self.subscribe is None or self.subscribe == TRUE:
+            return self.subscribe == TRUE
+        try:
+            return self.subscribe.matches(unpack_attributes(attributes))
+        except MatchingError:
+            return False
+
 
 def _refusal(right: Right, expression: str, what: str) -> str | None:
     if right == TRUE:

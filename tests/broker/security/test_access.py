@@ -51,6 +51,18 @@ def test_rights_cover_what_they_name_and_nothing_else() -> None:
     assert rights.refusal_to_advertise("room != 'lab'") is not None
 
 
+def test_a_right_to_subscribe_says_which_publications_may_be_seen() -> None:
+    seen: bytes = msgpack.packb({"temperature": 3})
+    hidden: bytes = msgpack.packb({"temperature": -3})
+    rights = Rights(subscribe=parse("temperature > 0"))
+    assert rights.may_see(seen)
+    assert not rights.may_see(hidden)
+    assert not rights.may_see(msgpack.packb({"room": "lab"}))
+    assert not rights.may_see(b"no attributes")
+    assert ALL_RIGHTS.may_see(hidden)
+    assert not Rights(publish=parse("TRUE")).may_see(seen)
+
+
 def test_all_rights_and_none() -> None:
     packed: bytes = msgpack.packb({"a": 1})
     assert ALL_RIGHTS.refusal_to_publish(packed) is None

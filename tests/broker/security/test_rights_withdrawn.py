@@ -1,0 +1,203 @@
+"""Rights that were taken away: what a client had entered under them goes, at once or before it hears anything more."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from broker import RefusedError, connect
+from broker.client_frames import Delivery, Goodbye, Hello, Reason, RequestAccepted, Subscribe, Welcome
+from broker.client_wire import decode
+from broker.runtime.status import as_prometheus, status_of
+from matching.language import parse
+from tests.broker.runtime.overlays import InLoop, OverlayFileMaker, run, until
+from tests.broker.runtime.raw_client import LIMITS, RawClient
+from tests.broker.security.secured import rule
+
+SECRET = "a word that nobody guesses"
+PUBLIC = "public = TRUE"
+
+
+def allow(folder: Path, **rights: str) -> None:
+    """What the desk may do from now on."""
+    text = rule("source", SECRET, publish="TRUE", advertise="TRUE") + rule("desk", SECRET, **rights)
+    (folder / "access.toml").write_text(text)
+
+
+def secured(folder: Path, *brokers: str, is_durable: bool = True) -> OverlayFileMaker:
+    (folder / "brokers.token").write_text("the brokers of this overlay know this")
+    tables: dict[str, dict[str, object]] = {"acl": {"file": "access.toml", "brokers_token_file": "brokers.token"}}
+    if is_durable:
+        tables["store"] = {"data_dir": "data", "fsync": "never"}
+    links = [(brokers[0], other) for other in brokers[1:]]
+    return OverlayFileMaker(folder, brokers, links, tables=tables)
+
+
+@pytest.mark.parametrize("is_durable", [False, True], ids=["in memory", "durable"])
+@pytest.mark.parametrize("mode", ["at-least-once", "at-most-once"])
+def test_on_reload_a_client_loses_what_it_may_not_have_and_is_told(
+    tmp_path: Path, mode: str, is_durable: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = secured(tmp_path, "b1", "b2", is_durable=is_durable)
+    allow(tmp_path, subscribe="TRUE")
+
+    async def test() -> None:
+        async with (
+            InLoop(file) as overlay,
+            connect(file.url("b2"), name="source", token=SECRET) as source,
+            connect(file.url("b1"), name="desk", token=SECRET, mode=mode) as desk,
+            desk.subscribe("TRUE", name="all") as everything,
+            desk.subscribe("public = TRUE AND n > 0", name="some") as some,
+        ):
+            b1 = overlay["b1"]
+            await overlay.quiet()
+            await source.publish({"public": False, "n": 1})
+            assert (await everything.next(20.0))["n"] == 1
+            allow(tmp_path, subscribe=PUBLIC)
+            b1.reload_security()
+            client = b1.core.client("desk")
+            assert client is None or set(client.subscriptions) == {"some"}
+            with pytest.raises(RefusedError, match="may subscribe to only what public = TRUE covers"):
+                await everything.next(20.0)
+            await overlay.quiet()
+            assert overlay["b2"].core.router.counts().remote_subscriptions == 1
+            await source.publish({"public": False, "n": 2})
+            await source.publish({"public": True, "n": 3})
+            assert (await some.next(20.0))["n"] == 3
+            assert not len(some)
+            assert desk.reconnects == 1
+            status = status_of(b1)
+            assert status.withdrawn == 1
+            assert 'mercast_withdrawn_total{broker="b1"} 1' in as_prometheus(status)
+
+    run(test)
+    (line,) = [record for record in caplog.records if record.message == "rights withdrawn"]
+    assert line.fields["client"] == "desk"  # type: ignore[attr-defined]
+    assert line.fields["subscriptions"] == ("all",)  # type: ignore[attr-defined]
+
+
+def test_a_reload_that_takes_nothing_away_disturbs_nobody(tmp_path: Path) -> None:
+    file = secured(tmp_path, "b1")
+    allow(tmp_path, subscribe=PUBLIC)
+
+    async def test() -> None:
+        async with (
+            InLoop(file) as overlay,
+            connect(file.url("b1"), name="source", token=SECRET) as source,
+            connect(file.url("b1"), name="desk", token=SECRET) as desk,
+            desk.subscribe("public = TRUE AND n > 0") as stream,
+        ):
+            for rights in ({"subscribe": "TRUE"}, {"subscribe": PUBLIC}, {"subscribe": PUBLIC, "publish": "TRUE"}):
+                allow(tmp_path, **rights)
+                overlay["b1"].reload_security()
+            await source.publish({"public": True, "n": 3})
+            assert (await stream.next(20.0))["n"] == 3
+            assert desk.reconnects == 0
+            assert status_of(overlay["b1"]).withdrawn == 0
+
+    run(test)
+
+
+async def greeted(raw: RawClient) -> Welcome:
+    await raw.send(Hello("desk", "another process", SECRET, is_durable=True))
+    welcome = await raw.frame()
+    assert isinstance(welcome, Welcome)
+    return welcome
+
+
+@pytest.mark.parametrize("change", ["reload", "restart"])
+def test_what_waited_for_a_client_that_is_away_is_not_delivered_beyond_its_rights(tmp_path: Path, change: str) -> None:
+    file = secured(tmp_path, "b1")
+    allow(tmp_path, subscribe="TRUE")
+
+    async def test() -> None:
+        async with InLoop(file) as overlay, connect(file.url("b1"), name="source", token=SECRET) as source:
+            async with (
+                connect(file.url("b1"), name="desk", token=SECRET, durable=True) as desk,
+                desk.subscribe("TRUE", name="all"),
+                desk.subscribe("n > 0 AND public = TRUE", name="some"),
+            ):
+                pass
+            for n in range(1, 5):
+                await source.publish({"public": n % 2 == 0, "n": n})
+            allow(tmp_path, subscribe=PUBLIC)
+            if change == "reload":
+                overlay["b1"].reload_security()
+            else:
+                await overlay.stop("b1")
+                await overlay.start("b1")
+            core = overlay["b1"].core
+            async with RawClient(file.ports["b1"]) as raw:
+                assert not (await greeted(raw)).is_resumed, "not all that was entered is there"
+                frames = [decode(await raw.raw_frame(), LIMITS) for _ in range(2)]
+                assert [decoded(frame) for frame in frames] == [2, 4]
+            client = core.client("desk")
+            assert client is not None
+            assert set(client.subscriptions) == {"some"}
+            assert core.drops["forbidden"] == 2
+            assert client.held_bytes == sum(len(each.attributes) for each in client.held())
+            async with RawClient(file.ports["b1"]) as raw:
+                assert (await greeted(raw)).is_resumed
+            await overlay.stop("b1")
+            await overlay.start("b1")
+            async with RawClient(file.ports["b1"]) as raw:
+                assert (await greeted(raw)).is_resumed
+                frames = [decode(await raw.raw_frame(), LIMITS) for _ in range(2)]
+                assert [decoded(frame) for frame in frames] == [2, 4], "what was withdrawn stays so"
+
+    run(test)
+
+
+def decoded(frame: object) -> object:
+    from matching.matcher import unpack_attributes
+
+    assert isinstance(frame, Delivery)
+    return unpack_attributes(frame.attributes)["n"]
+
+
+def test_advertisements_go_with_the_right_to_them(tmp_path: Path) -> None:
+    file = secured(tmp_path, "b1")
+    allow(tmp_path, publish="TRUE", advertise="TRUE")
+
+    async def test() -> None:
+        async with InLoop(file) as overlay, connect(file.url("b1"), name="desk", token=SECRET) as desk:
+            await desk.advertise("n > 0")
+            await desk.advertise("public = TRUE AND n > 0")
+            allow(tmp_path, publish="TRUE", advertise=PUBLIC)
+            overlay["b1"].reload_security()
+            await until(lambda: desk.reconnects == 1)
+            await desk.publish({"n": 1})
+            client = overlay["b1"].core.client("desk")
+            assert client is not None
+            assert [client.expressions[entry] for entry in client.advertisements.values()] == [
+                str(parse("public = TRUE AND n > 0"))
+            ]
+
+    run(test)
+
+
+def test_a_request_that_was_allowed_and_is_entered_after_the_reload_is_withdrawn(tmp_path: Path) -> None:
+    file = secured(tmp_path, "b1")
+    allow(tmp_path, subscribe="TRUE")
+
+    async def test() -> None:
+        async with InLoop(file) as overlay, RawClient(file.ports["b1"]) as raw:
+            core = overlay["b1"].core
+            await greeted(raw)
+            await raw.send(Subscribe(1, "all", "TRUE"))
+            while ("subscription", "desk", "all") not in core._persisting:
+                await asyncio.sleep(0)
+            allow(tmp_path, subscribe=PUBLIC)
+            overlay["b1"].reload_security()
+            assert ("subscription", "desk", "all") in core._persisting
+            assert await raw.frame() == RequestAccepted(1)
+            said = await raw.frame()
+            assert isinstance(said, Goodbye)
+            assert said.reason == Reason.FORBIDDEN
+            client = core.client("desk")
+            assert client is not None
+            assert not client.subscriptions
+
+    run(test)
