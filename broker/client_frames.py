@@ -85,6 +85,8 @@ class Welcome:
     """All publications of this session up to this reference were answered for; 0 when none is known."""
     frame_bytes: int
     """The largest frame that the broker takes."""
+    text_bytes: int
+    """The longest name or expression that it takes; of a name never more than `LONGEST_NAME`."""
     publish_window: int
     """Publications that may wait for their answer."""
     idle_ms: int

@@ -29,12 +29,10 @@ from broker.client_frames import (
     Unsubscribe,
     Welcome,
 )
-from broker.wire_limits import LARGEST_NUMBER, Limits, WireError, beyond
+from broker.wire_limits import LARGEST_NUMBER, LONGEST_NAME, Limits, WireError, beyond
 from broker.wire_shapes import Packable, Shape, bounded, publication_id, texts
 
 FIRST_KIND = 64
-LONGEST_NAME = 255
-"""Bytes of a client's, a subscription's or an advertisement's name."""
 
 _HELLO = Shape(
     "the header",
@@ -85,6 +83,7 @@ _WELCOME = Shape(
     is_resumed=bool,
     taken=int,
     frame_bytes=int,
+    text_bytes=int,
     publish_window=int,
     idle_ms=int,
     window=int,
@@ -99,6 +98,7 @@ def _write_welcome(frame: Welcome) -> Packable:
         frame.is_resumed,
         frame.taken,
         frame.frame_bytes,
+        frame.text_bytes,
         frame.publish_window,
         frame.idle_ms,
         frame.window,

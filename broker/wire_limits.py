@@ -15,6 +15,15 @@ MOST_FIELDS = 13
 
 DIGEST_BYTES = 64
 
+LONGEST_NAME = 255
+"""Bytes of a client's, a subscription's or an advertisement's name."""
+
+LONGEST_LIFETIME_MS = 100 * 365 * 24 * 3600 * 1000
+"""Of a publication. Brokers tell each other when it expires, in nanoseconds since 1970; `LARGEST_NUMBER` is in 2262."""
+
+BESIDE_A_TEXT = 512
+"""More bytes than a request's header has beside its longest text: the frame's start, numbers, and a name."""
+
 MANY_LONG_ARRAYS = 64
 """As many arrays of the largest length may be nested without claiming more than a few megabytes."""
 
@@ -41,6 +50,11 @@ class Limits:
     """Advertisements and subscriptions, new or withdrawn, in one update."""
     items: int = 16_384
     """Elements of any other list: link states, neighbours, clusters, settled publications."""
+
+    @property
+    def request_text_bytes(self) -> int:
+        """A text that is taken in a client's request, whatever else the request says."""
+        return min(self.text_bytes, self.header_bytes - BESIDE_A_TEXT, self.frame_bytes - BESIDE_A_TEXT)
 
     @property
     def longest_array(self) -> int:

@@ -24,11 +24,12 @@ from typing import Self
 import msgpack
 
 from broker.addresses import Address
+from broker.client.checks import check_name, lifetime_ms
 from broker.client.connection import LIMITS, Connection, decoded
 from broker.client.deliveries import UNNAMED, Deliveries
 from broker.client.dialling import Dialling
 from broker.client.entries import Entries
-from broker.client.errors import ClientError, RefusedError, TimeoutExpiredError
+from broker.client.errors import ClientError, ClosedError, RefusedError, TimeoutExpiredError
 from broker.client.in_time import InTime
 from broker.client.options import ClientOptions
 from broker.client.publishing import Answer, Publishing
@@ -44,19 +45,24 @@ from broker.client_frames import (
     Pong,
     PublicationRefused,
     PublicationsAccepted,
+    Reason,
     RequestAccepted,
     RequestRefused,
     Subscribe,
     TraceAnswer,
     Welcome,
 )
-from broker.client_wire import decode_delivery
+from broker.client_wire import decode_delivery, encode
 from broker.client_wire_kinds import DELIVERY
+from broker.wire_limits import WireError
 from matching.model import Expression
 from matching.values import Value, check_publication
 from routing.messages import PublicationId
 
 log = logging.getLogger("mercast.client")
+
+MOST_UNEXPLAINED = 3
+"""Connections that a broker may end in a row over something that was sent, and that cannot be found."""
 
 
 class Client:
@@ -68,6 +74,7 @@ class Client:
         if options.window < 1:
             raise ClientError(f"window is {options.window}; at least one delivery must be on its way")
         self.name = options.name or f"client-{secrets.token_hex(6)}"
+        check_name(self.name, "client")
         self.reconnects = 0
         self._options = options
         self._hello = Hello(
@@ -78,16 +85,21 @@ class Client:
             options.is_durable,
             options.window,
         )
+        try:
+            encode(self._hello)
+        except WireError as error:
+            raise ClientError(f"name, token or window cannot be sent: {error}") from None
         self._dialling = Dialling(servers, options.connect_within_s, options.tls, self._hello, self)
         self._next_name = 0
         self._connection: Connection | None = None
         self._broker = ""
         self._reconnecting: asyncio.Task[None] | None = None
         self._is_closing = False
+        self._unexplained = 0
         loop = asyncio.get_running_loop()
         is_reliable = self._hello.mode is DeliveryMode.AT_LEAST_ONCE
         self._publishing = Publishing(loop, is_answered=is_reliable)
-        self._entries = Entries(loop, self._subscription_lost)
+        self._entries = Entries(loop, self._subscription_lost, self._go_on_publishing)
         self._deliveries = Deliveries(
             loop,
             options.window,
@@ -194,9 +206,9 @@ class Client:
         self, attributes: bytes, payload: bytes = b"", *, expires: float | None = None, is_traced: bool = False
     ) -> asyncio.Future[PublicationId | None]:
         """As `publish_soon`, for attributes that are one MessagePack map already."""
-        lifetime_ms = 0 if expires is None else max(1, round(expires * 1000))
+        lifetime = lifetime_ms(expires)
         await self._publishing.wait_for_room()
-        return self._publishing.put(attributes, payload, lifetime_ms, is_traced)
+        return self._publishing.put(attributes, payload, lifetime, is_traced)
 
     async def wait_for_room(self) -> None:
         """Returns when a publication may be sent at once."""
@@ -307,7 +319,13 @@ class Client:
         # Subscriptions first: who publishes to itself expects to hear it.
         self._deliveries.connected(connection, welcome)
         self._entries.connected(connection, welcome)
-        self._publishing.connected(connection, welcome)
+        if not self._entries.is_careful:
+            self._publishing.connected(connection, welcome)
+
+    def _go_on_publishing(self) -> None:
+        connection = self._connection
+        if connection is not None and connection.welcome is not None:
+            self._publishing.connected(connection, connection.welcome)
 
     def frames_received(self, frames: list[bytes]) -> None:
         take = self._deliveries.take
@@ -343,11 +361,24 @@ class Client:
             return
         self._connection = None
         self._deliveries.disconnected(self._broker)
-        self._entries.disconnected(self._broker)
+        blame = connection.goodbye
+        if blame is not None and blame.reason != Reason.MALFORMED:
+            blame = None
+        is_explained = self._entries.disconnected(self._broker, blame)
         self._publishing.disconnected()
-        if not self._is_closing:
-            log.warning("lost broker %s (%s); connecting again", self._broker, reason)
-            self._reconnecting = asyncio.get_running_loop().create_task(self._reconnect())
+        if is_explained or self._dialling.is_proven():
+            self._unexplained = 0
+        if blame is not None and not is_explained:
+            self._unexplained += 1
+        if self._is_closing:
+            return
+        if self._unexplained >= MOST_UNEXPLAINED:
+            error = ClosedError(f"broker {self._broker} ended {self._unexplained} connections in a row: {reason}")
+            log.error("%s", error)
+            self._finish(error)
+            return
+        log.warning("lost broker %s (%s); connecting again", self._broker, reason)
+        self._reconnecting = asyncio.get_running_loop().create_task(self._reconnect())
 
     async def _reconnect(self) -> None:
         try:
@@ -359,7 +390,9 @@ class Client:
             self.reconnects += 1
             log.info("connected to broker %s", self._broker)
         finally:
-            self._reconnecting = None
+            # The new connection may have broken before this task noticed that it was made.
+            if self._reconnecting is asyncio.current_task():
+                self._reconnecting = None
 
     def _subscription_lost(self, name: str, error: RefusedError) -> None:
         for subscription in self._deliveries.all():

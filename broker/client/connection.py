@@ -38,6 +38,8 @@ class Receiver(Protocol):
 class Connection(asyncio.Protocol):
     def __init__(self, receiver: Receiver, hello: Hello, loop: asyncio.AbstractEventLoop) -> None:
         self.welcome: Welcome | None = None
+        self.goodbye: Goodbye | None = None
+        """What the broker said last, where it said why it closes the connection."""
         self._receiver = receiver
         self._hello = hello
         self._loop = loop
@@ -152,6 +154,7 @@ class Connection(asyncio.Protocol):
 
     def dismissed(self, goodbye: Goodbye) -> None:
         """The broker said why it closes the connection."""
+        self.goodbye = goodbye
         self.abort(f"the broker closed it: {goodbye.text or goodbye.reason}")
 
     async def close(self, *, is_kept: bool, within_s: float) -> None:

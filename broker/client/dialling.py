@@ -18,6 +18,8 @@ FATAL = frozenset({Reason.VERSION, Reason.UNAUTHORISED, Reason.NOT_DURABLE, Reas
 
 SHORTEST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 5.0
+PROVEN_AFTER_S = 5.0
+"""A connection that broke sooner is taken for one that could not be made: whatever broke it may be there still."""
 
 
 class Dialling:
@@ -36,24 +38,41 @@ class Dialling:
         self._hello = hello
         self._receiver = receiver
         self._turn = 0
+        self._pause_s = SHORTEST_PAUSE_S
+        self._made_at: float | None = None
         # Clients of a broker that was lost must not all come back at the same moments.
         self._random = Random(secrets.randbits(64))
 
     async def connect(self, within_s: float | None) -> None:
-        """Tries all servers once at least, and then until the time is over; for ever when there is none."""
+        """Tries all servers once at least, and then until the time is over; for ever when there is none.
+
+        Called when a connection broke. Pauses grow until one has proved itself.
+        """
         loop = asyncio.get_running_loop()
         end = None if within_s is None else loop.time() + within_s
-        pause_s = SHORTEST_PAUSE_S
+        if self.is_proven():
+            self._pause_s = SHORTEST_PAUSE_S
+        elif self._made_at is not None:
+            await self._pause()
         while True:
             failures = await self._try_servers()
             if not failures:
+                self._made_at = loop.time()
                 return
             if all(isinstance(error, RefusedError) and error.reason in FATAL for error in failures.values()):
                 raise next(iter(failures.values()))
             if end is not None and loop.time() >= end:
                 raise _no_server(failures)
-            await asyncio.sleep(pause_s * self._random.uniform(0.5, 1.5))
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+            await self._pause()
+
+    def is_proven(self) -> bool:
+        """Has the last connection lived for long enough, or does it still?"""
+        return self._made_at is not None and asyncio.get_running_loop().time() - self._made_at >= PROVEN_AFTER_S
+
+    async def _pause(self) -> None:
+        pause_s = self._pause_s * self._random.uniform(0.5, 1.5)
+        self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
+        await asyncio.sleep(pause_s)
 
     async def _try_servers(self) -> dict[Address, ClientError]:
         """Empty when one of them took the connection; the next time starts with it."""

@@ -5,7 +5,7 @@ ClientError
 ├── ConnectError           no server took the connection
 ├── TimeoutExpiredError    no answer in time
 ├── ClosedError            the client was closed, or gave up its connection for good
-└── RefusedError           a broker said no, and why
+└── RefusedError           a broker said no, or is sure to, and why
     ├── NotAdvertisedError     outside the client's advertisements, where the overlay wants them
     ├── InvalidError           an expression or attributes that the broker cannot read
     ├── OverloadedError        try again later

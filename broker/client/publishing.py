@@ -84,8 +84,7 @@ class Publishing:
             raise self._end
         frame = encode_publish(self._reference + 1, attributes, payload, lifetime_ms, is_traced)
         if self._largest_frame and len(frame) > self._largest_frame:
-            text = f"{len(frame)} bytes are more than the {self._largest_frame} that the broker takes in a frame"
-            raise TooLargeError("the publication", Reason.TOO_LARGE, text)
+            raise self._too_large(frame)
         self._reference += 1
         if self._is_answered:
             self._unanswered[self._reference] = (frame, answer)
@@ -133,9 +132,18 @@ class Publishing:
                 del self._unanswered[reference]
                 if not answer.done():
                     answer.set_result(None)
+            elif len(frame) > self._largest_frame:
+                # It came from a broker that takes larger ones; this one would end the connection over it.
+                del self._unanswered[reference]
+                if not answer.done():
+                    answer.set_exception(self._too_large(frame))
             else:
                 connection.send(frame)
         self.wake()
+
+    def _too_large(self, frame: bytes) -> TooLargeError:
+        text = f"{len(frame)} bytes are more than the {self._largest_frame} that the broker takes in a frame"
+        return TooLargeError("the publication", Reason.TOO_LARGE, text)
 
     def disconnected(self) -> None:
         self._connection = None

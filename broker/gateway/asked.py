@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from broker.client.checks import check_expression, check_name
 from broker.client.errors import RefusedError
 from broker.client.subscription import Subscription
 from broker.gateway.config import GatewayConfig
 from broker.gateway.counts import Counts, SyncState
 
-LONGEST_NAME = 1_024
-"""In bytes: topics that hold it must not become too long."""
+LONGEST_TOLD = 1_024
+"""Bytes of a name that is too long and hears so all the same: errors wait to be told, each under its name."""
 AT_ONCE = 500
 """Requests to the broker that wait for answers."""
 
@@ -24,7 +25,7 @@ class AskedFor:
     def __init__(
         self, config: GatewayConfig, longest_text: int, counts: Counts, tell: Callable[[str, str], None]
     ) -> None:
-        """`tell` is called with a name and an error."""
+        """`longest_text` is the broker's limit for expressions; `tell` is called with a name and an error."""
         self._most = config.table.names
         self._longest_text = longest_text
         self._counts = counts
@@ -58,8 +59,10 @@ class AskedFor:
         if not name:
             self._told_all(payload)
             return
-        if len(name.encode()) > LONGEST_NAME:
-            self._counts.dropped("name-too-long", f"{name[:40]!r}… has more than {LONGEST_NAME} bytes")
+        try:
+            check_name(name, "subscription", self._longest_text)
+        except RefusedError as error:
+            self._name_refused(name, error, is_withdrawal=not payload)
             return
         if self._sync is not None and payload:
             self._sync.seen.add(name)
@@ -68,16 +71,26 @@ class AskedFor:
             return
         try:
             expression = payload.decode()
+            check_expression(name, expression, "subscription", self._longest_text)
         except UnicodeDecodeError as error:
             self._refuse(name, f"the expression is not UTF-8 text: {error.reason} at byte {error.start}")
             return
-        if len(payload) + len(name.encode()) > self._longest_text:
-            self._refuse(name, f"name and expression are longer than {self._longest_text} bytes")
-        elif name not in self._wanted and len(self._wanted) >= self._most:
+        except RefusedError as error:
+            self._refuse(name, str(error))
+            return
+        if name not in self._wanted and len(self._wanted) >= self._most:
             self._counts.dropped("names-full", f"{name!r}: {self._most} subscriptions are in place, and no more may be")
             self._tell(name, f"{self._most} subscriptions are in place, and no more may be")
         else:
             self._want(name, expression)
+
+    def _name_refused(self, name: str, error: RefusedError, *, is_withdrawal: bool) -> None:
+        if is_withdrawal:
+            # Nothing stands under such a name.
+            return
+        self._counts.dropped("name-too-long", str(error))
+        if len(name.encode()) <= LONGEST_TOLD:
+            self._tell(name, str(error))
 
     def _want(self, name: str, expression: str | None) -> None:
         if self._wanted.get(name) == expression:

@@ -35,7 +35,7 @@ async def gateway_beside(server: BrokerServer) -> AsyncIterator[None]:
         config,
         f"mercast://{reached_at}",
         is_durable=server.config.data_dir is not None,
-        longest_text=server.config.overlay.limits.text_bytes,
+        longest_text=server.limits.request_text_bytes,
         token=server.security.authenticator.own_token,
         tls=server.security.inside,
     )

@@ -12,6 +12,7 @@ from random import Random
 
 import aiomqtt
 
+from broker.client.checks import TEXT_BYTES
 from broker.client.client import Client, connect
 from broker.client.errors import ClientError
 from broker.client.subscription import Subscription
@@ -41,7 +42,7 @@ class Gateway:
         servers: str | Iterable[str],
         *,
         is_durable: bool = False,
-        longest_text: int = 1 << 16,
+        longest_text: int = TEXT_BYTES,
         token: str = "",
         tls: ssl.SSLContext | None = None,
     ) -> None:

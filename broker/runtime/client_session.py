@@ -240,6 +240,7 @@ class ClientSession:
             effect.is_resumed and not has_lost,
             effect.taken,
             limits.frame_bytes,
+            self._limits.request_text_bytes,
             limits.publish_window,
             limits.idle // MILLISECOND,
             self.window,

@@ -58,6 +58,7 @@ FRAMES: dict[type[ClientFrame], SearchStrategy[ClientFrame]] = {
         st.booleans(),
         NUMBERS,
         NUMBERS,
+        NUMBERS,
         st.integers(1, LARGEST_NUMBER),
         NUMBERS,
         st.integers(1, LARGEST_NUMBER),

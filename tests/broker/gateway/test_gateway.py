@@ -114,6 +114,28 @@ def test_errors_appear_under_the_subscriptions_name_and_stop_nothing(
     assert overlay.brokers["b1"].gateway()["drops"] == {"subscription-refused": 1}
 
 
+def test_names_and_expressions_beyond_the_brokers_limits_are_refused_and_stop_nothing(
+    start_mosquitto: StartMosquitto, start_overlay: StartOverlay
+) -> None:
+    mosquitto = start_mosquitto()
+    overlay = start_overlay([("b1", f'"127.0.0.1:{mosquitto.port}"')], DEVICES)
+    longest, too_long, far_too_long = "l" * 255, "t" * 256, "f" * 2_000
+    overlay.wait_for_names("b1", 0)
+    with mosquitto.listening("mercast/error/#") as errors, mosquitto.listening("mercast/deliver/#") as listener:
+        for name in (far_too_long, too_long, longest):
+            mosquitto.publish(f"mercast/subscribe/{name}", "x > 0", "-r", "-q", "1")
+        mosquitto.publish("mercast/subscribe/wordy", f"x = '{'y' * 66_000}'", "-r", "-q", "1")
+        told = {line.split(" ", 1)[0]: line for line in errors.wait_for(2)}
+        assert "its name has 256 bytes; the limit is 255" in told[f"mercast/error/{too_long}"]
+        assert "has 66006 bytes; the limit is 65536" in told["mercast/error/wordy"]
+        overlay.wait_for_names("b1", 1)
+        mosquitto.publish("devices/a/b", '{"x":1}', "-q", "1")
+        assert listener.wait_for(1) == [f'mercast/deliver/{longest} {{"x":1}}']
+    broker = overlay.brokers["b1"]
+    assert broker.gateway()["drops"] == {"name-too-long": 2}
+    assert broker.status()["violations"] == {}
+
+
 def test_a_publication_of_an_ordinary_client_reaches_mqtt_as_json(
     start_mosquitto: StartMosquitto, start_overlay: StartOverlay
 ) -> None:
