@@ -133,8 +133,12 @@ class Gateway:
 
     async def _run_with_mqtt(self, stream: Subscription) -> None:
         table = self._config.table
-        mqtt = MqttClient(self._config, lambda messages: self._arrived(mqtt, messages), self._refused)
-        self._intake.connected(mqtt)
+        mqtt = MqttClient(
+            self._config,
+            lambda is_resumed: self._intake.connected(mqtt, is_resumed=is_resumed),
+            lambda messages: self._arrived(mqtt, messages),
+            self._refused,
+        )
         async with mqtt, asyncio.TaskGroup() as tasks:
             tasks.create_task(mqtt.until_lost())
             marker = secrets.token_hex(8).encode()

@@ -2,6 +2,11 @@
 
 A QoS 1 message is acknowledged when the broker has accepted or refused it, in the order of arrival, as MQTT wants it.
 The MQTT broker sends no more of them than may wait here. QoS 0 messages beyond that are dropped and counted.
+
+When an MQTT connection was made again, the MQTT broker sends again, under the same numbers, what was not acknowledged.
+What is here already, waiting or on its way to the broker, is recognised and not taken in a second time. What the MQTT
+broker does not send again, because it has lost the session or a part of it, is published all the same. QoS 2 is never
+asked for.
 """
 
 from __future__ import annotations
@@ -29,14 +34,26 @@ AT_ONCE = 64
 class Arrival:
     """A message that is not acknowledged yet, and hears what becomes of its publication."""
 
-    __slots__ = ("_intake", "id", "is_done", "mqtt")
+    __slots__ = ("_intake", "id", "is_done", "is_given_up", "is_waiting", "message", "mqtt")
 
-    def __init__(self, intake: Intake, mqtt: MqttClient, id: int) -> None:
+    def __init__(self, intake: Intake, mqtt: MqttClient, message: Message) -> None:
         self.mqtt = mqtt
-        self.id = id
-        """0 for a message of QoS 0, which is never acknowledged."""
+        self.message = message
+        self.id = message.id
+        """0 when it is never acknowledged: at QoS 0, or because the MQTT broker has it no more."""
+        self.is_waiting = False
         self.is_done = False
+        self.is_given_up = False
+        """Nobody is going to answer for its publication."""
         self._intake = intake
+
+    def is_of(self, message: Message) -> bool:
+        """Is this the same message, that comes again under its number?"""
+        if self.message.topic != message.topic or self.message.payload != message.payload:
+            return False
+        # MQTT brokers mark what they repeat. The number of a message that waits here is in use, so that it is the same
+        # without the mark too; that of one that was passed on may be another's by now.
+        return self.is_waiting or (message.is_repeated and not self.is_given_up)
 
     def done(self) -> bool:
         return self.is_done
@@ -61,6 +78,8 @@ class Intake:
         self._most = table.intake
         self._waiting: deque[tuple[Arrival, bytes, bytes]] = deque()
         self._unacknowledged: deque[Arrival] = deque()
+        self._expected: dict[int, Arrival] = {}
+        """What was not acknowledged when a connection broke, until the MQTT broker sends it again; by its number."""
         self._unanswered = 0
         self._arrived = asyncio.Event()
         self._mqtt: MqttClient | None = None
@@ -73,12 +92,50 @@ class Intake:
     def unanswered(self) -> int:
         return self._unanswered
 
-    def connected(self, mqtt: MqttClient) -> None:
-        """A new connection: the MQTT broker sends again what was not acknowledged on the one before."""
+    def connected(self, mqtt: MqttClient, *, is_resumed: bool = True) -> None:
+        """A new connection. When the session is resumed, the MQTT broker sends again what was not acknowledged."""
         self._mqtt = mqtt
+        if is_resumed:
+            self._expected.update((each.id, each) for each in self._unacknowledged)
+        else:
+            self._expected.clear()
+            for arrival, _, _ in self._waiting:
+                arrival.id = 0
         self._unacknowledged.clear()
+        self._drop_what_is_too_much()
+
+    def _drop_what_is_too_much(self) -> None:
+        """Of what the MQTT broker has lost: it may lose its session again and again while nothing is taken in here."""
+        if len(self._waiting) <= self._most:
+            return
+        waiting, room = list(self._waiting), self._most
+        self._waiting.clear()
+        for each in waiting:
+            arrival = each[0]
+            if arrival.id or room:
+                self._waiting.append(each)
+                room -= not arrival.id
+            else:
+                detail = f"{arrival.message.topic!r}: {self._most} messages wait that the MQTT broker has no more"
+                self._counts.dropped("intake-full", detail)
+
+    def _comes_again(self, mqtt: MqttClient, message: Message) -> bool:
+        """Is it here already? Then it is acknowledged on this connection."""
+        arrival = self._expected.pop(message.id, None)
+        if arrival is None:
+            return False
+        if not arrival.is_of(message):
+            arrival.id = 0
+            return False
+        arrival.mqtt = mqtt
+        self._unacknowledged.append(arrival)
+        if arrival.is_done:
+            self._finish(arrival)
+        return True
 
     def take(self, mqtt: MqttClient, message: Message) -> None:
+        if self._expected and message.qos and self._comes_again(mqtt, message):
+            return
         arrival = self._arrival(mqtt, message)
         if message.is_retained:
             self._drop(arrival, "retained", f"{message.topic!r} is a state of the past, not an event")
@@ -90,6 +147,7 @@ class Intake:
         if taken.attributes is None:
             self._drop(arrival, taken.reason, taken.detail)
             return
+        arrival.is_waiting = True
         self._waiting.append((arrival, msgpack.packb(taken.attributes), message.payload))
 
     def taken(self) -> None:
@@ -102,7 +160,7 @@ class Intake:
         self._finish(self._arrival(mqtt, message))
 
     def _arrival(self, mqtt: MqttClient, message: Message) -> Arrival:
-        arrival = Arrival(self, mqtt, message.id)
+        arrival = Arrival(self, mqtt, message)
         if message.qos:
             self._unacknowledged.append(arrival)
         return arrival
@@ -136,9 +194,11 @@ class Intake:
                     return
             except RefusedError as error:
                 waiting.popleft()
+                arrival.is_waiting = False
                 self._drop(arrival, f"refused-{error.reason}", str(error))
                 continue
             waiting.popleft()
+            arrival.is_waiting = False
             self._unanswered += 1
 
     def accepted(self, arrival: Arrival) -> None:
@@ -150,17 +210,24 @@ class Intake:
         self._unanswered -= 1
         if isinstance(error, RefusedError):
             self._drop(arrival, f"refused-{error.reason}", str(error))
-        elif not isinstance(error, ClosedError):
+            return
+        arrival.is_given_up = True
+        if not isinstance(error, ClosedError):
             self._counts.dropped("no-answer", str(error))
         # When the client was closed it is not acknowledged: the MQTT broker keeps it for the next start.
 
     def _finish(self, arrival: Arrival) -> None:
         arrival.is_done = True
         unacknowledged = self._unacknowledged
+        if not unacknowledged or not unacknowledged[0].is_done:
+            return
+        if self._mqtt is None or self._mqtt.is_lost:
+            # They come again, and are acknowledged then.
+            return
         ids: list[int] = []
         while unacknowledged and unacknowledged[0].is_done:
             first = unacknowledged.popleft()
             if first.mqtt is self._mqtt:
                 ids.append(first.id)
-        if ids and self._mqtt is not None:
+        if ids:
             self._mqtt.acknowledge(ids)

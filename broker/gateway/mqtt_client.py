@@ -66,11 +66,17 @@ class MqttClient(aiomqtt.Client):
     """One connection; a broken one is replaced by a new client under the same identifier."""
 
     def __init__(
-        self, config: GatewayConfig, take: Callable[[list[Message]], None], refused: Callable[[bytes, int], None]
+        self,
+        config: GatewayConfig,
+        connected: Callable[[bool], None],
+        take: Callable[[list[Message]], None],
+        refused: Callable[[bytes, int], None],
     ) -> None:
-        """`take` is called with messages and must not raise; `refused` with the topic of a message that the MQTT
-        broker did not want, and its reason."""
+        """`connected` is called once, before any message, and told whether the MQTT broker has kept the session;
+        `take` is called with messages and must not raise; `refused` with the topic of a message that the MQTT broker
+        did not want, and its reason."""
         table = config.table
+        self._greeted = connected
         self._take = take
         self._refused = refused
         self._is_version_5 = table.is_version_5
@@ -177,8 +183,12 @@ class MqttClient(aiomqtt.Client):
 
     def acknowledge(self, ids: list[int]) -> None:
         """Messages that arrived, at QoS 1."""
-        if self._socket is not None and not self._disconnected.done():
+        if self._socket is not None and not self.is_lost:
             self._socket.send(write_pubacks(ids))
+
+    @property
+    def is_lost(self) -> bool:
+        return self._socket is None or self._disconnected.done()
 
     def _on_connect(
         self,
@@ -190,6 +200,8 @@ class MqttClient(aiomqtt.Client):
     ) -> None:
         told: int = getattr(properties, "ReceiveMaximum", self.most_in_flight)
         self.most_in_flight = min(self.most_in_flight, told)
+        if not reason_code.is_failure:
+            self._greeted(bool(flags.session_present))
         super()._on_connect(client, userdata, flags, reason_code, properties)
 
     def _on_socket_open(self, client: Client, userdata: object, sock: PahoSocket) -> None:

@@ -35,6 +35,8 @@ class Message(NamedTuple):
     """0 at QoS 0."""
     properties: list[tuple[str, str]]
     """User properties."""
+    is_repeated: bool = False
+    """It was sent before, on this connection or an earlier one."""
 
 
 class PacketSplitter:
@@ -128,7 +130,7 @@ def read_publish(packet: bytes, start: int, *, is_version_5: bool) -> Message:
             body += size
             if body > len(packet):
                 raise PacketError("a message that ends within its properties")
-    return Message(topic, packet[body:], qos, bool(first & 1), id, properties)
+    return Message(topic, packet[body:], qos, bool(first & 1), id, properties, bool(first & 8))
 
 
 def _user_properties(data: bytes) -> list[tuple[str, str]]:

@@ -34,8 +34,8 @@ def start_mosquitto(tmp_path: Path) -> Iterator[StartMosquitto]:
 def start_overlay(tmp_path: Path) -> Iterator[StartOverlay]:
     started: list[RunningOverlay] = []
 
-    def start(brokers: Sequence[tuple[str, str]], shared: str = "", *, general: str = "") -> RunningOverlay:
-        overlay = RunningOverlay(tmp_path, brokers, shared, general=general)
+    def start(brokers: Sequence[tuple[str, str]], shared: str = "", **options: str) -> RunningOverlay:
+        overlay = RunningOverlay(tmp_path, brokers, shared, **options)
         started.append(overlay)
         overlay.start()
         return overlay

@@ -43,12 +43,27 @@ class RunningBroker:
 class RunningOverlay:
     """A chain of brokers; each may have an MQTT broker's port, and keys for its gateway in TOML."""
 
-    def __init__(self, folder: Path, brokers: Sequence[tuple[str, str]], shared: str, *, general: str = "") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        brokers: Sequence[tuple[str, str]],
+        shared: str,
+        *,
+        general: str = "",
+        dead_after: str = "2s",
+    ) -> None:
         """`brokers` are pairs of an id and what its `mqtt` is in TOML, or nothing."""
         self._folder = folder
         self.path = folder / "overlay.toml"
         self.brokers: dict[str, RunningBroker] = {}
-        lines = ["schema = 1", "[overlay]", 'name = "test"', "[heartbeat]", 'every = "200ms"', 'dead_after = "2s"']
+        lines = [
+            "schema = 1",
+            "[overlay]",
+            'name = "test"',
+            "[heartbeat]",
+            'every = "200ms"',
+            f'dead_after = "{dead_after}"',
+        ]
         lines += [general, "[mqtt]", shared]
         for id, mqtt in brokers:
             lines += ["[[broker]]", f'id = "{id}"', f'listen = "127.0.0.1:{free_port()}"']

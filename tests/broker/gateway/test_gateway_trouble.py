@@ -63,6 +63,47 @@ def test_no_qos_1_message_is_lost_when_mosquitto_restarts(
     assert broker.gateway()["drops"] == {}
 
 
+def test_what_waits_while_the_broker_takes_nothing_in_is_published_once_however_often_mosquitto_restarts(
+    start_mosquitto: StartMosquitto, start_overlay: StartOverlay
+) -> None:
+    mosquitto = start_mosquitto(f"{UNBOUNDED}\nmax_inflight_messages 50")
+    overlay = start_overlay(
+        [("b1", f"{{ port = {mosquitto.port}, intake = 50 }}"), ("b2", "")],
+        DEVICES,
+        general="[limits]\nwindow = 4\npublish_window = 8",
+        dead_after="60s",
+    )
+    broker, other = overlay.brokers["b1"], overlay.brokers["b2"]
+
+    def taken_in() -> int:
+        gateway = broker.gateway()
+        return int(gateway["waiting"]) + int(gateway["unanswered"])
+
+    with connect_sync(f"mercast://{other.listen}") as client, client.subscribe("n >= 0") as stream:
+        overlay.wait_for_remote("b1", 1)
+        # It settles nothing, so the window of the broker beside the gateway fills up.
+        other.process.send_signal(signal.SIGSTOP)
+        try:
+            mosquitto.publish_lines("devices/a/b", numbers(100), "-q", "1")
+            for connections in (2, 3, 4):
+                wait_until(lambda: taken_in() >= 50, "the intake is full")
+                mosquitto.stop()
+                mosquitto.start()
+                wait_until(
+                    lambda connections=connections: broker.gateway()["connections"] == connections,  # type: ignore[misc]
+                    "the gateway has connected again",
+                )
+                # mosquitto 2.0.11 may send more than it was told, but there are no more than these.
+                assert taken_in() <= 100
+        finally:
+            other.process.send_signal(signal.SIGCONT)
+        found = [stream.next(WAIT_S)["n"] for _ in range(100)]
+        mosquitto.publish("devices/a/b", '{"n":100}', "-q", "1")
+        found.append(stream.next(WAIT_S)["n"])
+    assert found == list(range(101))
+    assert broker.gateway()["drops"] == {}
+
+
 def test_a_subscription_that_was_withdrawn_while_the_gateway_was_cut_off_is_gone(
     start_mosquitto: StartMosquitto, start_overlay: StartOverlay
 ) -> None:

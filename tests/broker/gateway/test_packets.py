@@ -118,6 +118,13 @@ def test_bytes_that_are_no_mqtt_are_a_packet_error_and_nothing_else(data: bytes,
                 read_puback(packet, start)
 
 
+@pytest.mark.parametrize("is_repeated", [True, False])
+def test_a_message_that_is_sent_again_says_so(is_repeated: bool) -> None:
+    packet = bytearray(write_publish(packed_text("a"), b"b", 7, b""))
+    packet[0] |= 8 * is_repeated
+    assert read_publish(bytes(packet), 2, is_version_5=False) == Message("a", b"b", 1, False, 7, [], is_repeated)
+
+
 def test_a_message_of_qos_2_is_refused_because_nobody_asked_for_one() -> None:
     packet = b"\x34" + struct.pack("!BH", 5, 1) + b"a\x00\x01"
     with pytest.raises(PacketError, match="QoS 2"):
