@@ -151,11 +151,13 @@ class ClientSession:
                 self._ask(content)
                 handle(Subscribed(self.name, content.name, content.expression, str(content.request)))
             case Unsubscribe():
+                self._ask(content)
                 handle(Unsubscribed(self.name, content.name, str(content.request)))
             case Advertise():
                 self._ask(content)
                 handle(Advertised(self.name, content.name, content.expression, str(content.request)))
             case Unadvertise():
+                self._ask(content)
                 handle(Unadvertised(self.name, content.name, str(content.request)))
             case Ping():
                 self.connection.send(encode(Pong(content.number)))
@@ -193,7 +195,8 @@ class ClientSession:
         if has_lost:
             self.end(Reason.FORBIDDEN, "this client had entered what it may not have any more; that is withdrawn")
 
-    def _ask(self, content: Subscribe | Advertise) -> None:
+    def _ask(self, content: Subscribe | Unsubscribe | Advertise | Unadvertise) -> None:
+        """All that is answered is noted, so that a number that is used twice does not hide an earlier request."""
         self._asked.setdefault(str(content.request), []).append(self._rights)
 
     def _answered(self, reference: str) -> None:
