@@ -127,9 +127,12 @@ class Clients:
         return entry
 
     def names_of(self, entries: tuple[EntryId, ...]) -> tuple[str, ...]:
+        """Of those that stand; an entry may have been withdrawn since it matched."""
+        names = self._names
         if len(entries) == 1:
-            return (self._names[entries[0]],)
-        return tuple(sorted(map(self._names.__getitem__, entries)))
+            name = names.get(entries[0])
+            return () if name is None else (name,)
+        return tuple(sorted([names[entry] for entry in entries if entry in names]))
 
     def __iter__(self) -> Iterator[Client]:
         return iter(self._clients.values())

@@ -260,7 +260,8 @@ class Broker:
         if self._settings.records_matches or message.is_traced:
             for work in matched.work:
                 self._effects.append(Record(MatchedRow(message.id, work)))
-        deliveries = [self._delivery(message, client, entries) for client, entries in matched.clients.items()]
+        found = [self._delivery(message, client, entries) for client, entries in matched.clients.items()]
+        deliveries = [each for each in found if each is not None]
         onward = self._onward(message, matched.stretches) if matched.stretches else ()
 
         def go() -> None:
@@ -278,15 +279,19 @@ class Broker:
                 return
         go()
 
-    def _delivery(self, message: Publish, name: str, entries: tuple[EntryId, ...]) -> Deliver:
-        client = self._clients.get(name)
+    def _delivery(self, message: Publish, name: str, entries: tuple[EntryId, ...]) -> Deliver | None:
+        """None: the client left, or withdrew what matched, while the publication was being stored."""
+        client = self._clients.find(name)
+        subscriptions = self._clients.names_of(entries)
+        if client is None or not subscriptions:
+            return None
         number = 0
         if client.is_reliable:
             number = client.last_number = client.last_number + 1
         return Deliver(
             name,
             message.id,
-            self._clients.names_of(entries),
+            subscriptions,
             message.attributes,
             message.payload,
             message.hops,
