@@ -272,14 +272,14 @@ class Broker:
                 self._forward(message.id, onward, upstream)
 
         if self._settings.is_durable:
-            reliable = tuple(delivery for delivery in deliveries if delivery.number)
+            reliable = tuple(delivery for _, delivery in deliveries if delivery.number)
             if reliable:
                 self._arrivals[message.id] = {delivery.client for delivery in reliable}
                 self._persisting.persist(("arrival", *map(str, message.id)), reliable, go)
                 return
         go()
 
-    def _delivery(self, message: Publish, name: str, entries: tuple[EntryId, ...]) -> Deliver | None:
+    def _delivery(self, message: Publish, name: str, entries: tuple[EntryId, ...]) -> tuple[Client, Deliver] | None:
         """None: the client left, or withdrew what matched, while the publication was being stored."""
         client = self._clients.find(name)
         subscriptions = self._clients.names_of(entries)
@@ -288,16 +288,8 @@ class Broker:
         number = 0
         if client.is_reliable:
             number = client.last_number = client.last_number + 1
-        return Deliver(
-            name,
-            message.id,
-            subscriptions,
-            message.attributes,
-            message.payload,
-            message.hops,
-            number,
-            message.expires,
-        )
+        body = (message.attributes, message.payload)
+        return client, Deliver(name, message.id, subscriptions, *body, message.hops, number, message.expires)
 
     def _onward(self, message: Publish, stretches: tuple[Stretch, ...]) -> tuple[Publish, ...]:
         """The publication as this broker sends it on, for each stretch."""

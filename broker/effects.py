@@ -79,7 +79,10 @@ class SetTimer:
 
 @dataclass(frozen=True, slots=True)
 class Persist:
-    """Answered by `Persisted` when the record would survive a crash."""
+    """Answered by `Persisted` when the record would survive a crash; also if it is forgotten before it was written.
+
+    Records are written in the order in which they are asked for, and those that one input causes all at once.
+    """
 
     key: tuple[str, ...]
     record: object

@@ -62,10 +62,10 @@ class Sessions:
         self._new_entry = new_entry
         self._deliveries = Deliveries(settings, drop, forget)
 
-    def deliver(self, deliveries: list[Deliver], now: int) -> None:
-        for delivery in deliveries:
-            client = self.clients.find(delivery.client)
-            if client is not None:
+    def deliver(self, deliveries: list[tuple[Client, Deliver]], now: int) -> None:
+        for client, delivery in deliveries:
+            # Its name may be another's by now, with numbers of its own.
+            if self.clients.find(client.name) is client:
                 self._deliveries.offer(client, delivery, now, self._effects)
             else:
                 self._forget(delivery)
@@ -127,6 +127,8 @@ class Sessions:
         self._deliveries.hand_over(client, now, self._effects)
 
     def _end(self, client: Client) -> None:
+        for key in client.being_stored:
+            self._effects.append(Forget(key))
         for name in list(client.subscriptions):
             self._withdraw(client, "subscription", name)
         for name in list(client.advertisements):
@@ -157,19 +159,36 @@ class Sessions:
         if not client.is_connected:
             # Whoever asks for something is here.
             self.changed(ClientConnected(client.name), now)
+        self._do(client, request)
+
+    def _do(self, client: Client, request: Request) -> None:
         kind = "subscription" if isinstance(request, Subscribed | Unsubscribed) else "advertisement"
         key = (kind, request.client, request.name)
         if isinstance(request, Subscribed | Advertised):
-            self._enter_requested(client, kind, key, request, now)
+            self._enter_requested(client, kind, key, request)
         elif key in self._persisting:
-            self._persisting.after(key, lambda: self.requested(request, now))
+            self._do_after(key, client, request)
         elif request.name not in _entries(client, kind):
             self._refuse(request, f"no {kind} is called {request.name!r}", "unknown")
         else:
             self._withdraw(client, kind, request.name)
             self._accept(request)
 
-    def _enter_requested(self, client: Client, kind: str, key: Key, request: Subscribed | Advertised, now: int) -> None:
+    def _do_after(self, key: Key, client: Client, request: Request) -> None:
+        """When the store has what was asked for before under the same name, if the session that asks still is."""
+        session = client.session
+
+        def go() -> None:
+            if self._is_here(client, session):
+                self._do(client, request)
+
+        self._persisting.after(key, go)
+
+    def _is_here(self, client: Client, session: str) -> bool:
+        """Has the session neither ended nor made room for another under the client's name?"""
+        return self.clients.find(client.name) is client and client.session == session
+
+    def _enter_requested(self, client: Client, kind: str, key: Key, request: Subscribed | Advertised) -> None:
         known = _entries(client, kind)
         try:
             expression = parse(request.expression)
@@ -178,7 +197,7 @@ class Sessions:
             return
         text = str(expression)
         if key in self._persisting:
-            self._persisting.after(key, lambda: self.requested(request, now))
+            self._do_after(key, client, request)
             return
         if request.name in known and client.expressions[known[request.name]] == text:
             self._accept(request)
@@ -187,17 +206,21 @@ class Sessions:
             self._drops[f"refused: limit of {kind}s"] += 1
             self._refuse(request, f"{client.name} has {len(known)} {kind}s, and no client may have more", "limit")
             return
+        session = client.session
 
         def go() -> None:
+            client.being_stored.pop(key, None)
             if self.clients.find(client.name) is not client:
-                self._effects.append(Forget(key))
                 return
             if request.name in known:
                 self._take_out(client, kind, request.name)
             self._enter(client, kind, request.name, expression, text)
-            self._accept(request)
+            if self._is_here(client, session):
+                # Another session's request may have the same number.
+                self._accept(request)
 
         if self.is_stored(client):
+            client.being_stored[key] = None
             self._persisting.persist(key, text, go)
         else:
             go()

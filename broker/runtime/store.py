@@ -53,6 +53,8 @@ class Store:
         self._patience_s = patience_s
         self._pending: dict[Key, object] = {}
         self._removed: dict[Key, None] = {}
+        self._withdrawn: dict[Key, None] = {}
+        """Removed before they were written: whoever waits for them is told with the commit that has the removal."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="store")
         self._is_due = False
         self._writing: asyncio.Future[None] | None = None
@@ -102,12 +104,15 @@ class Store:
 
     def put(self, key: Key, record: object) -> None:
         self._removed.pop(key, None)
+        self._withdrawn.pop(key, None)
         self._pending.pop(key, None)
         self._pending[key] = record
         self._schedule()
 
     def remove(self, key: Key) -> None:
-        self._pending.pop(key, None)
+        if key in self._pending:
+            del self._pending[key]
+            self._withdrawn[key] = None
         self._removed[key] = None
         self._schedule()
 
@@ -123,10 +128,11 @@ class Store:
             return
         pending, self._pending = self._pending, {}
         removed, self._removed = list(self._removed), {}
+        withdrawn, self._withdrawn = list(self._withdrawn), {}
         rows = self._packed(pending)
         keys = [(pack_key(key),) for key in removed]
         self._writing = self._loop.run_in_executor(self._thread, self._commit, list(rows.values()), keys)
-        self._writing.add_done_callback(lambda done: self._committed(done, list(rows)))
+        self._writing.add_done_callback(lambda done: self._committed(done, list(rows), withdrawn))
 
     def _packed(self, records: dict[Key, object]) -> dict[Key, tuple[bytes, bytes]]:
         """Those that can be written; one that cannot takes no other with it."""
@@ -145,7 +151,7 @@ class Store:
         database.executemany("DELETE FROM records WHERE key = ?", removed)
         database.execute("COMMIT")
 
-    def _committed(self, done: asyncio.Future[None], keys: list[Key]) -> None:
+    def _committed(self, done: asyncio.Future[None], keys: list[Key], withdrawn: list[Key]) -> None:
         self._writing = None
         if done.cancelled():
             return
@@ -155,7 +161,7 @@ class Store:
             return
         self.commits += 1
         self.records_written += len(keys)
-        self._persisted(keys)
+        self._persisted(keys + withdrawn)
         if self._pending or self._removed:
             self._write_batch()
 

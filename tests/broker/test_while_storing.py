@@ -1,11 +1,11 @@
-"""What happens while the store writes: subscribers withdraw and leave, and nobody else is to notice."""
+"""What happens while the store writes: clients withdraw, leave and come back, and nobody else is to notice."""
 
 from __future__ import annotations
 
 import pytest
 
 from broker.effects import Deliver
-from broker.inputs import ClientLeft, Input, Subscribed, Unsubscribed
+from broker.inputs import ClientLeft, ClientLost, Input, Subscribed, Unsubscribed
 from tests.broker.slow_store import SlowPlace, answers, delivered
 
 
@@ -42,3 +42,81 @@ def test_of_several_subscriptions_those_that_stand_are_named() -> None:
     place.tell(Unsubscribed("c", "t"))
     (delivery,) = [each for each in place.settle() if isinstance(each, Deliver)]
     assert delivery.subscriptions == ("s", "u")
+
+
+@pytest.mark.parametrize("is_under_way", [False, True])
+@pytest.mark.parametrize("is_known", [False, True])
+def test_a_name_can_be_used_again_after_its_client_left_while_it_was_stored(is_known: bool, is_under_way: bool) -> None:
+    place = place_with_subscriber()
+    name = "s" if is_known else "t"
+    place.tell(Subscribed("c", name, "n > 1", "2"))
+    if is_under_way:
+        place.write()
+    place.tell(ClientLeft("c"))
+    assert place.connect(session="next").is_resumed is False
+    place.tell(Subscribed("c", name, "n > 2", "1"))
+    assert answers(place.settle(), "c") == [(True, "1")]
+    client = place.broker.client("c")
+    assert client is not None
+    assert list(client.expressions.values()) == ["n > 2"]
+
+
+def test_who_left_does_not_rise_again_by_what_it_asked_for_before() -> None:
+    place = SlowPlace()
+    place.connect()
+    place.tell(Subscribed("c", "s", "n > 1"))
+    place.tell(Subscribed("c", "s", "n > 2"))
+    place.tell(Unsubscribed("c", "s"))
+    place.tell(Subscribed("c", "s", "n > 3"))
+    place.tell(ClientLeft("c"))
+    assert answers(place.settle(), "c") == []
+    assert place.broker.client("c") is None
+    assert place.broker.router.counts().local_subscriptions == 0
+    assert place.stored("c") == []
+
+
+def test_a_crash_does_not_bring_back_what_was_stored_for_a_client_that_left() -> None:
+    place = SlowPlace()
+    place.connect()
+    place.settle()
+    place.tell(Subscribed("c", "s", "n > 1"))
+    place.tell(ClientLeft("c"))
+    place.write()
+    place.start()
+    assert place.broker.client("c") is None
+
+
+def test_a_request_that_waits_for_the_store_does_not_make_a_lost_client_present() -> None:
+    place = SlowPlace()
+    place.connect()
+    place.tell(Subscribed("c", "s", "n > 1"))
+    place.tell(Subscribed("c", "s", "n > 2"))
+    place.tell(ClientLost("c"))
+    place.settle()
+    client = place.broker.client("c")
+    assert client is not None
+    assert not client.is_connected
+    assert list(client.expressions.values()) == ["n > 2"]
+
+
+def test_another_session_of_a_durable_client_gets_no_answers_to_the_earlier_ones_requests() -> None:
+    place = SlowPlace()
+    place.connect()
+    place.tell(Subscribed("c", "s", "n > 1", "1"))
+    place.tell(Subscribed("c", "s", "n > 2", "2"))
+    place.tell(ClientLost("c"))
+    place.connect(session="next")
+    assert answers(place.settle(), "c") == []
+
+
+def test_what_was_stored_for_a_session_is_not_delivered_to_the_next_one_under_its_name() -> None:
+    place = place_with_subscriber()
+    place.publish(1)
+    place.commit()
+    assert any(key[0] == "publication" for key in place.disk), "the arrival waits for the store"
+    place.tell(ClientLeft("c"))
+    place.connect(session="next")
+    place.tell(Subscribed("c", "s", "n > 0"))
+    assert delivered(place.settle(), "c") == []
+    place.publish(2, reference=2)
+    assert delivered(place.settle(), "c") == [2]

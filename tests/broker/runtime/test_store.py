@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from broker import connect
+from broker.client_frames import Goodbye, Reason, RequestAccepted, Subscribe
+from broker.client_wire import encode
 from broker.config_tables import FSYNC_POLICIES, StoreTable
 from broker.effects import Deliver
 from broker.runtime.records import RecordError, pack_record, unpack_record
@@ -16,6 +18,7 @@ from broker.runtime.store import FILE, Store, StoreError
 from routing.messages import EntryId, PublicationId, Publish
 from routing.router import Stretch
 from tests.broker.runtime.overlays import InLoop, OverlayFileMaker, run, until
+from tests.broker.runtime.raw_client import RawClient
 
 ID = PublicationId("b1", 3, 9)
 DELIVERIES = (
@@ -112,6 +115,58 @@ def test_a_record_that_cannot_be_written_takes_no_other_with_it(tmp_path: Path) 
         await store.close()
 
     run(again)
+
+
+def test_whoever_waits_for_a_record_is_told_also_if_it_was_removed_before_it_was_written(tmp_path: Path) -> None:
+    persisted: list[tuple[str, ...]] = []
+
+    async def test() -> None:
+        store = Store(tmp_path, StoreTable("data", "never"), persisted.extend, _raise)
+        store.open("b1", 1)
+        for name in ("removed", "stays", "came again"):
+            store.put(("subscription", "c", name), "a > 1")
+        for name in ("removed", "came again", "unknown"):
+            store.remove(("subscription", "c", name))
+        store.put(("subscription", "c", "came again"), "a > 2")
+        await store.close()
+
+    run(test)
+    assert sorted(name for _, _, name in persisted) == ["came again", "removed", "stays"]
+
+    async def again() -> None:
+        store = Store(tmp_path, StoreTable("data", "never"), persisted.extend, _raise)
+        _, _, records = store.open("b1", 1)
+        assert records == {("subscription", "c", "stays"): "a > 1", ("subscription", "c", "came again"): "a > 2"}
+        await store.close()
+
+    run(again)
+
+
+def test_a_client_that_leaves_while_it_is_stored_leaves_its_names_free(tmp_path: Path) -> None:
+    file = OverlayFileMaker(tmp_path, ["b1"], tables={"store": {"data_dir": "data"}})
+
+    async def test() -> None:
+        async with InLoop(file) as overlay:
+            async with RawClient(file.ports["b1"]) as raw:
+                await raw.greet("desk", is_durable=True)
+                await raw.send(Subscribe(1, "s", "a > 1"))
+                assert await raw.frame() == RequestAccepted(1)
+                # All at once, so that the store has taken none of it when the client has left.
+                entries = encode(Subscribe(2, "s", "a > 2")) + encode(Subscribe(3, "s", "a > 3"))
+                await raw.send(entries + encode(Goodbye(Reason.DONE)))
+                assert await raw.raw_frame() == b""
+            async with RawClient(file.ports["b1"]) as raw:
+                assert not (await raw.greet("desk", is_durable=True)).is_resumed
+                await raw.send(Subscribe(1, "s", "a > 4"))
+                async with asyncio.timeout(40.0):
+                    assert await raw.frame() == RequestAccepted(1)
+                await raw.send(Goodbye(Reason.DONE))
+                assert await raw.raw_frame() == b""
+            await until(lambda: overlay["b1"].core.client("desk") is None)
+        async with InLoop(file) as overlay:
+            assert overlay["b1"].core.client("desk") is None
+
+    run(test)
 
 
 def test_a_store_of_another_broker_or_version_is_refused(tmp_path: Path) -> None:
