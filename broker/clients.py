@@ -38,8 +38,8 @@ class Client:
     advertisements: dict[str, EntryId] = field(default_factory=dict)
     subscriptions: dict[str, EntryId] = field(default_factory=dict)
     expressions: dict[EntryId, str] = field(default_factory=dict)
-    being_stored: dict[tuple[str, ...], None] = field(default_factory=dict)
-    """Keys of entries that stand when the store has them."""
+    being_stored: dict[tuple[str, ...], str] = field(default_factory=dict)
+    """Expressions of entries that stand when the store has them, by the store's key."""
     on_the_way: deque[Deliver] = field(default_factory=deque)
     """Sent over the present connection and not acknowledged."""
     waiting: deque[Deliver] = field(default_factory=deque)

@@ -36,8 +36,14 @@ class Deliveries:
         if client.waiting or not client.may_send or client.held_bytes >= self._settings.outbox_bytes:
             self._wait(client, delivery, now, effects)
         else:
-            client.send(delivery)
-            effects.append(delivery)
+            self._send(client, delivery, effects)
+
+    def _send(self, client: Client, delivery: Deliver, effects: list[Effect]) -> None:
+        client.send(delivery)
+        effects.append(delivery)
+        if delivery.number and not client.is_reliable:
+            # Kept for an earlier session of the client: this one acknowledges nothing.
+            self._done(delivery)
 
     def _wait(self, client: Client, delivery: Deliver, now: int, effects: list[Effect]) -> None:
         while self._is_full(client, delivery):
@@ -81,8 +87,7 @@ class Deliveries:
             if delivery.expires is not None and delivery.expires <= now:
                 self._discard(client, delivery, EXPIRED)
             else:
-                client.send(delivery)
-                effects.append(delivery)
+                self._send(client, delivery, effects)
 
     def acknowledged(self, client: Client, through: int, now: int, effects: list[Effect]) -> None:
         taken = client.acknowledge(through)

@@ -37,6 +37,7 @@ from routing.router import Router
 Request = Subscribed | Advertised | Unsubscribed | Unadvertised
 
 SESSION_RECORDS = ("client", "taken", "acknowledged")
+ENTRY_RECORDS = ("subscription", "advertisement")
 
 
 class Sessions:
@@ -108,10 +109,10 @@ class Sessions:
 
     def _connected(self, happened: ClientConnected, now: int) -> None:
         known = self.clients.find(happened.client)
-        is_resumed = known is not None
         if known is not None and happened.session != known.session and known.keep is not None and happened.session:
             self._end(known)
-            is_resumed = False
+            known = None
+        was_stored = known is not None and self.is_stored(known)
         client = self.clients.get(happened.client)
         client.connect()
         if happened.session:
@@ -123,21 +124,22 @@ class Sessions:
             if self.is_stored(client):
                 kept = (client.session, client.is_reliable, client.keep)
                 self._effects.append(Persist(("client", client.name), kept))
-            self._effects.append(Greet(client.name, is_resumed, client.taken))
+                if known is not None and not was_stored:
+                    self._store_entries(client)
+            elif was_stored:
+                self._forget_records(client)
+            self._effects.append(Greet(client.name, known is not None, client.taken))
         self._deliveries.hand_over(client, now, self._effects)
 
     def _end(self, client: Client) -> None:
-        for key in client.being_stored:
-            self._effects.append(Forget(key))
+        if self.is_stored(client):
+            self._forget_records(client)
         for name in list(client.subscriptions):
-            self._withdraw(client, "subscription", name)
+            self._take_out(client, "subscription", name)
         for name in list(client.advertisements):
-            self._withdraw(client, "advertisement", name)
+            self._take_out(client, "advertisement", name)
         for delivery in client.held():
             self._forget(delivery)
-        if self.is_stored(client):
-            for kind in SESSION_RECORDS:
-                self._effects.append(Forget((kind, client.name)))
         self.clients.remove(client.name)
 
     def _narrow(self, client: Client, narrowed: RightsNarrowed) -> None:
@@ -148,6 +150,25 @@ class Sessions:
             if name in client.advertisements:
                 self._withdraw(client, "advertisement", name)
         self._deliveries.forbid(client, narrowed.publications)
+
+    def _records(self, client: Client) -> dict[Key, str]:
+        """What it entered, as it is stored."""
+        entered = {
+            (kind, client.name, name): client.expressions[entry]
+            for kind in ENTRY_RECORDS
+            for name, entry in _entries(client, kind).items()
+        }
+        return entered | client.being_stored
+
+    def _store_entries(self, client: Client) -> None:
+        for key, text in self._records(client).items():
+            self._effects.append(Persist(key, text))
+
+    def _forget_records(self, client: Client) -> None:
+        for key in self._records(client):
+            self._effects.append(Forget(key))
+        for kind in SESSION_RECORDS:
+            self._effects.append(Forget((kind, client.name)))
 
     def end_overdue(self, now: int) -> None:
         """Sessions whose clients did not come back in time."""
@@ -220,7 +241,7 @@ class Sessions:
                 self._accept(request)
 
         if self.is_stored(client):
-            client.being_stored[key] = None
+            client.being_stored[key] = text
             self._persisting.persist(key, text, go)
         else:
             go()
@@ -261,7 +282,7 @@ class Sessions:
             if key[0] in SESSION_RECORDS:
                 _restore_session(self.clients.get(key[1]), key[0], record)
         for key, record in records.items():
-            if key[0] in ("subscription", "advertisement"):
+            if key[0] in ENTRY_RECORDS:
                 self._enter(self.clients.get(key[1]), key[0], key[2], parse(str(record)), str(record))
         for client in self.clients:
             client.disconnect(now)

@@ -11,6 +11,7 @@ from broker.core import Broker
 from broker.deliveries import AWAY, EXPIRED, SLOW
 from broker.effects import Accept, Deliver, Disconnect, Effect, Forget, Greet, Persist, Refuse
 from broker.inputs import (
+    Advertised,
     ClientConnected,
     ClientLeft,
     ClientLost,
@@ -225,3 +226,29 @@ def test_a_farewell_takes_everything_with_it(is_durable: bool) -> None:
     assert place.broker.client("c") is None
     assert not [key for key in place.store if key[0] in ("client", "subscription", "acknowledged", "taken")]
     assert all(record == () for key, record in place.store.items() if key[0] == "arrival")
+
+
+@pytest.mark.parametrize("is_left", [False, True])
+def test_a_durable_client_that_comes_back_as_a_plain_one_is_not_stored_any_more(is_left: bool) -> None:
+    durable = Settings(is_durable=True)
+    place = subscribed(durable, keep=None)
+    place.tell(Advertised("c", "mine", "TRUE"))
+    place.tell(Published("c", 7, msgpack.packb({"n": 0})))
+    place.tell(ClientLost("c"))
+    place.publish(1)
+    assert place.connect(session="plain", is_reliable=False, keep=0).is_resumed
+    assert numbers(place.effects) == [0, 1], "what it entered and what waited for it is there"
+    if is_left:
+        place.tell(ClientLeft("c"))
+    assert all(key[0] == "arrival" and record == () for key, record in place.store.items())
+    assert Place(durable, place.store).broker.client("c") is None
+
+
+def test_what_a_plain_client_entered_is_stored_when_its_session_becomes_durable() -> None:
+    durable = Settings(is_durable=True)
+    place = subscribed(durable, is_reliable=False, keep=0)
+    assert not place.store
+    place.connect(keep=None)
+    restored = Place(durable, place.store).broker.client("c")
+    assert restored is not None
+    assert list(restored.subscriptions) == ["all"]
