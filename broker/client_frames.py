@@ -11,8 +11,11 @@
     Acknowledge (up to a number)       ►
     Ping, Pong, Goodbye                ◄►
 
-References of publications and numbers of requests grow over a client's session, reconnects included; a broker that
-still knows the session says in `Welcome.taken` up to which reference it answered, so that nothing is published twice.
+References of publications and numbers of requests count from 1 over a client's session, reconnects included; they are
+sent in order. A broker that still knows the session says in `Welcome` which publications it accepted: all up to `taken`
+but those in `missing`. These are answered by that. All others that had no answer are sent again, in the order of their
+references and before new ones: what was refused is judged again; what is being stored is recognised, and answered once.
+So nothing is published twice, and nothing that was refused or lost counts as accepted.
 Deliveries are numbered on each connection; a delivery with number 0 (at most once) is never acknowledged.
 """
 
@@ -82,7 +85,7 @@ class Welcome:
     is_resumed: bool
     """The broker still has what this session entered: nothing has to be entered again."""
     taken: int
-    """All publications of this session up to this reference were answered for; 0 when none is known."""
+    """The last publication of this session that was accepted; 0 when none is known."""
     frame_bytes: int
     """The largest frame that the broker takes."""
     text_bytes: int
@@ -94,6 +97,9 @@ class Welcome:
     window: int
     """Deliveries that the broker sends before the first of them is acknowledged."""
     capabilities: tuple[str, ...] = ()
+    missing: tuple[int, ...] = ()
+    """Publications before `taken` that were refused, or are not stored yet; earlier refusals may be left out, if the
+    client has sent a window of publications since, and so must have heard."""
 
 
 @dataclass(frozen=True, slots=True)

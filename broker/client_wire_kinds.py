@@ -88,6 +88,7 @@ _WELCOME = Shape(
     idle_ms=int,
     window=int,
     capabilities=tuple,
+    missing=tuple,
 )
 
 
@@ -103,6 +104,7 @@ def _write_welcome(frame: Welcome) -> Packable:
         frame.idle_ms,
         frame.window,
         frame.capabilities,
+        frame.missing,
     )
 
 
@@ -113,6 +115,9 @@ def _read_welcome(fields: object, limits: Limits) -> Welcome:
     if frame.window < 1:
         raise WireError("Welcome: window is 0; nothing could ever be delivered")
     texts(frame.capabilities, "Welcome", "capabilities", "items", limits.items)
+    bounded(frame.missing, "Welcome", "missing", "items", limits.items)
+    if not _ONLY_INTEGERS.issuperset(map(type, frame.missing)):
+        raise WireError("Welcome: missing holds something that is no reference")
     return frame
 
 

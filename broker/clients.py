@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from broker.effects import Deliver
+from broker.taken import Taken
 from routing.messages import EntryId
 
 UNBOUNDED = 1 << 62
@@ -29,8 +30,8 @@ class Client:
     has_room: bool = True
     """Its connection takes more at present."""
     lost_at: int = 0
-    taken: int = 0
-    """The last of its publications that was taken in, by the client's number for it."""
+    taken: Taken | None = None
+    """What became of its publications, if it waits for answers to them."""
     last_number: int = 0
     """Of its deliveries."""
     acknowledged: int = 0

@@ -74,6 +74,7 @@ class BrokerConfig:
             tick=shared.heartbeat.every,
             dead_after=shared.heartbeat.dead_after,
             window=shared.limits.window,
+            publish_window=shared.limits.publish_window,
             credit=shared.limits.credit,
             outbox_frames=shared.limits.link_queue,
             publication_bytes=shared.limits.publication_bytes,

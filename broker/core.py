@@ -353,8 +353,11 @@ class Broker:
 
     def _published(self, request: Published) -> None:
         publisher = self._clients.find(request.client)
-        if publisher is not None:
-            publisher.taken = max(publisher.taken, request.reference)
+        session = publisher.session if publisher is not None else ""
+        taken = publisher.taken if publisher is not None else None
+        if taken is not None and not taken.is_new(request.reference):
+            # Sent again by a client that connected while it was being stored: there is one answer for both.
+            return
         size = len(request.attributes) + len(request.payload)
         reason = self._refusal()
         if reason is not None:
@@ -381,12 +384,18 @@ class Broker:
         accepted = matched
 
         def go() -> None:
-            self._effects.append(Accept(request.client, request.reference, id))
+            if taken is not None:
+                taken.accept(request.reference)
+            present = self._clients.find(request.client)
+            if present is None or present.session == session:
+                # Another session's publication may have the same reference.
+                self._effects.append(Accept(request.client, request.reference, id))
             self._serve(message, accepted, [])
 
         if self._settings.is_durable:
-            if publisher is not None and self._sessions.is_stored(publisher):
-                self._effects.append(Persist(("taken", publisher.name), request.reference))
+            if taken is not None:
+                taken.store(request.reference)
+                self._effects.append(Persist(("taken", request.client), taken.record()))
             record = (message, request.client, accepted.stretches, tuple(accepted.clients))
             self._persisting.persist(("publication", *map(str, id)), record, go)
         else:
@@ -394,6 +403,9 @@ class Broker:
 
     def _refuse_publication(self, request: Published, reason: str, code: str, counted: str | None = None) -> None:
         self.drops[f"refused: {counted or code}"] += 1
+        client = self._clients.find(request.client)
+        if client is not None and client.taken is not None:
+            client.taken.refuse(request.reference)
         self._effects.append(Refuse(request.client, request.reference, reason, code))
 
     @property

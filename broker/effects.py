@@ -40,7 +40,9 @@ class Greet:
     client: str
     is_resumed: bool
     taken: int
-    """The last of the session's publications that was taken in, by the client's number for it."""
+    """The last of the session's publications that was accepted, by the client's number for it."""
+    missing: tuple[int, ...] = ()
+    """Those before it that were not, or are not yet."""
 
 
 @dataclass(frozen=True, slots=True)

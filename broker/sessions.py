@@ -28,6 +28,7 @@ from broker.inputs import (
 )
 from broker.persisting import Key, Persisting
 from broker.settings import Settings
+from broker.taken import Taken
 from matching import MatchingError
 from matching.language import parse
 from matching.model import Expression
@@ -117,8 +118,15 @@ class Sessions:
         client.connect()
         if happened.session:
             if client.session != happened.session:
-                client.session, client.taken = happened.session, 0
+                client.session, client.taken = happened.session, None
+                if was_stored:
+                    # The new session counts its publications from 1 on.
+                    self._effects.append(Forget(("taken", client.name)))
             client.is_reliable = bool(happened.is_reliable)
+            if not client.is_reliable:
+                client.taken = None
+            elif client.taken is None:
+                client.taken = Taken(self._settings.publish_window)
             client.keep = happened.keep
             client.window = happened.window or client.window
             if self.is_stored(client):
@@ -128,7 +136,8 @@ class Sessions:
                     self._store_entries(client)
             elif was_stored:
                 self._forget_records(client)
-            self._effects.append(Greet(client.name, known is not None, client.taken))
+            taken, missing = client.taken.greet() if client.taken is not None else (0, ())
+            self._effects.append(Greet(client.name, known is not None, taken, missing))
         self._deliveries.hand_over(client, now, self._effects)
 
     def _end(self, client: Client) -> None:
@@ -280,12 +289,22 @@ class Sessions:
         """Sessions and what they had entered; nobody is connected."""
         for key, record in records.items():
             if key[0] in SESSION_RECORDS:
-                _restore_session(self.clients.get(key[1]), key[0], record)
+                self._restore_session(self.clients.get(key[1]), key[0], record)
         for key, record in records.items():
             if key[0] in ENTRY_RECORDS:
                 self._enter(self.clients.get(key[1]), key[0], key[2], parse(str(record)), str(record))
         for client in self.clients:
             client.disconnect(now)
+
+    def _restore_session(self, client: Client, kind: str, record: object) -> None:
+        if kind == "client":
+            assert isinstance(record, tuple)
+            client.session, client.is_reliable, client.keep = record
+        elif kind == "taken":
+            client.taken = Taken(self._settings.publish_window, record)
+        else:
+            assert isinstance(record, int)
+            client.last_number = client.acknowledged = record
 
     def restore_delivery(self, delivery: Deliver) -> bool:
         """Does it still wait for its client?"""
@@ -303,15 +322,3 @@ class Sessions:
 
 def _entries(client: Client, kind: str) -> dict[str, EntryId]:
     return client.subscriptions if kind == "subscription" else client.advertisements
-
-
-def _restore_session(client: Client, kind: str, record: object) -> None:
-    if kind == "client":
-        assert isinstance(record, tuple)
-        client.session, client.is_reliable, client.keep = record
-        return
-    assert isinstance(record, int)
-    if kind == "taken":
-        client.taken = record
-    else:
-        client.last_number = client.acknowledged = record

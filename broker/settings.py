@@ -28,6 +28,8 @@ class Settings:
     hold_unreachable: int = 30 * SECOND
     window: int = 4096
     """Publications of one source that can be in flight."""
+    publish_window: int = 1024
+    """Publications of one client that may wait for their answer."""
     credit: int = 256
     """Publication frames in flight on a link."""
     outbox_frames: int = 4096

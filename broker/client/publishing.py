@@ -125,10 +125,11 @@ class Publishing:
         self._window, self._largest_frame = welcome.publish_window, welcome.frame_bytes
         self._ask_every = max(1, self._window // 4)
         self._confirmed = self._reference
+        missing = frozenset(welcome.missing)
         for reference in list(self._unanswered):
             frame, answer = self._unanswered[reference]
-            if reference <= welcome.taken:
-                # Answered on the connection that broke: the broker has it, and its id is not known here.
+            if reference <= welcome.taken and reference not in missing:
+                # Accepted on the connection that broke: the broker has it, and its id is not known here.
                 del self._unanswered[reference]
                 if not answer.done():
                     answer.set_result(None)

@@ -247,6 +247,7 @@ class ClientSession:
             limits.publish_window,
             limits.idle // MILLISECOND,
             self.window,
+            missing=effect.missing,
         )
         self.connection.send(encode(welcome))
 

@@ -63,6 +63,7 @@ FRAMES: dict[type[ClientFrame], SearchStrategy[ClientFrame]] = {
         NUMBERS,
         st.integers(1, LARGEST_NUMBER),
         LISTS,
+        st.lists(NUMBERS, max_size=5).map(tuple),
     ),
     Advertise: st.builds(Advertise, NUMBERS, CLIENT_NAMES, TEXTS),
     Unadvertise: st.builds(Unadvertise, NUMBERS, CLIENT_NAMES),

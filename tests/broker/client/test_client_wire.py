@@ -156,7 +156,11 @@ def test_a_truncated_frame_is_refused(frame: ClientFrame, data: st.DataObject) -
         (control("Hello", ["c" * 256, "s", "", "at-least-once", False, 1, []]), "Hello: client has 256 bytes"),
         (control("Hello", ["c", "s", "", "twice", False, 1, []]), "Hello: mode is 'twice', not at-least-once or"),
         (control("Hello", ["c", "s", "", "at-least-once", False, 0, []]), "Hello: window is 0"),
-        (control("Welcome", ["b", 1, False, 0, 1, 1, 0, 0, 1, []]), "Welcome: publish_window is 0"),
+        (control("Welcome", ["b", 1, False, 0, 1, 1, 0, 0, 1, [], []]), "Welcome: publish_window is 0"),
+        (
+            control("Welcome", ["b", 1, False, 0, 1, 1, 1, 0, 1, [], ["7"]]),
+            "Welcome: missing holds something that is no reference",
+        ),
         (control("PublicationsAccepted", [[1, 2, 3]]), "PublicationsAccepted: answers are not pairs of numbers"),
         (control("PublicationsAccepted", [["a", "b"]]), "PublicationsAccepted: answers are not pairs of numbers"),
         (control("PublicationsAccepted", [[1, -2]]), "PublicationsAccepted: an answer holds a number"),

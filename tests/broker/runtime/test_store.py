@@ -9,7 +9,15 @@ from pathlib import Path
 import pytest
 
 from broker import connect
-from broker.client_frames import Goodbye, Reason, RequestAccepted, Subscribe
+from broker.client_frames import (
+    Goodbye,
+    PublicationRefused,
+    PublicationsAccepted,
+    PublishRequest,
+    Reason,
+    RequestAccepted,
+    Subscribe,
+)
 from broker.client_wire import encode
 from broker.config_tables import FSYNC_POLICIES, StoreTable
 from broker.effects import Deliver
@@ -165,6 +173,29 @@ def test_a_client_that_leaves_while_it_is_stored_leaves_its_names_free(tmp_path:
             await until(lambda: overlay["b1"].core.client("desk") is None)
         async with InLoop(file) as overlay:
             assert overlay["b1"].core.client("desk") is None
+
+    run(test)
+
+
+def test_a_session_hears_which_of_its_publications_were_accepted_also_after_a_restart(tmp_path: Path) -> None:
+    file = OverlayFileMaker(tmp_path, ["b1"], tables={"store": {"data_dir": "data"}})
+    wrong = b"\xa5no map"
+
+    async def test() -> None:
+        async with InLoop(file), RawClient(file.ports["b1"]) as raw:
+            assert (await raw.greet()).taken == 0
+            await raw.send(PublishRequest(1, b"\x80"), PublishRequest(2, wrong), PublishRequest(3, b"\x80"))
+            answered: set[int] = set()
+            while len(answered) < 3:
+                frame = await raw.frame()
+                assert isinstance(frame, PublicationsAccepted | PublicationRefused)
+                answered |= set(frame.answers[::2]) if isinstance(frame, PublicationsAccepted) else {frame.reference}
+            async with RawClient(file.ports["b1"]) as again:
+                welcome = await again.greet()
+                assert (welcome.is_resumed, welcome.taken, welcome.missing) == (True, 3, (2,))
+        async with InLoop(file), RawClient(file.ports["b1"]) as raw:
+            welcome = await raw.greet()
+            assert (welcome.is_resumed, welcome.taken, welcome.missing) == (True, 3, (2,))
 
     run(test)
 
