@@ -93,7 +93,7 @@ class PublishingMachine(RuleBasedStateMachine):
         keep = None if self.is_durable else 3600 * SECOND
         greeting = self.place.connect(session=f"s{self.session}", keep=keep)
         self.wire = Wire()
-        numbers = (self.place.incarnation, greeting.is_resumed, greeting.taken, 1 << 20, WINDOW, 0, 1)
+        numbers = (self.place.incarnation, greeting.is_resumed, greeting.taken, 1 << 20, 1 << 16, WINDOW, 0, 1)
         welcome = Welcome("b1", *numbers, missing=greeting.missing)
         self.publishing.connected(cast("Connection", self.wire), welcome)
 
