@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
 
+from broker.core import Broker
 from broker.effects import Deliver
-from broker.inputs import ClientLeft, ClientLost, Input, Subscribed, Unsubscribed
+from broker.inputs import Advertised, ClientLeft, ClientLost, Input, Subscribed, Unadvertised, Unsubscribed
+from broker.settings import SECOND
 from tests.broker.slow_store import SlowPlace, answers, delivered
 
 
@@ -120,3 +125,105 @@ def test_what_was_stored_for_a_session_is_not_delivered_to_the_next_one_under_it
     assert delivered(place.settle(), "c") == []
     place.publish(2, reference=2)
     assert delivered(place.settle(), "c") == [2]
+
+
+CLIENTS, NAMES = st.just("c"), st.sampled_from(["s", "t"])  # One client, so that much happens to it at a time.
+EXPRESSIONS = st.lists(st.sampled_from(["n > 0", "n > 1", "n > 2"]), min_size=1, max_size=3, unique=True)
+KINDS: dict[str, dict[str, object]] = {
+    "durable": {"is_reliable": True, "keep": None},
+    "durable, at most once": {"is_reliable": False, "keep": None},
+    "reliable": {"is_reliable": True, "keep": 3600 * SECOND},
+    "plain": {"is_reliable": False, "keep": 0},
+}
+
+
+class ComingAndGoing(RuleBasedStateMachine):
+    """Clients come as this and as that, ask, lose their connections and leave, while the store is at work."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.place = SlowPlace()
+        self.here: dict[str, list[str]] = {}
+        """Who is connected, and the requests without an answer."""
+        self.requests = 0
+
+    @rule(client=CLIENTS, session=st.sampled_from(["one", "other"]), kind=st.sampled_from(list(KINDS)))
+    def connect(self, client: str, session: str, kind: str) -> None:
+        if client not in self.here:
+            self.here[client] = []
+            self.place.connect(client, session, **KINDS[kind])
+
+    @rule(client=CLIENTS, is_farewell=st.booleans())
+    def go(self, client: str, is_farewell: bool) -> None:
+        if self.here.pop(client, None) is not None:
+            self.place.tell(ClientLeft(client) if is_farewell else ClientLost(client))
+
+    @rule(client=CLIENTS, name=NAMES, expressions=EXPRESSIONS, is_subscription=st.booleans())
+    def enter(self, client: str, name: str, expressions: list[str], is_subscription: bool) -> None:
+        kind = Subscribed if is_subscription else Advertised
+        if client in self.here:
+            for expression in expressions:
+                self.place.tell(kind(client, name, expression, self._asked(client)))
+
+    @rule(client=CLIENTS, name=NAMES, is_subscription=st.booleans())
+    def withdraw(self, client: str, name: str, is_subscription: bool) -> None:
+        kind = Unsubscribed if is_subscription else Unadvertised
+        if client in self.here:
+            self.place.tell(kind(client, name, self._asked(client)))
+
+    def _asked(self, client: str) -> str:
+        self.requests += 1
+        self.here[client].append(str(self.requests))
+        return str(self.requests)
+
+    @rule(n=st.integers(0, 3))
+    def publish(self, n: int) -> None:
+        self.requests += 1
+        self.place.publish(n, reference=self.requests)
+
+    @rule()
+    def write(self) -> None:
+        if not self.place.is_written:
+            self.place.write()
+
+    @rule()
+    def report(self) -> None:
+        self.place.report()
+
+    @rule()
+    def crash(self) -> None:
+        self.here.clear()
+        self.place.start()
+
+    @rule()
+    def settle(self) -> None:
+        effects = self.place.settle()
+        for client, asked in self.here.items():
+            heard = [reference for _, reference in answers(effects, client)]
+            assert set(asked) <= set(heard), "every request has its answer"
+            asked.clear()
+        assert self.place.broker.unsettled == 0
+        assert all(each.is_connected == (each.name in self.here) for each in self.place.broker.clients)
+        kept = [each.name for each in self.place.broker.clients if each.is_reliable or each.keep is None]
+        now = {name: entries for name, entries in _entered(self.place.broker).items() if name in kept}
+        restarted = SlowPlace()
+        restarted.disk = dict(self.place.disk)
+        restarted.start()
+        assert _entered(restarted.broker) == now, "a restart would bring back exactly what is to be kept"
+
+    def teardown(self) -> None:
+        self.settle()
+
+
+def _entered(broker: Broker) -> dict[str, dict[str, dict[str, str]]]:
+    return {
+        client.name: {
+            kind: {name: client.expressions[entry] for name, entry in sorted(entries.items())}
+            for kind, entries in (("subscriptions", client.subscriptions), ("advertisements", client.advertisements))
+        }
+        for client in broker.clients
+    }
+
+
+ComingAndGoing.TestCase.settings = settings(max_examples=200, stateful_step_count=30, deadline=None)
+TestComingAndGoing = ComingAndGoing.TestCase
