@@ -19,7 +19,7 @@ help:
 	@echo 'make demo     set up, then simulate 100 brokers under FBR, D-DBR and MERC, and analyse the traces with Spark'
 	@echo 'make test     set up, then run all tests'
 	@echo 'make check    ruff, mypy and the quick tests'
-	@echo 'make bench    the measurements behind the tables in the README'
+	@echo 'make bench    matching indexes compared, as in the README with other sizes'
 	@echo 'make sanitize the native core under sanitizers: a million operations beside a scan, and mutated publications'
 	@echo 'make install  only set up: .venv with everything for development'
 	@echo 'make clean    remove .venv and whatever was built'
