@@ -21,6 +21,8 @@ from broker.deployment.processes import ProcessIdentity
 
 VARIABLE = "MERCAST_RUN_DIR"
 STATE = "overlay.json"
+LEFT = "left"
+"""The phase of a broker that left its overlay for good, and is not started again."""
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -40,7 +42,7 @@ class BrokerState:
     id: str
     process: ProcessIdentity | None
     phase: str
-    """starting, serving, restarting or stopped."""
+    """starting, serving, restarting, left or stopped."""
     listen: str | None = None
     """Where it listens and where its admin pages are, as it told when it began to serve."""
     admin: str | None = None

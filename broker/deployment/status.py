@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from broker.deployment.admin_client import BrokerStatus, ask_status
 from broker.deployment.deploy import running
 from broker.deployment.errors import DeploymentError
-from broker.deployment.run_folder import BrokerState, OverlayState
+from broker.deployment.run_folder import LEFT, BrokerState, OverlayState
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -121,7 +121,7 @@ def _addresses(overlay: OverlayStatus) -> Table:
     for line in overlay.brokers:
         server = f"mercast://{line.listen}" if line.listen else ""
         admin = f"http://{line.admin}" if line.admin else ""
-        table.add_row(line.id, server, admin, str(line.pid or ""), _figures(line.status)[0])
+        table.add_row(line.id, server, admin, str(line.pid or ""), _figures(line)[0])
     return table
 
 
@@ -131,13 +131,14 @@ def _table(overlay: OverlayStatus) -> Table:
         table.add_column(heading, justify="right", no_wrap=True)
     for line in overlay.brokers:
         state = f"{line.phase}, {line.restarts} restarts" if line.restarts else line.phase
-        table.add_row(line.id, state, line.listen or "", *_figures(line.status))
+        table.add_row(line.id, state, line.listen or "", *_figures(line))
     return table
 
 
-def _figures(status: BrokerStatus | None) -> list[str]:
+def _figures(line: BrokerLine) -> list[str]:
+    status = line.status
     if status is None:
-        return ["?"] * 9
+        return ["" if line.phase == LEFT else "?"] * 9
     links = f"{sum(status.neighbours.values())}/{len(status.neighbours)}"
     return [
         links,

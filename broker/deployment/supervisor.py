@@ -1,4 +1,5 @@
 """The process that watches over an overlay's brokers: starts each, and starts it again when it ends by itself.
+A broker that left the overlay for good stays away.
 
 Run by `mercast up` as `python -m broker.deployment.supervisor PLAN`, with the plan as JSON. SIGTERM ends the brokers
 in good order, then the supervisor.
@@ -16,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from broker.deployment.processes import ProcessIdentity
-from broker.deployment.run_folder import BrokerState, OverlayState, RunFolder
+from broker.deployment.run_folder import LEFT, BrokerState, OverlayState, RunFolder
 
 SHORTEST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 30.0
@@ -78,7 +79,7 @@ class Supervisor:
         self._folder.forget_state()
 
     async def _keep(self, id: str) -> None:
-        """Runs the broker, again and again, until the supervisor is told to stop."""
+        """Runs the broker, again and again, until it leaves or the supervisor is told to stop."""
         loop = asyncio.get_running_loop()
         pause_s = SHORTEST_PAUSE_S
         while not self._stopping.is_set():
@@ -86,6 +87,10 @@ class Supervisor:
             code = await self._run_once(id)
             if self._stopping.is_set():
                 break
+            if self._states[id].phase == LEFT and code == 0:
+                self._say(f"broker {id} has left the overlay")
+                self._set(replace(self._states[id], process=None, listen=None, admin=None, last_exit=code))
+                return
             if loop.time() - started_at > STABLE_AFTER_S:
                 pause_s = SHORTEST_PAUSE_S
             state = self._states[id]
@@ -119,11 +124,14 @@ class Supervisor:
             del self._processes[id]
 
     def _heard(self, id: str, line: bytes) -> None:
-        """A broker prints one line, when it serves."""
+        """A broker prints one line when it serves, and one when it has left the overlay."""
         try:
             told = json.loads(line)
+            if told.get("left"):
+                self._set(replace(self._states[id], phase=LEFT))
+                return
             state = replace(self._states[id], phase="serving", listen=told["listen"], admin=told["admin"])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             self._say(f"broker {id} said {line!r}")
         else:
             self._set(state)

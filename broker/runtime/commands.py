@@ -23,8 +23,9 @@ def broker(
 ) -> None:
     """Run one broker in the foreground, until it is told to stop.
 
-    Prints one line of JSON when it serves, with its addresses. Logs are lines
-    of JSON on standard error. SIGTERM and Ctrl-C stop it in good order.
+    Prints one line of JSON when it serves, with its addresses, and one when it
+    has left the overlay. Logs are lines of JSON on standard error. SIGTERM and
+    Ctrl-C stop it in good order.
 
     \b
     Examples:

@@ -54,6 +54,9 @@ async def _serve(config: BrokerConfig, join: str | None, is_insecure: bool, trac
     await server.stop(leaves=server.asked_to_leave.is_set())
     if server.failed.done():
         server.failed.result()
+    if server.asked_to_leave.is_set():
+        # Whoever started this process is not to start it again.
+        print(json.dumps({"broker": config.id, "left": True}), flush=True)
 
 
 def _addresses(server: BrokerServer) -> dict[str, object]:

@@ -193,6 +193,27 @@ def _has_line(stream: object) -> bool:
 
 
 @pytest.mark.slow
+def test_a_broker_that_leaves_stays_away_and_is_shown_as_left(command: CommandLine, tmp_path: Path) -> None:
+    file, ports = two_brokers(tmp_path)
+    command.succeed("up", str(file))
+    (overlay,) = command.status()
+    admin = overlay["brokers"][1]["admin"]
+    assert "b2 leaves the overlay" in command.succeed("leave", "--admin", admin).talk
+    end = time.monotonic() + WITHIN_S
+    while (b2 := command.status()[0]["brokers"][1])["phase"] != "left":
+        assert not b2["restarts"]
+        assert time.monotonic() < end
+    # Longer than the pause before a broker is started again.
+    time.sleep(2.0)
+    (overlay,) = command.status()
+    b1, b2 = overlay["brokers"]
+    assert (b1["phase"], b2["phase"], b2["restarts"], b2["pid"]) == ("serving", "left", 0, None)
+    assert not _listens(ports["b2"])
+    assert "left" in command.succeed("status").out
+    command.succeed("down")
+
+
+@pytest.mark.slow
 def test_down_stops_brokers_whose_supervisor_was_killed(command: CommandLine, tmp_path: Path) -> None:
     file, ports = two_brokers(tmp_path)
     command.succeed("up", str(file))
