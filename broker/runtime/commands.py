@@ -39,7 +39,7 @@ def broker(
 
 def leave(
     overlay: Annotated[
-        Path | None, typer.Argument(help="The overlay's file, to find the broker's admin address in.")
+        str | None, typer.Argument(help="The overlay's file, or the name of one that runs here.")
     ] = None,
     id: Annotated[str | None, typer.Option("--id", help="The broker that is to leave.")] = None,
     admin: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Its admin address instead.")] = None,
@@ -52,6 +52,7 @@ def leave(
     \b
     Examples:
       mercast leave overlay.toml --id b3
+      mercast leave demo --id b3
       mercast leave --admin 127.0.0.1:7103
     """
     from broker.runtime.process import ask_to_leave

@@ -68,18 +68,18 @@ def _addresses(server: BrokerServer) -> dict[str, object]:
     }
 
 
-def ask_to_leave(path: Path | None, id: str | None, admin: str | None) -> None:
+def ask_to_leave(overlay: str | None, id: str | None, admin: str | None) -> None:
     # A broker's process has no use for these.
     import urllib.error
     import urllib.request
 
+    from broker.deployment.admin_pages import find_admin_pages
+
     address = parse_address(admin) if admin else None
     if address is None:
-        if path is None or id is None:
+        if overlay is None or id is None:
             raise ConfigError("say which broker is to leave: OVERLAY.toml and --id, or --admin HOST:PORT")
-        address = read_config(path).broker(id).admin
-        if address is None or not address.port:
-            raise ConfigError(f"{path} does not say where the admin pages of broker {id} are; use --admin HOST:PORT")
+        address = find_admin_pages(overlay, id)
     request = urllib.request.Request(f"http://{address}/leave", method="POST", headers={"X-Mercast": "leave"})
     try:
         with urllib.request.urlopen(request, timeout=LEAVE_WITHIN_S) as answer:

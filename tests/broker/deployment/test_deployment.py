@@ -197,8 +197,7 @@ def test_a_broker_that_leaves_stays_away_and_is_shown_as_left(command: CommandLi
     file, ports = two_brokers(tmp_path)
     command.succeed("up", str(file))
     (overlay,) = command.status()
-    admin = overlay["brokers"][1]["admin"]
-    assert "b2 leaves the overlay" in command.succeed("leave", "--admin", admin).talk
+    assert "b2 leaves the overlay" in command.succeed("leave", "--admin", overlay["brokers"][1]["admin"]).talk
     end = time.monotonic() + WITHIN_S
     while (b2 := command.status()[0]["brokers"][1])["phase"] != "left":
         assert not b2["restarts"]
@@ -210,6 +209,22 @@ def test_a_broker_that_leaves_stays_away_and_is_shown_as_left(command: CommandLi
     assert (b1["phase"], b2["phase"], b2["restarts"], b2["pid"]) == ("serving", "left", 0, None)
     assert not _listens(ports["b2"])
     assert "left" in command.succeed("status").out
+    outcome = command.run("leave", "pair", "--id", "b2")
+    assert (outcome.code, "b2 has left overlay pair already" in outcome.talk) == (1, True)
+    command.succeed("down")
+
+
+@pytest.mark.slow
+def test_leave_finds_admin_pages_on_a_free_port_by_file_and_by_name(command: CommandLine, tmp_path: Path) -> None:
+    file, _ = two_brokers(tmp_path)
+    outcome = command.run("leave", str(file), "--id", "b2")
+    assert outcome.code == 1
+    assert "was not started by `mercast up` here" in outcome.talk
+    assert "no overlay 'pair' is up here" in command.run("leave", "pair", "--id", "b2").talk
+    command.succeed("up", str(file))
+    assert "overlay pair has no broker 'b7' here" in command.run("leave", "pair", "--id", "b7").talk
+    assert "b2 leaves the overlay" in command.succeed("leave", str(file), "--id", "b2").talk
+    assert "b1 leaves the overlay" in command.succeed("leave", "pair", "--id", "b1").talk
     command.succeed("down")
 
 
