@@ -47,6 +47,8 @@ def _hosts(config: OverlayConfig, id: str) -> tuple[str, ...]:
 
 
 def make_token(name: str) -> None:
+    if not name.strip() or any(each in name for each in "*?["):
+        raise ConfigError(f"{name!r} is no name for a client: its rule would fit others too; write one as sensor-1")
     token = secrets.token_urlsafe(32)
     digest = hashlib.sha256(token.encode()).hexdigest()
     print(token)

@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 
 from broker import Client, ClientError, RefusedError, connect, tls
+from broker.config_tables import ConfigError
 from broker.security.certificates import write_set
+from broker.security.making import make_token
 from tests.broker.runtime.overlays import ROOT, OverlayFileMaker, Processes, run, wait_until
 from tests.broker.security.secured import HERE, TLS, rule, shown, with_certificates
 
@@ -123,6 +125,13 @@ async def publish_for_ever(client: Client) -> None:
     while True:
         await client.publish({"a": 3})
         await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("name", ["", " ", "*", "sensor-?"])
+def test_no_token_is_made_for_everybody(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    with pytest.raises(ConfigError, match="is no name for a client"):
+        make_token(name)
+    assert capsys.readouterr().out == ""
 
 
 def test_no_secret_is_ever_logged_or_shown(tmp_path: Path) -> None:
