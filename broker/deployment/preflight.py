@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 from collections.abc import Sequence
+from importlib.util import find_spec
 
 from broker.addresses import Address
 from broker.config import BrokerConfig, OverlayConfig
@@ -29,11 +30,25 @@ def check(brokers: Sequence[BrokerConfig], *, is_insecure: bool, may_lack_peers:
     for broker in brokers:
         # Reads certificates, keys and access lists: what is missing is found here.
         check_exposure(broker.listen, security_of(broker), is_insecure)
+        _check_installed(broker)
         _check_port(broker, broker.listen, "listen")
         if broker.admin is not None:
             _check_port(broker, broker.admin, "admin")
     if not may_lack_peers:
         _check_peers(brokers)
+
+
+def _check_installed(broker: BrokerConfig) -> None:
+    """A broker would find out by itself, and be started again and again."""
+    where = f"broker {broker.id} of {broker.overlay.where}"
+    if broker.id in broker.overlay.gateways and find_spec("aiomqtt") is None:
+        raise PreflightError(f"{where} has an MQTT gateway, and aiomqtt is not installed: pip install 'mercast[mqtt]'")
+    if broker.admin is not None and broker.admin.port and lacks_admin_pages():
+        raise PreflightError(f"{where} has admin pages, and aiohttp is not installed: pip install 'mercast[admin]'")
+
+
+def lacks_admin_pages() -> bool:
+    return find_spec("aiohttp") is None
 
 
 def _check_port(broker: BrokerConfig, address: Address, key: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from broker.deployment.admin_client import BrokerStatus, ask_status
 from broker.deployment.deploy import running
 from broker.deployment.errors import DeploymentError
+from broker.deployment.preflight import lacks_admin_pages
 from broker.deployment.run_folder import LEFT, BrokerState, OverlayState
 
 if TYPE_CHECKING:
@@ -79,6 +81,12 @@ def print_overlays(overlays: Sequence[OverlayStatus], *, is_json: bool, with_add
         console = Console(width=160)
     for overlay in overlays:
         console.print(_addresses(overlay) if with_addresses else _table(overlay))
+    if lacks_admin_pages() and any(_cannot_be_asked(line) for overlay in overlays for line in overlay.brokers):
+        print("? is what only brokers' admin pages tell: pip install 'mercast[admin]'", file=sys.stderr)
+
+
+def _cannot_be_asked(line: BrokerLine) -> bool:
+    return line.listen is not None and line.admin is None
 
 
 def watch_overlays(names: Sequence[str], admins: Sequence[str], every_s: float, *, is_json: bool) -> None:

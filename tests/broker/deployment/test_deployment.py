@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,10 @@ import pytest
 
 from broker.addresses import parse_address
 from broker.config import read_config
+from broker.deployment.errors import PreflightError
 from broker.deployment.overlay_files import find_overlay_file, shipped_names
+from broker.deployment.preflight import check, chosen_brokers
+from broker.deployment.status import BrokerLine, OverlayStatus, print_overlays
 from tests.broker.client.processes import overlay_text
 from tests.broker.deployment.command_line import WITHIN_S, CommandLine, line_of
 from tests.ports import free_ports
@@ -113,6 +117,36 @@ def test_brokers_that_others_could_reach_are_not_started_without_being_told(
     outcome = command.run("up", str(file))
     assert outcome.code == 3
     assert "--insecure" in outcome.talk
+
+
+def test_a_missing_part_of_the_installation_is_named_before_anything_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, _ = two_brokers(tmp_path)
+    monkeypatch.setitem(sys.modules, "aiomqtt", None)
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
+    # Admin pages on a free port may be missing.
+    _check(file)
+    text = file.read_text()
+    file.write_text(text.replace('id = "b2"', 'id = "b2"\nmqtt = "127.0.0.1:1883"'))
+    with pytest.raises(PreflightError, match=r"broker b2 .* pip install 'mercast\[mqtt\]'"):
+        _check(file)
+    file.write_text(text.replace("127.0.0.1:0", f"127.0.0.1:{free_ports(1)[0]}", 1))
+    with pytest.raises(PreflightError, match=r"broker b1 .* pip install 'mercast\[admin\]'"):
+        _check(file)
+
+
+def _check(file: Path) -> None:
+    check(chosen_brokers(read_config(file), ()), is_insecure=False, may_lack_peers=False)
+
+
+def test_without_admin_pages_status_says_what_is_missing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
+    lines = tuple(BrokerLine(id, "serving", 1, "127.0.0.1:7001", None, 0, None) for id in ("b1", "b2"))
+    print_overlays([OverlayStatus("pair", "pair.toml", lines)], is_json=False)
+    assert capsys.readouterr().err.count("pip install 'mercast[admin]'") == 1
 
 
 def test_a_missing_key_is_named_before_anything_is_started(command: CommandLine, tmp_path: Path) -> None:
