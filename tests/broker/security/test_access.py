@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from pathlib import Path
 
 import msgpack
 import pytest
 
+from broker.client.environment import shown_credentials
 from broker.config_tables import ConfigError
 from broker.security.access import ALL_RIGHTS, NO_RIGHTS, Rights, read_access_list
 from matching.language import parse
+from tests.broker.runtime.overlays import ROOT
 from tests.broker.security.secured import rule
 
 SECRET = "a word that nobody guesses"
@@ -29,6 +33,20 @@ def test_the_first_rule_that_fits_name_and_credentials_counts(tmp_path: Path) ->
     assert access.rights_of("other", SECRET, ()) is None
     assert access.rights_of("other", "", ("desk",)) == Rights(subscribe=parse("TRUE"))
     assert access.rights_of("other", "", ("desktop",)) is None
+
+
+def test_the_rules_in_the_documentation_admit_clients_on_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documented = (ROOT / "docs" / "security.md").read_text()
+    (rules,) = [text for text in re.findall(r"```toml\n(.*?)```", documented, re.S) if text.startswith("[[client]]")]
+    access = read_access_list(listed(tmp_path, rules.replace("…", hashlib.sha256(SECRET.encode()).hexdigest())))
+    monkeypatch.delenv("MERCAST_CA", raising=False)
+    monkeypatch.delenv("MERCAST_CERTIFICATE", raising=False)
+    monkeypatch.setenv("MERCAST_CLIENT", "sensor-1")
+    assert access.rights_of(shown_credentials()["name"], SECRET, ()) is not None
+    monkeypatch.setenv("MERCAST_CLIENT", "desk")
+    assert access.rights_of(shown_credentials()["name"], "", ("desk",)) is not None
 
 
 def test_a_rule_with_token_and_certificate_asks_for_both(tmp_path: Path) -> None:
