@@ -50,14 +50,29 @@ def lifetime_ms(expires: float | None) -> int:
     """How a time in seconds goes over the wire; 0 is for ever."""
     if expires is None:
         return 0
+    if not hasattr(expires, "__float__"):
+        text = f"expires is {_shown(expires)}, of type {type(expires).__name__}, and must be a number of seconds"
+        raise InvalidError("the publication", Reason.INVALID, text)
     if not math.isfinite(expires) or expires * 1000 > LONGEST_LIFETIME_MS:
         text = f"it expires after {expires:g} s; the limit is {LONGEST_LIFETIME_MS // 1000} s, and None is never"
         raise InvalidError("the publication", Reason.INVALID, text)
     return max(1, round(expires * 1000))
 
 
+def check_payload(payload: object) -> None:
+    if not isinstance(payload, (bytes, bytearray, memoryview)):
+        hint = "; a text is sent with .encode()" if isinstance(payload, str) else ""
+        text = f"its payload {_shown(payload)} is of type {type(payload).__name__}, and must be bytes{hint}"
+        raise InvalidError("the publication", Reason.INVALID, text)
+
+
 def shortened(text: str) -> str:
     return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}…"
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def _size(text: object, what: str, part: str) -> int:

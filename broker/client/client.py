@@ -24,7 +24,7 @@ from typing import Self
 import msgpack
 
 from broker.addresses import Address
-from broker.client.checks import check_name, lifetime_ms
+from broker.client.checks import check_name, check_payload, lifetime_ms
 from broker.client.connection import LIMITS, Connection, decoded
 from broker.client.deliveries import UNNAMED, Deliveries
 from broker.client.dialling import Dialling
@@ -207,6 +207,7 @@ class Client:
     ) -> asyncio.Future[PublicationId | None]:
         """As `publish_soon`, for attributes that are one MessagePack map already."""
         lifetime = lifetime_ms(expires)
+        check_payload(payload)
         await self._publishing.wait_for_room()
         return self._publishing.put(attributes, payload, lifetime, is_traced)
 

@@ -58,6 +58,9 @@ INVALID: dict[str, Callable[[Client], Awaitable[object]]] = {
     "lifetime": lambda client: client.publish({"a": 1}, expires=1e30),
     "lifetime that brokers cannot pass on": lambda client: client.publish({"a": 1}, expires=1e10),
     "infinite lifetime": lambda client: client.publish({"a": 1}, expires=float("inf")),
+    "lifetime as a text": lambda client: client.publish({"a": 1}, expires="10s"),  # type: ignore[arg-type]
+    "payload as a text": lambda client: client.publish({"a": 1}, "text"),  # type: ignore[arg-type]
+    "payload of another type": lambda client: client.publish({"a": 1}, 7),  # type: ignore[arg-type]
 }
 
 
@@ -88,6 +91,10 @@ def test_the_error_names_the_value_its_size_and_the_limit(broker: BrokerProcess)
                 TooLargeError, match=r"subscription 'long' was refused: its expression .a = 'x+.… has 70000 bytes"
             ):
                 await subscribed(client, "long", expression_of(70_000))
+            with pytest.raises(InvalidError, match=r"its payload 'text' is of type str, and must be bytes; a text is"):
+                await client.publish({"a": 1}, "text")  # type: ignore[arg-type]
+            with pytest.raises(InvalidError, match=r"expires is '10s', of type str, and must be a number of seconds"):
+                await client.publish({"a": 1}, expires="10s")  # type: ignore[arg-type]
 
     asyncio.run(scenario())
 
