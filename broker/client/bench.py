@@ -299,9 +299,15 @@ def _percentile(ascending: list[int], share: float) -> float:
 
 
 def check(options: BenchOptions) -> None:
-    for name, value in (("publishers", options.publishers), ("subscribers", options.subscribers)):
+    for name, value in (
+        ("publishers", options.publishers),
+        ("subscribers", options.subscribers),
+        ("subscriptions", options.subscriptions),
+    ):
         if value < 1:
             raise ClientError(f"--{name} is {value}; there must be one at least")
+    if options.duration_s <= 0:
+        raise ClientError("--duration is 0s; nothing can be measured in no time")
     if not 0 < options.matching <= 0.5:
         raise ClientError(f"--matching is {options.matching}; it must be above 0 and at most 0.5")
 

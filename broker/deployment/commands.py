@@ -92,7 +92,7 @@ def status(
         list[str] | None, typer.Option(metavar="HOST:PORT", help="Brokers by their admin address instead.")
     ] = None,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on showing it, with rates, until stopped.")] = False,
-    every: Annotated[str, typer.Option(metavar="DURATION", help="With --watch: how often.")] = "1s",
+    every: Annotated[str, typer.Option(metavar="DURATION", help="With --watch: how often, 100ms at the least.")] = "1s",
     as_json: Annotated[bool, typer.Option("--json", help="As JSON; with --watch a line each time.")] = False,
 ) -> None:
     """Show the brokers that run here: addresses, links, clients, tables, queues, drops.

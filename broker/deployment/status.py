@@ -15,9 +15,12 @@ from broker.deployment.deploy import running
 from broker.deployment.errors import DeploymentError
 from broker.deployment.preflight import lacks_admin_pages
 from broker.deployment.run_folder import LEFT, BrokerState, OverlayState
+from broker.durations import DurationError
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+SHORTEST_EVERY_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,8 @@ def _cannot_be_asked(line: BrokerLine) -> bool:
 
 def watch_overlays(names: Sequence[str], admins: Sequence[str], every_s: float, *, is_json: bool) -> None:
     """Until the user stops it."""
+    if every_s < SHORTEST_EVERY_S:
+        raise DurationError(f"--every is {every_s:g}s; brokers are asked every {SHORTEST_EVERY_S:g}s at the most")
     try:
         if is_json:
             while True:

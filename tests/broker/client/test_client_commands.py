@@ -71,6 +71,8 @@ def test_a_time_without_a_count_is_no_failure(command: CommandLine, server: str)
         (["sub", "never = 1", "--timeout", "soon"], 2, "'soon' is not a duration"),
         (["sub", "never = 1", "--durable", "desk"], 1, "durable"),
         (["pub", "a=1", "--mode", "twice"], 1, "mode 'twice' is not known; take at-least-once or at-most-once"),
+        (["bench", "--subscriptions", "0"], 1, "--subscriptions is 0; there must be one at least"),
+        (["bench", "--duration", "0s"], 1, "--duration is 0s; nothing can be measured in no time"),
         (["bench", "--matching", "2"], 1, "--matching is 2.0; it must be above 0 and at most 0.5"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,

@@ -18,7 +18,8 @@ from broker.config import read_config
 from broker.deployment.errors import PreflightError
 from broker.deployment.overlay_files import find_overlay_file, shipped_names
 from broker.deployment.preflight import check, chosen_brokers
-from broker.deployment.status import BrokerLine, OverlayStatus, print_overlays
+from broker.deployment.status import BrokerLine, OverlayStatus, print_overlays, watch_overlays
+from broker.durations import DurationError
 from tests.broker.client.processes import overlay_text
 from tests.broker.deployment.command_line import WITHIN_S, CommandLine, line_of
 from tests.ports import free_ports
@@ -193,6 +194,12 @@ def test_two_overlays_run_side_by_side_and_are_stopped_by_name(command: CommandL
     assert [overlay["overlay"] for overlay in command.status()] == ["other"]
     command.succeed("pub", "a=1", "-s", f"mercast://127.0.0.1:{other_ports['b1']}")
     assert command.run("pub", "a=1", "-s", f"mercast://127.0.0.1:{one_ports['b1']}").code == 4
+
+
+@pytest.mark.parametrize("is_json", [False, True])
+def test_status_is_not_watched_without_a_pause(is_json: bool) -> None:
+    with pytest.raises(DurationError, match=r"--every is 0s; brokers are asked every 0.1s at the most"):
+        watch_overlays([], [], 0.0, is_json=is_json)
 
 
 @pytest.mark.slow
