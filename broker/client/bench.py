@@ -191,16 +191,22 @@ class Bench:
         gc.collect()
         gc.freeze()
         publishing = [asyncio.create_task(self._publish(publisher)) for publisher in publishers]
-        await self._show("warming up", options.warm_up_s, publishing)
-        first, begin, cpu = self._published, time.monotonic_ns(), time.process_time()
-        for listener in self._listeners:
-            listener.begin = begin
-        await self._show("measuring", options.duration_s, publishing)
-        last, end, cpu = self._published, time.monotonic_ns(), time.process_time() - cpu
-        for listener in self._listeners:
-            listener.end = end
-        self._stopped = True
-        await asyncio.gather(*publishing)
+        try:
+            await self._show("warming up", options.warm_up_s, publishing)
+            first, begin, cpu = self._published, time.monotonic_ns(), time.process_time()
+            for listener in self._listeners:
+                listener.begin = begin
+            await self._show("measuring", options.duration_s, publishing)
+            last, end, cpu = self._published, time.monotonic_ns(), time.process_time() - cpu
+            for listener in self._listeners:
+                listener.end = end
+            self._stopped = True
+            await asyncio.gather(*publishing)
+        finally:
+            # Interrupted: clients that close wait for answers, and there must be an end of publications.
+            for task in publishing:
+                task.cancel()
+            await asyncio.gather(*publishing, return_exceptions=True)
         await self._settle()
         latencies = sorted(latency for listener in self._listeners for latency in listener.latencies)
         measured_s = (end - begin) / 1e9

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from broker import connect_sync
 from broker.client.bench_workload import MARK, BenchWorkload
 from broker.client.errors import ClientError
 from broker.client.servers import chosen_servers
@@ -103,6 +105,19 @@ def test_bench_counts_what_was_due_and_what_came(command: CommandLine, server: s
     assert told["delivered_in_all"] == told["expected_in_all"] > 0
     assert told["published"] > 0
     assert 0 < told["latency_ms_p50"] <= told["latency_ms_p99"] <= told["latency_ms_max"]
+
+
+def test_a_bench_that_is_interrupted_ends_without_a_traceback(command: CommandLine, server: str) -> None:
+    words = ["--subscribers", "3", "--subscriptions", "100", "--matching", "0.1", "--duration", "100s"]
+    with command.started("bench", "-s", server, *words) as bench:
+        with connect_sync(server) as client, client.subscribe("EXISTS symbol") as quotes:
+            # Quotes come when it publishes, and not before.
+            assert quotes.next(60.0) is not None
+        bench.send_signal(signal.SIGINT)
+        _, talk = bench.communicate(timeout=60)
+    assert bench.returncode != 0
+    assert "Traceback" not in talk
+    assert "never retrieved" not in talk
 
 
 @pytest.mark.parametrize("matching", [0.001, 0.01, 0.5])
