@@ -14,12 +14,13 @@ class DurationError(ValueError):
     exit_code = 2
 
 
-def parse_duration(text: str) -> int:
-    """The duration in nanoseconds."""
+def parse_duration(text: str, option: str = "") -> int:
+    """The duration in nanoseconds. An error names the option that it was given for."""
     form = _FORM.fullmatch(text.strip())
     if form is None or form[2] not in _UNITS:
+        given = f"{option}: {text!r}" if option else repr(text)
         raise DurationError(
-            f"{text!r} is not a duration; write a number and a unit ({', '.join(_UNITS)}), as 500ms or 20s"
+            f"{given} is not a duration; write a number and a unit ({', '.join(_UNITS)}), as 500ms or 20s"
         )
     return round(float(form[1]) * _UNITS[form[2]])
 

@@ -49,12 +49,12 @@ def pub(
         PubOptions(
             server=server,
             payload=payload.encode(),
-            expires_s=_seconds(expires),
+            expires_s=_seconds(expires, "--expires"),
             count=count,
             rate=rate,
             advertise=tuple(advertise or ()),
             mode=mode,
-            timeout_s=_seconds(timeout) or 0.0,
+            timeout_s=_seconds(timeout, "--timeout") or 0.0,
             is_json=as_json,
         ),
     )
@@ -94,7 +94,7 @@ def sub(
         SubOptions(
             server=server,
             count=count,
-            timeout_s=_seconds(timeout),
+            timeout_s=_seconds(timeout, "--timeout"),
             is_json=as_json,
             durable=durable,
             mode=mode,
@@ -150,8 +150,8 @@ def bench(
         matching=matching,
         size=size,
         rate=rate,
-        duration_s=_seconds(duration) or 0.0,
-        warm_up_s=_seconds(warm_up) or 0.0,
+        duration_s=_seconds(duration, "--duration") or 0.0,
+        warm_up_s=_seconds(warm_up, "--warm-up") or 0.0,
         mode=mode,
         window=window,
         seed=seed,
@@ -163,10 +163,10 @@ def bench(
         raise ClientError(f"{result.missing} of {result.expected_in_all} deliveries did not come")
 
 
-def _seconds(text: str | None) -> float | None:
+def _seconds(text: str | None, option: str) -> float | None:
     from broker.durations import parse_duration
 
-    return None if text is None else parse_duration(text) / 1e9
+    return None if text is None else parse_duration(text, option) / 1e9
 
 
 COMMANDS: dict[str, Callable[..., None]] = {"pub": pub, "sub": sub, "bench": bench}

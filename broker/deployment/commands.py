@@ -55,7 +55,7 @@ def up(
         is_insecure=insecure,
         may_lack_peers=allow_missing_peers,
         trace=trace,
-        within_s=parse_duration(timeout) / 1e9,
+        within_s=parse_duration(timeout, "--timeout") / 1e9,
     )
     with waiting() as progress:
         state = start(overlay, options, progress)
@@ -82,7 +82,7 @@ def down(
     from broker.durations import parse_duration
 
     for folder in overlays_to_stop(overlay or [], every=every):
-        state = stop(folder, parse_duration(timeout) / 1e9)
+        state = stop(folder, parse_duration(timeout, "--timeout") / 1e9)
         typer.echo(f"overlay {state.name} is down ({len(state.brokers)} brokers)", err=True)
 
 
@@ -107,7 +107,7 @@ def status(
     from broker.durations import parse_duration
 
     if watch:
-        watch_overlays(overlay or [], admin or [], parse_duration(every) / 1e9, is_json=as_json)
+        watch_overlays(overlay or [], admin or [], parse_duration(every, "--every") / 1e9, is_json=as_json)
     else:
         print_overlays(statuses(overlay or [], admin or []), is_json=as_json)
 
