@@ -17,6 +17,7 @@ from broker.wire_limits import Limits, WireError
 LIMITS = Limits(frame_bytes=1 << 26, header_bytes=1 << 20)
 """What a client takes from a broker, which it trusts more than brokers trust clients."""
 
+IN_THE_CLEAR = "it speaks TLS: set MERCAST_CA to its authority's certificate, in Python pass tls=tls(…)"
 PING_EVERY_S = 5.0
 DEAD_AFTER_PINGS = 6
 
@@ -177,9 +178,9 @@ class Connection(asyncio.Protocol):
         reason = f"{self._reason}: {exc}" if exc is not None else self._reason
         if not self._welcomed.done():
             is_encrypted = self._transport is not None and self._transport.get_extra_info("ssl_object") is not None
-            hint = "; perhaps it does not take this certificate: its log says so" if is_encrypted else ""
+            hint = "it does not take this certificate: its log says so" if is_encrypted else IN_THE_CLEAR
             self._welcomed.set_exception(
-                ConnectError(f"the connection ended before the broker's answer ({reason}{hint})")
+                ConnectError(f"the connection ended before the broker's answer ({reason}; perhaps {hint})")
             )
         if not self._gone.done():
             self._gone.set_result(None)

@@ -28,23 +28,27 @@ class Shown(TypedDict):
 
 def shown_credentials() -> Shown:
     """Arguments of `connect`."""
-    authority, certificate, key = (os.environ.get(name) for name in (AUTHORITY, CERTIFICATE, KEY))
+    authority, certificate, key = (os.environ.get(name) or None for name in (AUTHORITY, CERTIFICATE, KEY))
     if certificate and not authority:
         raise ClientError(f"{CERTIFICATE} is set and {AUTHORITY} is not: without TLS no certificate is shown")
     begins = os.environ.get(CLIENT, "")
     name = f"{begins}-{secrets.token_hex(6)}" if begins else ""
-    return Shown(
-        name=name, token=os.environ.get(TOKEN, ""), tls=tls(authority, certificate, key) if authority else None
-    )
+    context = _context((authority, certificate, key), (AUTHORITY, CERTIFICATE, KEY)) if authority else None
+    return Shown(name=name, token=os.environ.get(TOKEN, ""), tls=context)
 
 
 def tls(
     ca: str | Path | None = None, certificate: str | Path | None = None, key: str | Path | None = None
 ) -> ssl.SSLContext:
     """For `connect(…, tls=tls("ca.pem"))`. Without `ca` the system's authorities count."""
+    return _context((ca, certificate, key), ("ca", "certificate", "key"))
+
+
+def _context(files: tuple[str | Path | None, ...], names: tuple[str, str, str]) -> ssl.SSLContext:
     from broker.security.tls import client_context
 
     try:
-        return client_context(*(None if each is None else Path(each) for each in (ca, certificate, key)))
+        ca, certificate, key = (None if each is None else Path(each) for each in files)
+        return client_context(ca, certificate, key, names)
     except (ConfigError, OSError) as error:
         raise ClientError(f"TLS: {error}") from error

@@ -59,13 +59,40 @@ def inside_context(files: CertificateFiles) -> ssl.SSLContext:
     return context
 
 
-def client_context(authority: Path | None, certificate: Path | None, key: Path | None) -> ssl.SSLContext:
-    """For a client: the authority's certificate, or the system's, and the client's own if it has one."""
-    context = ssl.create_default_context(cafile=None if authority is None else str(_existing(authority, "ca")))
+def client_context(
+    authority: Path | None,
+    certificate: Path | None,
+    key: Path | None,
+    names: tuple[str, str, str] = ("ca", "certificate", "key"),
+) -> ssl.SSLContext:
+    """For a client: the authority's certificate, or the system's, and the client's own if it has one.
+
+    `names` are what errors call the three files: those under which the user gave them.
+    """
+    if authority is not None:
+        _check_certificate(authority, names[0])
+    context = ssl.create_default_context(cafile=None if authority is None else str(authority))
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     if certificate is not None:
-        context.load_cert_chain(_existing(certificate, "certificate"), None if key is None else _existing(key, "key"))
+        _check_certificate(certificate, names[1])
+        _load_own(context, certificate, key, names[2])
     return context
+
+
+def _load_own(context: ssl.SSLContext, certificate: Path, key: Path | None, name: str) -> None:
+    try:
+        context.load_cert_chain(certificate, None if key is None else _existing(key, name))
+    except ssl.SSLError as error:
+        if key is None:
+            raise ConfigError(f"{name} is not set, and {certificate} holds no key of its own") from error
+        raise ConfigError(f"{name}: {key} is not the key of {certificate} ({error.reason or error})") from error
+
+
+def _check_certificate(path: Path, name: str) -> None:
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(_existing(path, name))
+    except ssl.SSLError as error:
+        raise ConfigError(f"{name}: {path} is not a certificate in PEM form ({error.reason or error})") from error
 
 
 def _existing(path: Path, what: str) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from broker import Client, ClientError, RefusedError, connect, tls
+from broker.client.environment import shown_credentials
 from broker.config_tables import ConfigError
 from broker.security.certificates import write_set
 from broker.security.making import make_token
@@ -125,6 +127,27 @@ async def publish_for_ever(client: Client) -> None:
     while True:
         await client.publish({"a": 3})
         await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (("certs/desk.key", None, None), "MERCAST_CA: {}/certs/desk.key is not a certificate in PEM form"),
+        (("certs/ca.pem", "certs/desk.pem", None), "MERCAST_KEY is not set, and {}/certs/desk.pem holds no key"),
+        (("certs/ca.pem", "certs/desk.key", None), "MERCAST_CERTIFICATE: {}/certs/desk.key is not a certificate in"),
+        (("certs/ca.pem", "certs/none.pem", None), "MERCAST_CERTIFICATE: there is no file {}/certs/none.pem"),
+        (("certs/ca.pem", "certs/desk.pem", "certs/b1.key"), "MERCAST_KEY: {0}/certs/b1.key is not the key of {0}/"),
+    ],
+    ids=str,
+)
+def test_files_that_cannot_be_used_are_named_with_their_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: tuple[str | None, ...], message: str
+) -> None:
+    write_set(tmp_path / "certs", "test", {"b1": HERE}, ("desk",))
+    for variable, file in zip(("MERCAST_CA", "MERCAST_CERTIFICATE", "MERCAST_KEY"), files, strict=True):
+        monkeypatch.setenv(variable, str(tmp_path / file) if file else "")
+    with pytest.raises(ClientError, match=re.escape(message.format(tmp_path))):
+        shown_credentials()
 
 
 @pytest.mark.parametrize("name", ["", " ", "*", "sensor-?"])
