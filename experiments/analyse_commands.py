@@ -59,9 +59,11 @@ def analyse(
     from experiments.progress_bar import progress_bar
 
     check_programs()
-    from experiments.analysis.runs import are_short, find_runs
+    from experiments.analysis.runs import are_short, differences, find_runs
 
     folders = find_runs(runs or [])
+    if differing := differences(folders):
+        typer.echo(f"warning: these runs differ in more than their protocol: {differing}", err=True)
     with progress_bar() as progress:
         progress("starting Spark", 0, 1)
         spark = session(master, memory=memory, is_short=are_short(folders))

@@ -84,11 +84,16 @@ def simulate(scenario: Scenario, protocol: str, progress: Progress, out: Path | 
     return summary
 
 
+def check_absent(out: Path) -> None:
+    """A run is never written over another."""
+    if out.exists():
+        raise ScenarioError(f"{out} exists; give another folder, or remove it first")
+
+
 @contextmanager
 def _folder(out: Path) -> Iterator[Path]:
     """A folder that gets its name when all is in it, or goes."""
-    if out.exists():
-        raise ScenarioError(f"{out} exists; give another folder, or remove it first")
+    check_absent(out)
     missing = [folder for folder in out.parents if not folder.exists()]
     out.parent.mkdir(parents=True, exist_ok=True)
     unfinished = out.with_name(f".{out.name}.unfinished")

@@ -50,6 +50,7 @@ def simulate(
     """
     from experiments.errors import SimulationError
     from experiments.progress_bar import progress_bar
+    from experiments.runner import check_absent
     from experiments.runner import simulate as run
     from experiments.scenario import load
 
@@ -57,6 +58,9 @@ def simulate(
         _list_scenarios()
         return
     loaded = load(scenario, _overrides(protocol, matcher, seed, settings or (), costs))
+    if out is not None:
+        for name in loaded.protocols:
+            check_absent(out / name)
     summaries: list[RunSummary] = []
     with progress_bar() as progress:
         for name in loaded.protocols:

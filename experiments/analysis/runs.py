@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ from experiments.analysis.errors import NoRunsError
 UNKNOWN_PROTOCOL = "unknown"
 NOT_RECORDED = "not recorded"
 SHORT_BYTES = 30_000_000
+DIFFERENCES_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,49 @@ def find_runs(paths: Iterable[Path]) -> tuple[RunFolder, ...]:
         raise NoRunsError("no folder is given; one with runs is made by: mercast simulate line --out DIR")
     common = Path(os.path.commonpath([folder.parent for folder in found]))
     return tuple(describe(folder, parts, folder.relative_to(common).as_posix()) for folder, parts in found.items())
+
+
+def differences(folders: Sequence[RunFolder]) -> str:
+    """What differs between runs beside the protocol, in words; empty where nothing does, as far as they say."""
+    found = {
+        name: values
+        for name, values in (
+            ("scenario", list(dict.fromkeys(run.scenario for run in folders))),
+            ("seed", list(dict.fromkeys(str(run.seed) for run in folders if run.seed is not None))),
+        )
+        if len(values) > 1
+    }
+    if "scenario" not in found:
+        settings = [keys for run in folders if (keys := _settings(run.path))]
+        for key in dict.fromkeys(key for keys in settings for key in keys):
+            values = list(dict.fromkeys(keys.get(key, "not set") for keys in settings))
+            if len(values) > 1:
+                found[key] = values
+    told = [f"{name} ({_few(values)})" for name, values in found.items()]
+    return _few(told)
+
+
+def _few(words: Sequence[str]) -> str:
+    more = f" and {len(words) - DIFFERENCES_SHOWN} more" if len(words) > DIFFERENCES_SHOWN else ""
+    return ", ".join(words[:DIFFERENCES_SHOWN]) + more
+
+
+def _settings(folder: Path) -> dict[str, str]:
+    """The keys of a simulated run's scenario as `section.key`; none where the trace is a deployment's."""
+    path = folder / "scenario.toml"
+    if not path.exists():
+        return {}
+    try:
+        scenario = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise TraceError(f"{path} is damaged: {error}; without it the run cannot be compared") from error
+    flat: dict[str, str] = {}
+    for key, value in scenario.items():
+        if isinstance(value, dict):
+            flat |= {f"{key}.{name}": str(each) for name, each in value.items()}
+        elif key not in ("name", "title", "protocols", "seed"):
+            flat[key] = str(value)
+    return flat
 
 
 def _runs_below(path: Path) -> Iterator[tuple[Path, tuple[Path, ...]]]:

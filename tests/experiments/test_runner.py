@@ -246,3 +246,16 @@ def test_filter_based_routing_that_advertises_again_delivers_where_it_otherwise_
     assert plain.missed == mending.missed == 0
     assert mending.duplicated == 0
     assert mending.delivered == mending.owed > 2 * plain.delivered
+
+
+def test_with_one_folder_there_already_nothing_is_simulated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "d-dbr").mkdir()
+    words = ["simulate", "line", "-p", "fbr", "-p", "d-dbr", "--out", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", ["mercast", *words, "--set", "workload.publications=10"])
+    with pytest.raises(SystemExit) as stop:
+        mercast.main()
+    assert stop.value.code == 3
+    assert f"{tmp_path / 'd-dbr'} exists; give another folder" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["d-dbr"]

@@ -14,7 +14,7 @@ import pytest
 from broker.trace import TraceError
 from experiments import analysis
 from experiments.analysis.errors import ClusterError, NoRunsError, ProgramMissingError
-from experiments.analysis.runs import find_runs
+from experiments.analysis.runs import differences, find_runs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -134,3 +134,15 @@ def test_damaged_provenance_is_named(run: Path) -> None:
     (run / "provenance.json").write_text("{")
     with pytest.raises(TraceError, match=r"fbr/provenance.json is damaged"):
         find_runs([run])
+
+
+def test_what_differs_between_runs_beside_the_protocol_is_named(folder_of_runs: Path, tmp_path: Path) -> None:
+    assert differences(find_runs([folder_of_runs / "line"])) == ""
+    assert differences(find_runs([folder_of_runs])).startswith("scenario (line, failures)")
+    for name in ("one", "two"):
+        shutil.copytree(folder_of_runs / "line" / "fbr", tmp_path / name)
+    told = tmp_path / "two" / "provenance.json"
+    told.write_text(told.read_text().replace('"seed": 1', '"seed": 7'))
+    scenario = tmp_path / "two" / "scenario.toml"
+    scenario.write_text(scenario.read_text().replace("subscribers = 20", "subscribers = 30"))
+    assert differences(find_runs([tmp_path])) == "seed (1, 7), clients.subscribers (20, 30)"
