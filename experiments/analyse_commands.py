@@ -56,9 +56,13 @@ def analyse(
         return
     from experiments.analysis import session
     from experiments.analysis.spark_session import check_programs
+    from experiments.outputs import check_file, check_folder
     from experiments.progress_bar import progress_bar
 
     check_programs()
+    for name in ("tables", "figures"):
+        check_folder(out / name)
+    check_file(out / "index.html")
     from experiments.analysis.runs import are_short, differences, find_runs
 
     folders = find_runs(runs or [])
@@ -85,8 +89,10 @@ def _follow(folder: Path, master: str, out: Path, memory: str, every_s: float, r
 
     from experiments.analysis import session
     from experiments.analysis.spark_session import check_programs
+    from experiments.outputs import check_folder
 
     check_programs()
+    check_folder(out / "tables")
     from experiments.analysis.follow import Follower, check_folder
 
     check_folder(folder)
@@ -183,10 +189,13 @@ def analyse_bench(
     from experiments.analysis.spark_session import check_programs
     from experiments.errors import BenchPlanError
     from experiments.matching_bench_options import whole_numbers
+    from experiments.outputs import check_folder
     from experiments.progress_bar import progress_bar
     from topologies.errors import nearest
 
     sizes = whole_numbers("--rows", rows)
+    if keep is not None:
+        check_folder(keep)
     check_programs()
     from experiments.analysis.benchmark import Watch, benchmark
     from experiments.analysis.tables import RESULTS

@@ -138,10 +138,14 @@ def demo(
       mercast demo --out /tmp/demo --force
     """
     from experiments.figures.analysed import with_tables
+    from experiments.outputs import check_file, check_folder
     from experiments.performing import conclude, run_entry
     from experiments.progress_bar import progress_bar
     from experiments.report.page import write_demo_page
 
+    for name in ("runs", "results"):
+        check_folder(out / name)
+    check_file(out / "index.html")
     typer.echo("1 of 3: simulating 100 brokers under FBR, D-DBR and MERC, about a minute", err=True)
     with progress_bar() as progress, LocalProcesses(out / "runs", jobs) as workers:
         ran = run_entry(DEMO, "quick", runs=out / "runs", submit=workers.submit, progress=progress, force=force)

@@ -7,6 +7,7 @@
     ├── SimulationError     a run that broke a promise
     ├── CountingError       lists that cannot be counted without simulating: several ways between clusters
     ├── FigureError         no experiment of that name, or results that are missing or damaged
+    ├── OutputError         results cannot be written where they are wanted; the message names the path and why
     ├── BenchPlanError      a comparison that cannot be made: an index that cannot hold the workload, no common backend
     ├── WrongAnswerError    an index did not find what the reference found
     └── NotEmptyError       an index kept something after all subscriptions were removed
@@ -17,6 +18,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 _SHOWN = 8
 
@@ -47,6 +49,19 @@ class CountingError(ExperimentError, ValueError):
 
 class FigureError(ExperimentError, ValueError):
     exit_code = 2
+
+
+class OutputError(ExperimentError):
+    exit_code = 3
+
+    def __init__(self, path: Path, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        # The arguments as they are: workers' errors come back pickled.
+        super().__init__(path, reason)
+
+    def __str__(self) -> str:
+        return f"cannot write to {self.path}: {self.reason}"
 
 
 class BenchPlanError(ExperimentError, ValueError):

@@ -93,6 +93,7 @@ def experiment_run(
     """
     from experiments.errors import FigureError
     from experiments.figures.registry import chosen
+    from experiments.outputs import check_folder
     from experiments.performing import conclude, run_entry
     from experiments.progress_bar import progress_bar
 
@@ -103,6 +104,8 @@ def experiment_run(
         _show_plan(wanted, scale, runs, force=force)
         return
     place = out if out is not None else RUNS.parent / "results" / scale.value
+    for folder in (runs, place):
+        check_folder(folder)
     performed: list[Performed] = []
     waiting = [wanted] if master is not None else [[entry] for entry in wanted]
     with progress_bar() as progress:
@@ -198,10 +201,13 @@ def experiment_report(
       mercast experiment report --results runs/results/quick --out runs/quick.html
       mercast experiment report --redraw
     """
+    from experiments.outputs import check_file, check_folder
     from experiments.report.page import redraw_figures, write_page
 
+    check_file(out)
     folder = results if results is not None else Path(__file__).parent / "results"
     if redraw:
+        check_folder(folder)
         redraw_figures(folder)
     shown = write_page(folder, out)
     typer.echo(f"{shown} experiments on {out.absolute().as_uri()}")

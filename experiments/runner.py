@@ -28,7 +28,7 @@ from broker.simulation.world import SimulatedOverlay
 from broker.trace import Digest, DropRow, FaultRow, Trace, seconds
 from broker.trace_files import TraceWriter
 from experiments.cpu_timing import collecting_rarely
-from experiments.errors import ScenarioError
+from experiments.errors import OutputError, ScenarioError
 from experiments.oracle import Oracle
 from experiments.run_summary import Gatherer, RunSummary
 from experiments.scenario import (
@@ -95,10 +95,12 @@ def _folder(out: Path) -> Iterator[Path]:
     """A folder that gets its name when all is in it, or goes."""
     check_absent(out)
     missing = [folder for folder in out.parents if not folder.exists()]
-    out.parent.mkdir(parents=True, exist_ok=True)
     unfinished = out.with_name(f".{out.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir()
+    try:
+        unfinished.mkdir(parents=True)
+    except OSError as error:
+        raise OutputError(out, error.strerror or str(error)) from error
     try:
         yield unfinished
         unfinished.rename(out)

@@ -49,6 +49,7 @@ def simulate(
       mercast simulate gtitm-20 --matcher pst-bloom --set brokers.profile=native
     """
     from experiments.errors import SimulationError
+    from experiments.outputs import check_folder
     from experiments.progress_bar import progress_bar
     from experiments.runner import check_absent
     from experiments.runner import simulate as run
@@ -61,6 +62,7 @@ def simulate(
     if out is not None:
         for name in loaded.protocols:
             check_absent(out / name)
+        check_folder(out)
     summaries: list[RunSummary] = []
     with progress_bar() as progress:
         for name in loaded.protocols:

@@ -98,11 +98,13 @@ def calibrate(
     from broker.simulation.cost_file import CostFileError
     from experiments.calibration import calibrate as measure
     from experiments.calibration import to_toml
+    from experiments.outputs import check_file
     from experiments.progress_bar import progress_bar
     from matching import registry
 
     if file.exists() and not force:
         raise CostFileError(f"{file} exists; give another name, or --force")
+    check_file(file, makes_folder=False)
     indexes = [registry.info(name).name for name in index or registry.names()]
     with progress_bar() as progress:
         costs = measure(indexes, progress, publications=publications)
