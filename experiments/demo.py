@@ -137,6 +137,12 @@ def demo(
       mercast demo
       mercast demo --out /tmp/demo --force
     """
+    from experiments.analysis.spark_session import check_programs
+    from experiments.extras import FIGURES, SIMULATION, TRACES, check_packages
+
+    check_packages("the demo's simulations", "sim,spark", SIMULATION + TRACES)
+    check_packages("the demo's figures", "sim,spark", FIGURES)
+    check_programs()
     from experiments.figures.analysed import with_tables
     from experiments.outputs import check_file, check_folder
     from experiments.performing import conclude, run_entry

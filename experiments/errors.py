@@ -7,6 +7,7 @@
     ├── SimulationError     a run that broke a promise
     ├── CountingError       lists that cannot be counted without simulating: several ways between clusters
     ├── FigureError         no experiment of that name, or results that are missing or damaged
+    ├── PackageMissingError an extra of the installation is missing; the message has the command that installs it
     ├── OutputError         results cannot be written where they are wanted; the message names the path and why
     ├── BenchPlanError      a comparison that cannot be made: an index that cannot hold the workload, no common backend
     ├── WrongAnswerError    an index did not find what the reference found
@@ -49,6 +50,10 @@ class CountingError(ExperimentError, ValueError):
 
 class FigureError(ExperimentError, ValueError):
     exit_code = 2
+
+
+class PackageMissingError(ExperimentError):
+    exit_code = 3
 
 
 class OutputError(ExperimentError):

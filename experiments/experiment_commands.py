@@ -92,6 +92,7 @@ def experiment_run(
       mercast experiment run fig-10.1.13 --scale paper --master spark://127.0.0.1:7077
     """
     from experiments.errors import FigureError
+    from experiments.extras import FIGURES, SIMULATION, TRACES, check_packages
     from experiments.figures.registry import chosen
     from experiments.outputs import check_folder
     from experiments.performing import conclude, run_entry
@@ -103,6 +104,8 @@ def experiment_run(
     if dry_run:
         _show_plan(wanted, scale, runs, force=force)
         return
+    check_packages("the experiments' runs", "sim,spark", SIMULATION + TRACES)
+    check_packages("the experiments' figures", "sim,spark", FIGURES)
     place = out if out is not None else RUNS.parent / "results" / scale.value
     for folder in (runs, place):
         check_folder(folder)
@@ -201,12 +204,14 @@ def experiment_report(
       mercast experiment report --results runs/results/quick --out runs/quick.html
       mercast experiment report --redraw
     """
+    from experiments.extras import FIGURES, check_packages
     from experiments.outputs import check_file, check_folder
     from experiments.report.page import redraw_figures, write_page
 
     check_file(out)
     folder = results if results is not None else Path(__file__).parent / "results"
     if redraw:
+        check_packages("figures", "spark", FIGURES)
         check_folder(folder)
         redraw_figures(folder)
     shown = write_page(folder, out)

@@ -49,15 +49,20 @@ def simulate(
       mercast simulate gtitm-20 --matcher pst-bloom --set brokers.profile=native
     """
     from experiments.errors import SimulationError
+    from experiments.extras import SIMULATION, TRACES, check_packages
     from experiments.outputs import check_folder
     from experiments.progress_bar import progress_bar
-    from experiments.runner import check_absent
-    from experiments.runner import simulate as run
     from experiments.scenario import load
 
     if scenario == "list":
         _list_scenarios()
         return
+    check_packages("simulations", "sim", SIMULATION)
+    if out is not None:
+        check_packages("traces", "sim", TRACES)
+    from experiments.runner import check_absent
+    from experiments.runner import simulate as run
+
     loaded = load(scenario, _overrides(protocol, matcher, seed, settings or (), costs))
     if out is not None:
         for name in loaded.protocols:

@@ -31,7 +31,10 @@ def simulate_bench(
       mercast simulate-bench
       mercast simulate-bench --no-set-up --json
     """
+    from experiments.extras import SIMULATION, TRACES, check_packages
     from experiments.progress_bar import progress_bar
+
+    check_packages("simulations", "sim", SIMULATION + TRACES)
     from experiments.simulation_bench import measure
 
     with progress_bar() as progress:
