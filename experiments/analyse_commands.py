@@ -25,12 +25,14 @@ def analyse(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for tables, figures and the page.")] = Path(
         "analysis"
     ),
-    memory: Annotated[str, typer.Option(help="Memory of Spark's Java process.")] = "2g",
+    memory: Annotated[str, typer.Option(help="Memory of Spark's Java process, as 2g or 512m.")] = "2g",
     follow: Annotated[
         Path | None, typer.Option(help="Follow the trace folder of a running deployment instead, until Ctrl-C.")
     ] = None,
-    every_s: Annotated[float, typer.Option("--every", help="With --follow: seconds between refreshes.")] = 10.0,
-    refreshes: Annotated[int, typer.Option(help="With --follow: stop after so many; 0 is never.")] = 0,
+    every_s: Annotated[
+        float, typer.Option("--every", min=0.1, help="With --follow: seconds between refreshes.")
+    ] = 10.0,
+    refreshes: Annotated[int, typer.Option(min=0, help="With --follow: stop after so many; 0 is never.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="The summary as JSON instead of a table.")] = False,
 ) -> None:
     """Analyse the traces of runs with Spark: tables, figures and one HTML page.
@@ -55,10 +57,11 @@ def analyse(
         _follow(follow, master, out, memory, every_s, refreshes)
         return
     from experiments.analysis import session
-    from experiments.analysis.spark_session import check_programs
+    from experiments.analysis.spark_session import check_memory, check_programs
     from experiments.outputs import check_file, check_folder
     from experiments.progress_bar import progress_bar
 
+    check_memory(memory)
     check_programs()
     for name in ("tables", "figures"):
         check_folder(out / name)
@@ -88,9 +91,10 @@ def _follow(folder: Path, master: str, out: Path, memory: str, every_s: float, r
     import time
 
     from experiments.analysis import session
-    from experiments.analysis.spark_session import check_programs
+    from experiments.analysis.spark_session import check_memory, check_programs
     from experiments.outputs import check_folder
 
+    check_memory(memory)
     check_programs()
     check_folder(out / "tables")
     from experiments.analysis.follow import Follower, check_folder
@@ -164,7 +168,7 @@ def analyse_bench(
     table: Annotated[
         list[str] | None, typer.Option("--table", "-t", help="A table of the analysis; repeat for more. Default: all.")
     ] = None,
-    cores: Annotated[int, typer.Option(help="Cores for Spark, and threads for DuckDB.")] = 2,
+    cores: Annotated[int, typer.Option(min=1, help="Cores for Spark, and threads for DuckDB.")] = 2,
     memory: Annotated[str, typer.Option(help="Java's heap, and DuckDB's limit.")] = "2g",
     keep: Annotated[
         Path | None, typer.Option(help="Keep the generated traces there, and use those that are there already.")
@@ -186,7 +190,7 @@ def analyse_bench(
     from contextlib import ExitStack
 
     from experiments.analysis import session
-    from experiments.analysis.spark_session import check_programs
+    from experiments.analysis.spark_session import check_memory, check_programs
     from experiments.errors import BenchPlanError
     from experiments.matching_bench_options import whole_numbers
     from experiments.outputs import check_folder
@@ -194,6 +198,9 @@ def analyse_bench(
     from topologies.errors import nearest
 
     sizes = whole_numbers("--rows", rows)
+    if not sizes or min(sizes) < 1:
+        raise BenchPlanError(f"--rows {rows}: write sizes of 1 or more with commas between, as 2000000,20000000")
+    check_memory(memory)
     if keep is not None:
         check_folder(keep)
     check_programs()

@@ -2,6 +2,7 @@
 
 AnalysisError               Spark gave up; the message has its reason
 ├── NoRunsError             a folder that is not there, or has no runs below it
+├── MemoryTextError         what was typed for Spark's memory is no size, or too small
 ├── ProgramMissingError     Java or pyspark is not there; the message has the command that installs it
 └── ClusterError            nobody answers at the cluster's address
 """
@@ -17,6 +18,10 @@ class AnalysisError(ExperimentError):
 
 class NoRunsError(AnalysisError):
     exit_code = 3
+
+
+class MemoryTextError(AnalysisError, ValueError):
+    exit_code = 2
 
 
 class ProgramMissingError(AnalysisError):

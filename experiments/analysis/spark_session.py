@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.analysis.errors import ClusterError, ProgramMissingError
+from experiments.analysis.errors import AnalysisError, ClusterError, MemoryTextError, ProgramMissingError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,6 +21,8 @@ JAVA_AT_LEAST = 17
 INSTALL_JAVA = "Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17"
 CONNECT_WITHIN_S = 5.0
 EXECUTORS_WITHIN_S = 60.0
+MEMORY_MB_LEAST = 512
+"""Spark itself refuses heaps of less than 450 MB."""
 PARTITIONS = 64
 """Of a shuffle on this machine; adaptive execution puts small ones together again."""
 SHORT_PARTITIONS = 8
@@ -52,8 +54,16 @@ def check_programs() -> None:
         raise ProgramMissingError(f"the analysis needs {error.name}: pip install 'mercast[spark]'") from error
 
 
+def check_memory(text: str) -> None:
+    """Java would end over what it cannot read, and Spark over too little, both with pages of text."""
+    read = re.fullmatch(r"(\d+)([mgt])", text.lower())
+    if read is None or int(read[1]) * {"m": 1, "g": 1024, "t": 1024**2}[read[2]] < MEMORY_MB_LEAST:
+        raise MemoryTextError(f"--memory {text}: write {MEMORY_MB_LEAST}m or more, as 512m or 2g")
+
+
 def start(master: str, *, memory: str = "2g", is_short: bool = False) -> SparkSession:
     """`is_short`: for small traces. Java then compiles quickly rather than well, which saves seconds at the start."""
+    check_memory(memory)
     check_programs()
     _check_cluster(master)
     from pyspark.sql import SparkSession
@@ -63,7 +73,12 @@ def start(master: str, *, memory: str = "2g", is_short: bool = False) -> SparkSe
     builder = SparkSession.Builder().appName("mercast").master(master)
     for key, value in {**SETTINGS, **_settings_for(master, memory, is_short)}.items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    from pyspark.errors import PySparkRuntimeError
+
+    try:
+        session = builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        raise AnalysisError(f"Java did not start with {memory} of memory; it says why above") from error
     if _host_of(master) is not None:
         _wait_for_executors(session, master, memory)
     return session

@@ -146,3 +146,24 @@ def test_what_differs_between_runs_beside_the_protocol_is_named(folder_of_runs: 
     scenario = tmp_path / "two" / "scenario.toml"
     scenario.write_text(scenario.read_text().replace("subscribers = 20", "subscribers = 30"))
     assert differences(find_runs([tmp_path])) == "seed (1, 7), clients.subscribers (20, 30)"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("analyse", "runs", "--memory", "abc"), "--memory abc: write 512m or more, as 512m or 2g"),
+        (("analyse", "--follow", "runs", "--memory", "100m"), "--memory 100m: write 512m or more"),
+        (("analyse-bench", "--memory", "2"), "--memory 2: write 512m or more"),
+        (("analyse-bench", "--rows", "0"), "--rows 0: write sizes of 1 or more"),
+        (("analyse-bench", "--rows", ""), "--rows : write sizes of 1 or more"),
+        (("analyse-bench", "--cores", "0"), "--cores"),
+        (("analyse", "--follow", "runs", "--every", "0"), "--every"),
+        (("analyse", "--follow", "runs", "--every", "-1"), "--every"),
+        (("analyse", "--follow", "runs", "--refreshes", "-1"), "--refreshes"),
+    ],
+)
+def test_values_that_cannot_be_are_refused_by_the_name_of_their_option(words: tuple[str, ...], says: str) -> None:
+    done = command(*words, NO_COLOR="1", TERM="dumb")
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
