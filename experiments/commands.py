@@ -42,8 +42,12 @@ def match_bench(
         str | None,
         typer.Option(help="python or native, for all indexes and the scan: backends are never mixed in one table."),
     ] = None,
-    warm_up: Annotated[int, typer.Option(help="Publications matched before timing, so that indexes learn.")] = 100,
-    rounds: Annotated[int, typer.Option(help="Rounds of each block of work; the best counts.")] = 3,
+    warm_up: Annotated[
+        int | None, typer.Option(help="Publications matched before timing, so that indexes learn. Default: 100.")
+    ] = None,
+    rounds: Annotated[
+        int | None, typer.Option(help="Rounds of each block of work; the best counts. Default: 3.")
+    ] = None,
     scan_publications: Annotated[
         int | None,
         typer.Option(help="Publications that the scan matches. Default: some ten seconds' worth a round."),
@@ -77,14 +81,22 @@ def match_bench(
       mercast match bench --workload shifting -i be-tree --subscriptions 5000
       mercast match bench --backend native -i flat --subscriptions 100000
     """
+    from experiments.errors import BenchPlanError
     from experiments.matching_bench import run
     from experiments.matching_bench_options import index_choices, whole_numbers, workload_settings
     from experiments.matching_bench_plan import BenchPlan, indexes_for
     from experiments.matching_bench_report import print_rows, print_tables
     from experiments.progress_bar import progress_bar
     from experiments.shifting_bench import NAME as SHIFTING
+    from experiments.workloads.registry import names as workloads
     from experiments.workloads.registry import parameters_from_text
+    from matching.registry import nearest
 
+    if workload not in (*workloads(), SHIFTING):
+        there_are = ", ".join((*workloads(), SHIFTING))
+        raise BenchPlanError(
+            f"no workload is called {workload!r}{nearest(workload, (*workloads(), SHIFTING))}; there are {there_are}"
+        )
     named = {
         "dimensions": dimensions,
         "cardinality": cardinality,
@@ -95,9 +107,18 @@ def match_bench(
         "zipf": zipf,
     }
     if workload == SHIFTING:
+        given = {
+            "--warm-up": warm_up,
+            "--rounds": rounds,
+            "--scan-publications": scan_publications,
+            "--scaling": scaling or None,
+        }
+        for option, value in given.items():
+            if value is not None:
+                raise BenchPlanError(f"{option} {value}: {SHIFTING} has no such option; each step is matched once")
         parameters = parameters_from_text("be-gen", workload_settings(named, settings or ()))
-        choices = index_choices(index or indexes_for("be-gen"), options or ())
-        _bench_shifting(parameters, choices, subscriptions, publications, seed, as_json)
+        choices = index_choices(index or indexes_for("be-gen", backend), options or ())
+        _bench_shifting(parameters, choices, subscriptions, publications, seed, backend, as_json=as_json)
         return
     plan = BenchPlan(
         parameters=parameters_from_text(workload, workload_settings(named, settings or ())),
@@ -105,8 +126,8 @@ def match_bench(
         publications=publications,
         indexes=index_choices(index or indexes_for(workload, backend), options or ()),
         seed=seed,
-        warm_up=warm_up,
-        rounds=rounds,
+        warm_up=100 if warm_up is None else warm_up,
+        rounds=3 if rounds is None else rounds,
         scan_publications=scan_publications,
         scaling=whole_numbers("--scaling", scaling),
         backend=backend,
@@ -125,6 +146,8 @@ def _bench_shifting(
     subscriptions: int,
     publications: int,
     seed: int,
+    backend: str | None,
+    *,
     as_json: bool,
 ) -> None:
     from experiments.progress_bar import progress_bar
@@ -133,8 +156,9 @@ def _bench_shifting(
 
     assert isinstance(parameters, BeGenParameters)
     each_step = max(1, publications // (6 * STEPS))
+    plan = ShiftingPlan(choices, subscriptions, each_step, parameters, seed, backend)
     with progress_bar() as progress:
-        rows = run_shifting(ShiftingPlan(choices, subscriptions, each_step, parameters, seed), progress)
+        rows = run_shifting(plan, progress)
     print_shifting(rows, is_json=as_json)
 
 

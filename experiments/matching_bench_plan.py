@@ -112,15 +112,12 @@ def check_plan(plan: BenchPlan) -> str:
         if not 1 <= size <= plan.subscriptions:
             raise BenchPlanError(f"scaling: {size} does not lie between 1 and the {plan.subscriptions} subscriptions")
     _check_indexes_hold_workload(plan)
-    return _common_backend(plan)
+    return common_backend(plan.indexes, plan.backend)
 
 
 def _check_indexes_hold_workload(plan: BenchPlan) -> None:
     makes = workloads.info(plan.workload).makes
-    names = [choice.name for choice in plan.indexes]
-    for name in names:
-        if names.count(name) > 1:
-            raise BenchPlanError(f"{name} is named twice; name each index once")
+    for name in (choice.name for choice in plan.indexes):
         if makes is Accepts.ANY_EXPRESSION and registry.info(name).accepts is not Accepts.ANY_EXPRESSION:
             raise BenchPlanError(
                 f"{name} holds {registry.info(name).accepts} only and cannot hold {plan.workload}'s expressions; "
@@ -138,21 +135,23 @@ def indexes_for(workload: str, backend: str | None = None) -> tuple[str, ...]:
     )
 
 
-def _common_backend(plan: BenchPlan) -> str:
-    names = [choice.name for choice in with_baseline(plan.indexes)]
-    is_native = plan.backend == registry.NATIVE and all(
-        registry.NATIVE in registry.info(name).backends for name in names
-    )
+def common_backend(choices: Sequence[IndexChoice], wanted: str | None) -> str:
+    """The wanted backend if all these indexes and the scan have it, or the first that all have."""
+    names = [choice.name for choice in with_baseline(choices)]
+    for name in names:
+        if names.count(name) > 1:
+            raise BenchPlanError(f"{name} is named twice; name each index once")
+    is_native = wanted == registry.NATIVE and all(registry.NATIVE in registry.info(name).backends for name in names)
     if is_native and not registry.has_native_module():
         raise BackendMissingError(names[-1])
     offered = {name: registry.info(name).available_backends for name in names}
     in_words = "; ".join(f"{name}: {', '.join(backends)}" for name, backends in offered.items())
     common = [backend for backend in offered[names[-1]] if all(backend in backends for backends in offered.values())]
-    if plan.backend is not None:
-        common = [backend for backend in common if backend == plan.backend]
+    if wanted is not None:
+        common = [backend for backend in common if backend == wanted]
     if not common:
-        wanted = f"backend {plan.backend!r}" if plan.backend is not None else "a backend"
-        raise BenchPlanError(f"the indexes do not all have {wanted} ({in_words}); backends are never mixed")
+        lacking = f"backend {wanted!r}" if wanted is not None else "a backend"
+        raise BenchPlanError(f"the indexes do not all have {lacking} ({in_words}); backends are never mixed")
     return common[0]
 
 

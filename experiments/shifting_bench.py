@@ -20,7 +20,7 @@ from typing import TypeAlias
 
 from experiments.cpu_timing import BestTimes, garbage_collection_paused
 from experiments.errors import BenchPlanError, WrongAnswerError
-from experiments.matching_bench_plan import IndexChoice, with_baseline
+from experiments.matching_bench_plan import IndexChoice, common_backend, with_baseline
 from experiments.workloads.be_gen import BeGen, BeGenParameters
 from matching.matcher import Matcher, MatchReport
 from matching.model import Expression
@@ -43,6 +43,8 @@ class ShiftingPlan:
     parameters: BeGenParameters
     """`zipf` is the exponent of the phase in the middle."""
     seed: int = 0
+    backend: str | None = None
+    """None for the first that all indexes have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,8 @@ class ShiftingRow:
 def run_shifting(plan: ShiftingPlan, progress: Progress) -> list[ShiftingRow]:
     if plan.subscriptions < STEPS or plan.publications < 1:
         raise BenchPlanError(f"shifting needs at least {STEPS} subscriptions and one publication a step")
-    indexes = {choice.name: choice.create() for choice in with_baseline(plan.indexes)}
+    backend = common_backend(plan.indexes, plan.backend)
+    indexes = {choice.name: choice.create(backend) for choice in with_baseline(plan.indexes)}
     phases = (("uniform", 0.0), ("Zipf", plan.parameters.zipf or DEFAULT_ZIPF), ("uniform again", 0.0))
     stored = _Stored(indexes)
     rows: list[ShiftingRow] = []

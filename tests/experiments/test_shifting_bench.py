@@ -77,3 +77,32 @@ def test_the_command_prints_rows(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     assert not stop.value.code
     rows = json.loads(capsys.readouterr().out)
     assert {row["phase"] for row in rows} == {"uniform", "Zipf", "uniform again"}
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("-w shifting --rounds 3", "--rounds 3: shifting has no such option"),
+        ("-w shifting --warm-up 100", "--warm-up 100: shifting has no such option"),
+        ("-w shifting --scaling 10,20", "--scaling 10,20: shifting has no such option"),
+        ("-w shifting --scan-publications 5", "--scan-publications 5: shifting has no such option"),
+        ("-w shifting -i be-tree -i be-tree", "be-tree is named twice"),
+        ("-w shifting -i be-tree --backend native", "the indexes do not all have backend 'native'"),
+        ("-w shiftin", "(did you mean 'shifting'?); there are be-gen, abe-gen, query-log, ads, stock-quotes, shifting"),
+    ],
+)
+def test_what_does_not_apply_is_refused_by_name(
+    words: str, says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["mercast", "match", "bench", *words.split()])
+    with pytest.raises(SystemExit) as stop:
+        mercast.main()
+    assert stop.value.code == 2
+    assert says in capsys.readouterr().err
+
+
+def test_backends_are_never_mixed(monkeypatch: pytest.MonkeyPatch) -> None:
+    info = IndexInfo("native-only", "there", Accepts.ANY_EXPRESSION, {"native": (__name__, "Forgetful")})
+    monkeypatch.setitem(INDEXES, "native-only", info)
+    with pytest.raises(BenchPlanError, match="backends are never mixed"):
+        run_shifting(plan("be-tree", "native-only"), no_progress)
