@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -13,6 +14,11 @@ from matching.matcher import Matcher
 from matching.registry import Accepts
 
 BASELINE = "scan"
+OPTION_KINDS: tuple[tuple[type, tuple[type, ...], str], ...] = (
+    (bool, (bool,), "true or false"),
+    (int, (int,), "a whole number"),
+    (float, (int, float), "a number"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +27,26 @@ class IndexChoice:
     options: Mapping[str, object] = field(default_factory=dict)
 
     def create(self, backend: str | None = None) -> Matcher:
+        self._check_options(backend)
         try:
             return registry.create(self.name, backend=backend, **self.options)
         except (TypeError, ValueError) as error:
             if not self.options:
                 raise
             raise BenchPlanError(f"{self.name} refuses its options: {error}") from None
+
+    def _check_options(self, backend: str | None) -> None:
+        """Over a value of another kind than an option's default an index would fail much later, or never say so."""
+        index = registry.info(self.name)
+        backend = backend or index.backends[0]
+        if not self.options or backend not in index.available_backends:
+            return
+        parameters = inspect.signature(index.load(backend)).parameters
+        for option, value in self.options.items():
+            default = parameters[option].default if option in parameters else None
+            for kind, accepted, in_words in OPTION_KINDS:
+                if type(default) is kind and type(value) not in accepted:
+                    raise BenchPlanError(f"--option {self.name}.{option}={value}: it must be {in_words}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -335,3 +335,19 @@ def test_options_of_indexes_are_read_as_what_they_look_like() -> None:
     result = bench("-i", "by-first-attribute", "--option", "by-first-attribute.is-slow=true", *TINY, "--json")
     assert result.exit_code == 0, result.exception
     assert json.loads(result.stdout)[1]["options"] == {"is_slow": True}
+
+
+@pytest.mark.parametrize(
+    ("index", "option", "value", "must_be"),
+    [
+        ("pst-hash", "access_predicates", "x", "a whole number"),
+        ("pst-hash", "most_keys", 2.5, "a whole number"),
+        ("be-tree", "alpha", "x", "a number"),
+        ("be-tree", "lazy", 1, "true or false"),
+    ],
+)
+def test_an_option_of_the_wrong_kind_is_named_with_its_value(
+    index: str, option: str, value: object, must_be: str
+) -> None:
+    with pytest.raises(BenchPlanError, match=rf"--option {index}\.{option}={value}: it must be {must_be}"):
+        IndexChoice(index, {option: value}).create("python")
