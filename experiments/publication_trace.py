@@ -36,20 +36,30 @@ class PublicationTrace:
         )
 
     def lines(self) -> Iterator[str]:
-        """What happened, by time since it was published."""
+        """What happened, by time since it was published; at equal times, causes first."""
         start = self.published.published_s
-        happened: list[tuple[float, str]] = [(start, f"{self.published.client} publishes at {self.published.broker}")]
-        for match in self.matches:
-            text = f"{match.broker} asks its {match.table}: {match.matched} of {match.stored} match"
-            happened.append((match.started_s, f"{text}, {match.cost_s * 1e3:.2f} ms of work"))
+        depth: dict[str, int] = {}
+        for hop in self.hops:
+            depth[hop.receiver] = min(hop.hop, depth.get(hop.receiver, hop.hop))
+        depth[self.published.broker] = 0
+        happened: list[tuple[tuple[float, int, int], str]] = []
+
+        def add(at: float, hops: int, step: int, text: str) -> None:
+            happened.append(((at, hops, step), text))
+
+        add(start, 0, 0, f"{self.published.client} publishes at {self.published.broker}")
         for hop in self.hops:
             text = f"{hop.sender} -> {hop.receiver}, for {hop.destinations} broker{'s' * (hop.destinations != 1)}"
-            happened.append((hop.received_s, text))
+            add(hop.received_s, hop.hop, 1, text)
+        for match in self.matches:
+            text = f"{match.broker} asks its {match.table}: {match.matched} of {match.stored} match"
+            add(match.started_s, depth.get(match.broker, 0), 2, f"{text}, {match.cost_s * 1e3:.2f} ms of work")
         for delivery in self.deliveries:
-            happened.append((delivery.delivered_s, f"{delivery.broker} delivers to {delivery.client}"))
+            add(delivery.delivered_s, delivery.hops, 3, f"{delivery.broker} delivers to {delivery.client}")
         for drop in self.drops:
-            happened.append((drop.at_s, f"{drop.broker} drops it: {drop.reason} ({drop.detail})"))
-        for at, text in sorted(happened):
+            text = f"{drop.broker} drops it: {drop.reason} ({drop.detail})"
+            add(drop.at_s, depth.get(drop.broker, 0), 4, text)
+        for (at, _, _), text in sorted(happened, key=lambda each: each[0]):
             yield f"{(at - start) * 1e3:10.3f} ms  {text}"
 
     def verdict(self, client: str) -> str:
@@ -67,3 +77,12 @@ class PublicationTrace:
                 f"time, did not stay, or its broker was not connected with the publisher's"
             )
         return f"{client} did not get it although it was owed; {len(self.drops)} drops are recorded"
+
+
+def has_client(run: Path, client: str) -> bool:
+    """Whether a client of that name published, got or was to get anything in the run; the trace names no others."""
+    return (
+        any(row.client == client for row in iter_rows(run, ExpectationRow))
+        or any(row.client == client for row in iter_rows(run, DeliveryRow))
+        or any(row.client == client for row in iter_rows(run, PublicationRow))
+    )

@@ -205,13 +205,17 @@ def trace(
 
 
 def _trace_run(run: Path, publication: str, subscriber: str | None) -> None:
-    from experiments.publication_trace import PublicationTrace
+    from experiments.publication_trace import PublicationTrace, has_client
 
     found = PublicationTrace.read(run, publication)
     for line in found.lines():
         print(line)
-    if subscriber is not None:
+    if subscriber is None:
+        return
+    if has_client(run, subscriber):
         print(found.verdict(subscriber))
+    else:
+        print(f"no client {subscriber} is in this run's trace: the name is wrong, or nothing in the run was for it")
 
 
 def _trace_live(
