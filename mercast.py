@@ -17,6 +17,8 @@ from typing import Annotated
 
 import typer
 
+from broker.exiting import exit_over
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -123,11 +125,7 @@ def main() -> None:
     try:
         compose(sys.argv[1:])()
     except Exception as error:
-        exit_code = getattr(error, "exit_code", None)
-        if not isinstance(exit_code, int):
-            raise
-        print(f"mercast: {error}", file=sys.stderr)
-        raise SystemExit(exit_code) from None
+        exit_over(error)
 
 
 if __name__ == "__main__":

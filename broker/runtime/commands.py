@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -32,9 +35,9 @@ def broker(
       mercast broker overlay.toml --id b1
       mercast broker mine.toml --id b9 --join 127.0.0.1:7001
     """
-    from broker.runtime.process import run_broker
-
-    run_broker(overlay, id, join, insecure, trace, log)
+    arguments = json.dumps([str(overlay), id, join, insecure, str(trace) if trace else None, log])
+    # The same process goes on without all that read the command line.
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "broker.runtime", arguments])
 
 
 def leave(

@@ -1,0 +1,24 @@
+"""One broker, as `mercast broker` starts it: `python -m broker.runtime ARGUMENTS`, those of `run_broker` as JSON.
+
+What reads the command line stays behind: it would take a fifth of a broker's memory for as long as the broker runs.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from broker.exiting import exit_over
+from broker.runtime.process import run_broker
+
+
+def main() -> None:
+    path, id, join, is_insecure, trace, level = json.loads(sys.argv[1])
+    try:
+        run_broker(Path(path), id, join, is_insecure, Path(trace) if trace else None, level)
+    except Exception as error:
+        exit_over(error)
+
+
+main()
