@@ -63,6 +63,7 @@ def generate(
 
     if clusters is not None and cluster_by_domain:
         raise typer.BadParameter("give --clusters or --cluster-by-domain, not both")
+    _check_targets(out, alt, picture)
     given: dict[str, object] = {"brokers": brokers, "degree": degree}
     parameters = {key: value for key, value in given.items() if value is not None} | _parameters(param or [])
     with _busy(f"generating {model}"):
@@ -166,6 +167,7 @@ def cluster(
 
     if (size is None) == (not by_domain):
         raise typer.BadParameter("give --size N or --by-domain")
+    _check_targets(out, picture)
     read = read_overlay_file(file, drop_clusters=True)
     with _busy("clustering"):
         overlay = _clustered(read.overlay, size, by_domain)
@@ -189,9 +191,33 @@ def import_alt(
     from topologies.gtitm_file import read_alt_file
     from topologies.toml_file import OverlayFile
 
+    _check_targets(out, picture)
     overlay = read_alt_file(file, ms_per_unit=ms_per_unit)
     _draw(overlay, picture)
     _emit(OverlayFile(overlay), out)
+
+
+def _check_targets(*paths: Path | None) -> None:
+    """All files can be written, or none is: asked before the first."""
+    import os
+    import tempfile
+
+    from topologies.errors import OverlayFileError
+
+    for path in paths:
+        if path is None:
+            continue
+        if path.is_dir():
+            raise OverlayFileError(f"cannot write {path}: it is a folder; name a file")
+        if path.exists():
+            if not os.access(path, os.W_OK):
+                raise OverlayFileError(f"cannot write {path}: no right to write it")
+            continue
+        try:
+            with tempfile.TemporaryFile(dir=path.parent):
+                pass
+        except OSError as error:
+            raise OverlayFileError(f"cannot write {path}: {error.strerror}") from error
 
 
 def _parameters(texts: list[str]) -> dict[str, object]:

@@ -12,7 +12,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from topologies.commands import COMMANDS
-from topologies.errors import ParameterError
+from topologies.errors import OverlayFileError, ParameterError
 from topologies.gtitm_file import read_alt_file
 from topologies.registry import MODELS, generate
 from topologies.toml_file import parse_overlay, read_overlay_file
@@ -173,3 +173,14 @@ def test_importing_topologies_loads_no_large_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("target", ["--out", "--alt", "--picture"])
+@pytest.mark.parametrize("bad", ["none/x.svg", ""])
+def test_with_one_target_that_cannot_be_written_none_is(tmp_path: Path, target: str, bad: str) -> None:
+    targets = {"--out": tmp_path / "o.toml", "--alt": tmp_path / "o.alt", "--picture": tmp_path / "o.svg"}
+    targets[target] = tmp_path / bad
+    result = run("generate", "line", "-n", "3", *(word for pair in targets.items() for word in pair))
+    assert isinstance(result.exception, OverlayFileError)
+    assert str(result.exception).startswith(f"cannot write {tmp_path / bad}: ")
+    assert not list(tmp_path.iterdir())
