@@ -57,6 +57,7 @@ def analyse(
         _follow(follow, master, out, memory, every_s, refreshes)
         return
     from experiments.analysis import session
+    from experiments.analysis.interrupts import Interrupts
     from experiments.analysis.spark_session import check_memory, check_programs
     from experiments.outputs import check_file, check_folder
     from experiments.progress_bar import progress_bar
@@ -71,10 +72,11 @@ def analyse(
     folders = find_runs(runs or [])
     if differing := differences(folders):
         typer.echo(f"warning: these runs differ in more than their protocol: {differing}", err=True)
-    with progress_bar() as progress:
+    with Interrupts() as interrupts, progress_bar() as progress:
         progress("starting Spark", 0, 1)
         spark = session(master, memory=memory, is_short=are_short(folders))
         try:
+            interrupts.started(spark)
             from experiments.analysis.analyse import analyse as analyse_runs
 
             done = analyse_runs(spark, folders, out, progress)
@@ -91,6 +93,7 @@ def _follow(folder: Path, master: str, out: Path, memory: str, every_s: float, r
     import time
 
     from experiments.analysis import session
+    from experiments.analysis.interrupts import Interrupts
     from experiments.analysis.spark_session import check_memory, check_programs
     from experiments.outputs import check_folder
 
@@ -101,7 +104,9 @@ def _follow(folder: Path, master: str, out: Path, memory: str, every_s: float, r
 
     check_folder(folder)
     typer.echo("starting Spark; the first tables take about half a minute", err=True)
-    spark = session(master, memory=memory, is_short=True)
+    with Interrupts() as interrupts:
+        spark = session(master, memory=memory, is_short=True)
+        interrupts.started(spark)
     try:
         stopping = _told_to_stop()
         follower = Follower(spark, folder, out)
@@ -190,6 +195,7 @@ def analyse_bench(
     from contextlib import ExitStack
 
     from experiments.analysis import session
+    from experiments.analysis.interrupts import Interrupts
     from experiments.analysis.spark_session import check_memory, check_programs
     from experiments.errors import BenchPlanError
     from experiments.matching_bench_options import whole_numbers
@@ -210,10 +216,11 @@ def analyse_bench(
     for name in table or ():
         if name not in RESULTS:
             raise BenchPlanError(f"--table {name}: {nearest(name, RESULTS)}")
-    with ExitStack() as stack:
+    with Interrupts() as interrupts, ExitStack() as stack:
         folder = keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mercast-bench-")))
         spark = session(f"local[{cores}]", memory=memory)
         stack.callback(spark.stop)
+        interrupts.started(spark)
         progress = stack.enter_context(progress_bar())
         chosen = table or list(RESULTS)
         watch = Watch(progress, _say_timing)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import shutil
+import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -75,7 +76,9 @@ def benchmark(
     """
     java = ProcessFigures(_java_pid(session))
     here = ProcessFigures(os.getpid())
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as duckdb:
+    # Ctrl-C goes to all processes of a terminal, and is this one's to tell of.
+    spawn, ignored = multiprocessing.get_context("spawn"), (signal.SIGINT, signal.SIG_IGN)
+    with ProcessPoolExecutor(1, spawn, initializer=signal.signal, initargs=ignored) as duckdb:
         for hop_rows in (WARM_UP_ROWS, *sorted(sizes)):
             run = folder / f"{hop_rows}-hops"
             if not run.exists():
