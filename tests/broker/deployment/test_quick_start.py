@@ -23,8 +23,8 @@ def quick_start() -> list[str]:
     return [line.removeprefix("$ ") for line in block[1].splitlines() if line.startswith("$ ")]
 
 
-def test_it_has_four_lines() -> None:
-    assert [line.split()[1] for line in quick_start()] == ["up", "sub", "pub", "down"]
+def test_it_has_five_lines() -> None:
+    assert [line.split()[1] for line in quick_start()] == ["up", "sub", "pub", "trace", "down"]
 
 
 @pytest.mark.slow
@@ -52,5 +52,6 @@ def test_it_works_as_typed(tmp_path: Path) -> None:
     finally:
         subprocess.run(["mercast", "down", "--all"], env=environment, capture_output=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    assert "symbol=IBM price=92.5" in done.stdout.splitlines()
+    assert {"symbol=IBM price=92.5", "symbol=IBM price=93.5"} <= set(done.stdout.splitlines())
+    assert "passed 3 brokers and was delivered to client-" in done.stdout
     assert "overlay demo is down (5 brokers)" in done.stderr

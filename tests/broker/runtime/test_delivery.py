@@ -9,6 +9,7 @@ import msgpack
 import pytest
 
 from broker import connect
+from broker.client import client
 from broker.client.errors import NotAdvertisedError, RefusedError, TimeoutExpiredError
 from broker.client.subscription import Subscription
 from broker.effects import Deliver, Send
@@ -151,6 +152,13 @@ def test_a_publication_that_expired_while_its_client_was_away_is_dropped_and_cou
     run(test)
 
 
+@pytest.fixture
+def a_client_that_sends_any_lifetime(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one of another make may."""
+    monkeypatch.setattr(client, "lifetime_ms", lambda expires: 0 if expires is None else round(expires * 1000))
+
+
+@pytest.mark.usefixtures("a_client_that_sends_any_lifetime")
 @pytest.mark.parametrize("is_durable", [False, True], ids=["in memory", "durable"])
 @pytest.mark.parametrize("expires", [1e10, 1e13, 9e15])
 def test_a_lifetime_beyond_all_clocks_means_never_at_every_broker(
@@ -178,6 +186,7 @@ def test_a_lifetime_beyond_all_clocks_means_never_at_every_broker(
     run(test)
 
 
+@pytest.mark.usefixtures("a_client_that_sends_any_lifetime")
 def test_a_durable_broker_restarts_with_a_publication_that_never_expires(tmp_path: Path) -> None:
     tables = {"store": {"data_dir": "data", "fsync": "never"}}
     file = OverlayFileMaker(tmp_path, ["b1", "b2"], [("b1", "b2")], tables=tables)
