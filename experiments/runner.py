@@ -100,7 +100,7 @@ def _folder(out: Path) -> Iterator[Path]:
     try:
         unfinished.mkdir(parents=True)
     except OSError as error:
-        raise OutputError(out, error.strerror or str(error)) from error
+        raise OutputError(Path(error.filename or out), error.strerror or str(error)) from error
     try:
         yield unfinished
         unfinished.rename(out)

@@ -110,10 +110,11 @@ def test_processes_find_what_this_process_finds_and_a_failure_is_an_outcome(tmp_
     with LocalProcesses(tmp_path / "apart", 2) as workers:
         # Its folder cannot be made where a file is: the run fails, whatever the simulation would do.
         (tmp_path / "apart").mkdir()
-        (tmp_path / "apart" / f".{wrong.folder_name}.unfinished").write_text("in the way")
+        in_the_way = tmp_path / "apart" / f".{wrong.folder_name}.unfinished"
+        in_the_way.write_text("no folder")
         found = {step.spec.folder_name: step.outcome for step in sweep(specs, tmp_path / "apart", workers.submit)}
     assert found[broken.folder_name].error == "CountingError: 40 interested brokers of 20; it must be 1 to 20"
-    assert found[wrong.folder_name].error.startswith("FileExistsError")
+    assert found[wrong.folder_name].error == f"OutputError: cannot write to {in_the_way}: File exists"
     assert finished(broken, tmp_path / "apart") is None
     for spec in (counting(1), counting(2), simulation()):
         here = perform(spec, tmp_path / "here" / spec.folder_name)
