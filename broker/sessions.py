@@ -273,8 +273,10 @@ class Sessions:
 
     def _withdraw(self, client: Client, kind: str, name: str) -> None:
         self._take_out(client, kind, name)
-        if self.is_stored(client):
-            self._effects.append(Forget((kind, client.name, name)))
+        key = (kind, client.name, name)
+        # What is to stand in its place, and is being stored, has the same record.
+        if self.is_stored(client) and key not in client.being_stored:
+            self._effects.append(Forget(key))
 
     def _take_out(self, client: Client, kind: str, name: str) -> None:
         if kind == "subscription":

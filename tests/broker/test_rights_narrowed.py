@@ -9,6 +9,7 @@ from broker.effects import Deliver
 from broker.inputs import Advertised, ClientLost, DeliveryAcknowledged, RightsNarrowed, Subscribed
 from broker.settings import Settings
 from routing.messages import PublicationId
+from tests.broker.slow_store import SlowPlace, answers
 from tests.broker.test_sessions import Place, numbers
 
 
@@ -59,6 +60,25 @@ def test_what_waits_or_may_come_again_is_dropped_and_the_rest_keeps_its_order() 
     place.tell(DeliveryAcknowledged("c", last))
     assert not list(client.held())
     assert client.held_bytes == 0
+
+
+@pytest.mark.parametrize("is_under_way", [False, True])
+def test_what_is_being_stored_in_the_place_of_something_that_is_withdrawn_is_there_after_a_restart(
+    is_under_way: bool,
+) -> None:
+    place = SlowPlace()
+    place.connect()
+    place.tell(Subscribed("c", "s", "n >= 0"))
+    place.settle()
+    place.tell(Subscribed("c", "s", "n > 10", "2"))
+    if is_under_way:
+        place.write()
+    place.tell(RightsNarrowed("c", ("s",), (), frozenset()))
+    assert answers(place.settle(), "c") == [(True, "2")]
+    place.start()
+    client = place.broker.client("c")
+    assert client is not None
+    assert list(client.expressions.values()) == ["n > 10"]
 
 
 def test_a_client_that_nobody_knows_has_nothing_to_lose() -> None:
