@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -41,6 +41,8 @@ class Client:
     expressions: dict[EntryId, str] = field(default_factory=dict)
     being_stored: dict[tuple[str, ...], str] = field(default_factory=dict)
     """Expressions of entries that stand when the store has them, by the store's key."""
+    new_names: Counter[str] = field(default_factory=Counter)
+    """How many of those have a name under which nothing stands yet, by kind."""
     on_the_way: deque[Deliver] = field(default_factory=deque)
     """Sent over the present connection and not acknowledged."""
     waiting: deque[Deliver] = field(default_factory=deque)

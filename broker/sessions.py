@@ -232,14 +232,17 @@ class Sessions:
         if request.name in known and client.expressions[known[request.name]] == text:
             self._accept(request)
             return
-        if request.name not in known and len(known) >= self._settings.entries_of_client:
+        is_new = request.name not in known
+        count = len(known) + client.new_names[kind]
+        if is_new and count >= self._settings.entries_of_client:
             self._drops[f"refused: limit of {kind}s"] += 1
-            self._refuse(request, f"{client.name} has {len(known)} {kind}s, and no client may have more", "limit")
+            self._refuse(request, f"{client.name} has {count} {kind}s, and no client may have more", "limit")
             return
         session = client.session
 
         def go() -> None:
-            client.being_stored.pop(key, None)
+            if client.being_stored.pop(key, None) is not None:
+                client.new_names[kind] -= is_new
             if self.clients.find(client.name) is not client:
                 return
             if request.name in known:
@@ -251,6 +254,7 @@ class Sessions:
 
         if self.is_stored(client):
             client.being_stored[key] = text
+            client.new_names[kind] += is_new
             self._persisting.persist(key, text, go)
         else:
             go()

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 from broker.core import Broker
 from broker.effects import Deliver
 from broker.inputs import Advertised, ClientLeft, ClientLost, Input, Subscribed, Unadvertised, Unsubscribed
-from broker.settings import SECOND
+from broker.settings import SECOND, Settings
 from tests.broker.slow_store import SlowPlace, answers, delivered
 
 
@@ -125,6 +125,22 @@ def test_what_was_stored_for_a_session_is_not_delivered_to_the_next_one_under_it
     assert delivered(place.settle(), "c") == []
     place.publish(2, reference=2)
     assert delivered(place.settle(), "c") == [2]
+
+
+@pytest.mark.parametrize("kind", [Subscribed, Advertised])
+def test_what_is_being_stored_counts_among_what_a_client_may_have(kind: type[Subscribed | Advertised]) -> None:
+    place = SlowPlace(Settings(is_durable=True, entries_of_client=2))
+    place.connect()
+    requests = [("s", "n > 0"), ("t", "n > 0"), ("u", "n > 0"), ("s", "n > 1"), ("t", "n > 2")]
+    for number, (name, expression) in enumerate(requests):
+        place.tell(kind("c", name, expression, str(number)))
+    assert sorted(answers(place.settle(), "c")) == [(False, "2"), (True, "0"), (True, "1"), (True, "3"), (True, "4")]
+    client = place.broker.client("c")
+    assert client is not None
+    assert sorted(client.expressions.values()) == ["n > 1", "n > 2"]
+    place.tell((Unsubscribed if kind is Subscribed else Unadvertised)("c", "s", "5"))
+    place.tell(kind("c", "u", "n > 0", "6"))
+    assert answers(place.settle(), "c") == [(True, "5"), (True, "6")], "there is room for another"
 
 
 CLIENTS, NAMES = st.just("c"), st.sampled_from(["s", "t"])  # One client, so that much happens to it at a time.
