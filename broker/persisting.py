@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 
 from broker.effects import Effect, Persist
@@ -14,26 +15,26 @@ class Persisting:
     def __init__(self, effects: list[Effect]) -> None:
         """`effects` is where the core collects them."""
         self._effects = effects
-        self._waiting: dict[Key, Action] = {}
+        self._waiting: dict[Key, deque[Action]] = {}
 
     def __contains__(self, key: object) -> bool:
         return key in self._waiting
 
     def persist(self, key: Key, record: object, then: Action) -> None:
-        self._waiting[key] = then
+        self._waiting[key] = deque([then])
         self._effects.append(Persist(key, record))
 
     def persisted(self, key: Key) -> None:
-        then = self._waiting.pop(key, None)
-        if then is not None:
-            then()
+        actions = self._waiting.pop(key, None)
+        while actions:
+            actions.popleft()()
+            again = self._waiting.get(key)
+            if again is not None:
+                # It is stored once more, and the rest waits for that.
+                actions.extendleft(reversed(again))
+                self._waiting[key] = actions
+                return
 
     def after(self, key: Key, then: Action) -> None:
         """Right after what waits for the record."""
-        first = self._waiting[key]
-
-        def both() -> None:
-            first()
-            then()
-
-        self._waiting[key] = both
+        self._waiting[key].append(then)

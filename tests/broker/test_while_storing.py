@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -141,6 +143,16 @@ def test_what_is_being_stored_counts_among_what_a_client_may_have(kind: type[Sub
     place.tell((Unsubscribed if kind is Subscribed else Unadvertised)("c", "s", "5"))
     place.tell(kind("c", "u", "n > 0", "6"))
     assert answers(place.settle(), "c") == [(True, "5"), (True, "6")], "there is room for another"
+
+
+def test_a_name_may_be_changed_any_number_of_times_before_the_store_has_the_first() -> None:
+    place = SlowPlace()
+    place.connect()
+    changes = 2 * sys.getrecursionlimit()
+    for number in range(0, changes, 2):
+        place.tell(Subscribed("c", "s", "n > 0", str(number)))
+        place.tell(Unsubscribed("c", "s", str(number + 1)))
+    assert answers(place.settle(), "c") == [(True, str(number)) for number in range(changes)]
 
 
 CLIENTS, NAMES = st.just("c"), st.sampled_from(["s", "t"])  # One client, so that much happens to it at a time.

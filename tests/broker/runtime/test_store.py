@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from collections import deque
 from pathlib import Path
 
 import pytest
@@ -286,7 +287,7 @@ def test_an_error_over_one_stored_record_keeps_no_other_from_its_client(
             server = overlay["b1"]
             assert server.store is not None
             # In the batch of the publications, and before them.
-            server.core._persisting._waiting["acknowledged", "nobody"] = break_down
+            server.core._persisting._waiting["acknowledged", "nobody"] = deque([break_down])
             server.store.put(("acknowledged", "nobody"), 1)
             assert all(await asyncio.gather(*(client.publish({"n": n}) for n in range(3))))
             assert server.errors.counts == {"stored record not taken": 1}
