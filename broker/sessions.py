@@ -132,13 +132,20 @@ class Sessions:
             if self.is_stored(client):
                 kept = (client.session, client.is_reliable, client.keep)
                 self._effects.append(Persist(("client", client.name), kept))
-                if known is not None and not was_stored:
+                if not was_stored:
+                    self._number_from(client, now)
                     self._store_entries(client)
             elif was_stored:
                 self._forget_records(client)
             taken, missing = client.taken.greet() if client.taken is not None else (0, ())
             self._effects.append(Greet(client.name, known is not None, taken, missing))
         self._deliveries.hand_over(client, now, self._effects)
+
+    def _number_from(self, client: Client, now: int) -> None:
+        """Records of deliveries to an earlier session under the client's name may still be there: others wait for them.
+        A later session's numbers are larger, so that a restart does not give it what was not for it."""
+        client.last_number = client.acknowledged = max(client.last_number, now)
+        self._effects.append(Persist(("acknowledged", client.name), client.acknowledged))
 
     def _end(self, client: Client) -> None:
         if self.is_stored(client):

@@ -129,6 +129,34 @@ def test_what_was_stored_for_a_session_is_not_delivered_to_the_next_one_under_it
     assert delivered(place.settle(), "c") == [2]
 
 
+def place_where_another_waits_too() -> SlowPlace:
+    """A publication was delivered, and its record stays: the other client has not acknowledged it."""
+    place = place_with_subscriber()
+    place.connect("other")
+    place.tell(Subscribed("other", "s", "n > 0"))
+    place.settle()
+    place.publish(1)
+    return place
+
+
+@pytest.mark.parametrize("is_crashed", [False, True])
+def test_a_restart_gives_the_next_session_under_a_name_nothing_that_was_for_the_one_before(is_crashed: bool) -> None:
+    place = place_where_another_waits_too()
+    assert delivered(place.settle(), "c") == [1]
+    place.tell(ClientLeft("c"))
+    place.settle()
+    if is_crashed:
+        place.start()
+    place.connect(session="next")
+    place.tell(Subscribed("c", "s", "n > 0"))
+    place.settle()
+    place.start()
+    assert place.connect(session="next").is_resumed
+    assert delivered(place.settle(), "c") == []
+    place.publish(2, reference=2)
+    assert delivered(place.settle(), "c") == [2]
+
+
 @pytest.mark.parametrize("kind", [Subscribed, Advertised])
 def test_what_is_being_stored_counts_among_what_a_client_may_have(kind: type[Subscribed | Advertised]) -> None:
     place = SlowPlace(Settings(is_durable=True, entries_of_client=2))
