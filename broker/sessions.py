@@ -77,7 +77,8 @@ class Sessions:
         if client is None or not client.is_reliable:
             return
         self._deliveries.acknowledged(client, acknowledgement.number, now, self._effects)
-        client.acknowledged = min(acknowledgement.number, client.last_number)
+        # What waited for an earlier session that acknowledges nothing has the number 0.
+        client.acknowledged = max(client.acknowledged, min(acknowledgement.number, client.last_number))
         if self._settings.is_durable:
             self._effects.append(Persist(("acknowledged", client.name), client.acknowledged))
 

@@ -11,7 +11,16 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from broker.core import Broker
 from broker.effects import Deliver
-from broker.inputs import Advertised, ClientLeft, ClientLost, Input, Subscribed, Unadvertised, Unsubscribed
+from broker.inputs import (
+    Advertised,
+    ClientLeft,
+    ClientLost,
+    DeliveryAcknowledged,
+    Input,
+    Subscribed,
+    Unadvertised,
+    Unsubscribed,
+)
 from broker.settings import SECOND, Settings
 from tests.broker.slow_store import SlowPlace, answers, delivered
 
@@ -155,6 +164,29 @@ def test_a_restart_gives_the_next_session_under_a_name_nothing_that_was_for_the_
     assert delivered(place.settle(), "c") == []
     place.publish(2, reference=2)
     assert delivered(place.settle(), "c") == [2]
+
+
+def acknowledge_all(place: SlowPlace) -> list[int]:
+    effects = place.settle()
+    for each in effects:
+        if isinstance(each, Deliver) and each.client == "c":
+            place.tell(DeliveryAcknowledged("c", each.number))
+    return delivered(effects, "c")
+
+
+def test_what_was_acknowledged_stays_so_whatever_waited_while_the_client_came_at_most_once() -> None:
+    place = place_where_another_waits_too()
+    assert acknowledge_all(place) == [1]
+    place.connect(is_reliable=False)
+    place.tell(ClientLost("c"))
+    place.publish(2, reference=2)
+    place.settle()
+    place.connect()
+    assert acknowledge_all(place) == [2]
+    place.settle()
+    place.start()
+    place.connect()
+    assert delivered(place.settle(), "c") == []
 
 
 @pytest.mark.parametrize("kind", [Subscribed, Advertised])
