@@ -47,7 +47,7 @@ from broker.inputs import (
 )
 from broker.runtime.connection import Connection
 from broker.runtime.security import Introduction
-from broker.security.access import NO_RIGHTS, Rights
+from broker.security.access import NO_RIGHTS
 from broker.settings import MILLISECOND
 from broker.wire_limits import LARGEST_NUMBER, WireError
 
@@ -72,8 +72,6 @@ class ClientSession:
         self._server = server
         self._limits = server.limits
         self._answers: list[int] = []
-        self._asked: dict[str, list[Rights]] = {}
-        """The rights under which each request was made that is not answered, the latest last."""
         self._held: deque[PublishRequest] = deque()
         """Publications that wait until the broker has room."""
         self._unanswered = 0
@@ -148,16 +146,12 @@ class ClientSession:
                 self._server.violated("forbidden", self.name, type(content).__name__.lower())
                 self.connection.send(encode(RequestRefused(content.request, Reason.FORBIDDEN, reason)))
             case Subscribe():
-                self._ask(content)
                 handle(Subscribed(self.name, content.name, content.expression, str(content.request)))
             case Unsubscribe():
-                self._ask(content)
                 handle(Unsubscribed(self.name, content.name, str(content.request)))
             case Advertise():
-                self._ask(content)
                 handle(Advertised(self.name, content.name, content.expression, str(content.request)))
             case Unadvertise():
-                self._ask(content)
                 handle(Unadvertised(self.name, content.name, str(content.request)))
             case Ping():
                 self.connection.send(encode(Pong(content.number)))
@@ -184,32 +178,16 @@ class ClientSession:
             self.end(Reason.UNAUTHORISED, "the access list does not let this client in any more")
         else:
             self._rights = rights
-            self._part_if_it_lost(self.hold_to_rights())
+            if self.hold_to_rights():
+                self.part_with_loser()
 
-    def hold_to_rights(self, *, again: bool = False) -> bool:
+    def hold_to_rights(self) -> bool:
         """Did the client lose something that it may not have any more?"""
-        return self._server.standing.hold(self.name, self._rights, again=again)
+        return self._server.standing.hold(self.name, self._rights)
 
-    def _part_if_it_lost(self, has_lost: bool) -> None:
+    def part_with_loser(self) -> None:
         """It comes back, enters everything anew, and so hears what it may not have."""
-        if has_lost:
-            self.end(Reason.FORBIDDEN, "this client had entered what it may not have any more; that is withdrawn")
-
-    def _ask(self, content: Subscribe | Unsubscribe | Advertise | Unadvertise) -> None:
-        """All that is answered is noted, so that a number that is used twice does not hide an earlier request."""
-        self._asked.setdefault(str(content.request), []).append(self._rights)
-
-    def _answered(self, reference: str) -> None:
-        """What was allowed when it was asked for, and entered after the rights had changed, is looked at once more."""
-        asked = self._asked.get(reference)
-        if asked is None:
-            return
-        is_late = asked[0] != self._rights
-        asked.pop()
-        if not asked:
-            del self._asked[reference]
-        if is_late:
-            self._part_if_it_lost(self.hold_to_rights(again=True))
+        self.end(Reason.FORBIDDEN, "this client had entered what it may not have any more; that is withdrawn")
 
     def deliver(self, writer: DeliveryWriter, number: int, subscriptions: bytes) -> None:
         if self.is_reliable:
@@ -254,7 +232,6 @@ class ClientSession:
     def accept(self, effect: Accept) -> None:
         if effect.publication is None:
             self.connection.send(encode(RequestAccepted(int(effect.reference))))
-            self._answered(str(effect.reference))
             return
         self._unanswered -= 1
         if self.is_reliable:
@@ -264,7 +241,6 @@ class ClientSession:
     def refuse(self, effect: Refuse) -> None:
         if isinstance(effect.reference, str):
             self.connection.send(encode(RequestRefused(int(effect.reference), effect.code, effect.reason)))
-            self._answered(effect.reference)
             return
         self._unanswered -= 1
         self._send_answers()

@@ -264,6 +264,7 @@ class BrokerServer:
         for key in keys:
             try:
                 self.handle(Persisted(key))
+                self.standing.look_at(key)
             except Exception as error:
                 self.errors.note("stored record not taken", error, key="/".join(key))
         self.admit()

@@ -1,8 +1,8 @@
 """What clients have entered and their rights do not cover any more: it is withdrawn, and what waits for it goes.
 
 A client is held to its rights when it connects, before anything is delivered to it, and when the access list is read
-again. Whoever lost something is told with the next connection that not all is as it was: it enters everything anew,
-and hears of each thing that it may not have.
+again. What is being stored at that time stands only later, and is looked at then. Whoever lost something is told with
+the next connection that not all is as it was: it enters everything anew, and hears of each thing that it may not have.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from broker.clients import Client
 from broker.inputs import RightsNarrowed
 from broker.security.access import Rights
+from broker.sessions import ENTRY_RECORDS
 
 if TYPE_CHECKING:
     from broker.runtime.server import BrokerServer
@@ -51,6 +52,19 @@ class Standing:
             self._losers.add(name)
         return lost > 0
 
+    def look_at(self, record: tuple[str, ...]) -> None:
+        """The record is stored: what is entered with it may have been asked for under other rights, by a connection or
+        a session that is no more."""
+        if record[0] not in ENTRY_RECORDS:
+            return
+        kind, name, entry = record
+        rights, client = self._held.get(name), self._server.core.client(name)
+        if rights is None or client is None or not is_beyond(client, kind, entry, rights):
+            return
+        session = self._server.clients.get(name)
+        if self.hold(name, rights, again=True) and session is not None:
+            session.part_with_loser()
+
     def has_lost(self, name: str) -> bool:
         """Since the client last connected?"""
         has_lost = name in self._losers
@@ -65,18 +79,21 @@ class Standing:
         self._held[name] = rights
 
 
+def is_beyond(client: Client, kind: str, name: str, rights: Rights) -> bool:
+    """Does the client have an entry under this name that its rights do not cover?"""
+    is_subscription = kind == "subscription"
+    entry = (client.subscriptions if is_subscription else client.advertisements).get(name)
+    if entry is None:
+        return False
+    refusal = rights.refusal_to_subscribe if is_subscription else rights.refusal_to_advertise
+    return refusal(client.expressions[entry]) is not None
+
+
 def what_is_beyond(client: Client, rights: Rights) -> RightsNarrowed | None:
     """None: the client has nothing that its rights do not cover."""
-    expressions = client.expressions
-    subscriptions = tuple(
-        name
-        for name, entry in client.subscriptions.items()
-        if rights.refusal_to_subscribe(expressions[entry]) is not None
-    )
-    advertisements = tuple(
-        name
-        for name, entry in client.advertisements.items()
-        if rights.refusal_to_advertise(expressions[entry]) is not None
+    subscriptions, advertisements = (
+        tuple(name for name in entries if is_beyond(client, kind, name, rights))
+        for kind, entries in (("subscription", client.subscriptions), ("advertisement", client.advertisements))
     )
     hidden = frozenset(each.publication for each in client.held() if not rights.may_see(each.attributes))
     if not (subscriptions or advertisements or hidden):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +13,7 @@ from broker import RefusedError, connect
 from broker.client_frames import Delivery, Goodbye, Hello, Reason, RequestAccepted, Subscribe, Welcome
 from broker.client_wire import decode
 from broker.runtime.status import as_prometheus, status_of
+from broker.runtime.store import Store
 from matching.language import parse
 from tests.broker.runtime.overlays import InLoop, OverlayFileMaker, run, until
 from tests.broker.runtime.raw_client import LIMITS, RawClient
@@ -199,5 +202,48 @@ def test_a_request_that_was_allowed_and_is_entered_after_the_reload_is_withdrawn
             client = core.client("desk")
             assert client is not None
             assert not client.subscriptions
+
+    run(test)
+
+
+@pytest.mark.parametrize("comes_back", ["before it is stored", "as another process", "after it is stored"])
+def test_a_request_that_is_entered_after_its_connection_and_its_right_went_does_not_stand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, comes_back: str
+) -> None:
+    file = secured(tmp_path, "b1")
+    allow(tmp_path, subscribe="TRUE")
+    session = "a third process" if comes_back == "as another process" else "another process"
+    may_commit = threading.Event()
+    commit = Store._commit
+
+    def commit_later(*arguments: Any) -> None:
+        may_commit.wait(20.0)
+        commit(*arguments)
+
+    async def test() -> None:
+        async with InLoop(file) as overlay:
+            b1 = overlay["b1"]
+            store = b1.store
+            assert store is not None
+            async with RawClient(file.ports["b1"]) as raw:
+                await greeted(raw)
+                await until(lambda: not store.waiting and store._writing is None)
+                monkeypatch.setattr(Store, "_commit", commit_later)
+                await raw.send(Subscribe(1, "all", "TRUE"))
+                await until(lambda: ("subscription", "desk", "all") in b1.core._persisting)
+                allow(tmp_path, subscribe=PUBLIC)
+                b1.reload_security()
+            await until(lambda: not b1.clients)
+            if comes_back == "after it is stored":
+                may_commit.set()
+                await until(lambda: ("subscription", "desk", "all") not in b1.core._persisting)
+            async with RawClient(file.ports["b1"]) as raw:
+                await raw.send(Hello("desk", session, SECRET, is_durable=True))
+                assert isinstance(await raw.frame(), Welcome)
+                may_commit.set()
+                await until(lambda: ("subscription", "desk", "all") not in b1.core._persisting)
+                client = b1.core.client("desk")
+                assert client is not None
+                assert not client.subscriptions
 
     run(test)
