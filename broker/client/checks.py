@@ -59,11 +59,13 @@ def lifetime_ms(expires: float | None) -> int:
     return max(1, round(expires * 1000))
 
 
-def check_payload(payload: object) -> None:
+def payload_bytes(payload: object) -> bytes:
+    """As it goes over the wire, and stays until it is answered for, whatever becomes of a buffer."""
     if not isinstance(payload, (bytes, bytearray, memoryview)):
         hint = "; a text is sent with .encode()" if isinstance(payload, str) else ""
         text = f"its payload {_shown(payload)} is of type {type(payload).__name__}, and must be bytes{hint}"
         raise InvalidError("the publication", Reason.INVALID, text)
+    return bytes(payload)
 
 
 def shortened(text: str) -> str:

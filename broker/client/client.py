@@ -24,7 +24,7 @@ from typing import Self
 import msgpack
 
 from broker.addresses import Address
-from broker.client.checks import check_name, check_payload, lifetime_ms
+from broker.client.checks import check_name, lifetime_ms, payload_bytes
 from broker.client.connection import LIMITS, Connection, decoded
 from broker.client.deliveries import UNNAMED, Deliveries
 from broker.client.dialling import Dialling
@@ -206,10 +206,9 @@ class Client:
         self, attributes: bytes, payload: bytes = b"", *, expires: float | None = None, is_traced: bool = False
     ) -> asyncio.Future[PublicationId | None]:
         """As `publish_soon`, for attributes that are one MessagePack map already."""
-        lifetime = lifetime_ms(expires)
-        check_payload(payload)
+        lifetime, body = lifetime_ms(expires), payload_bytes(payload)
         await self._publishing.wait_for_room()
-        return self._publishing.put(attributes, payload, lifetime, is_traced)
+        return self._publishing.put(attributes, body, lifetime, is_traced)
 
     async def wait_for_room(self) -> None:
         """Returns when a publication may be sent at once."""

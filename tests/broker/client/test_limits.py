@@ -4,6 +4,7 @@ ever, and a connection that breaks at once is not made again at once."""
 from __future__ import annotations
 
 import asyncio
+from array import array
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -106,6 +107,25 @@ def test_what_is_as_large_as_may_be_is_taken(broker: BrokerProcess) -> None:
             async with client.subscribe(f"a = '{value}'", name="n" * LONGEST_NAME) as stream:
                 await client.publish({"a": value})
                 assert (await stream.next(SOON_S)).subscriptions == ("n" * LONGEST_NAME,)
+            assert client.reconnects == 0
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("payload", "sent"),
+    [
+        (bytearray(b"abc"), b"abc"),
+        (memoryview(b"abcdef")[::2], b"ace"),
+        (memoryview(array("i", [1, 2, 3])), array("i", [1, 2, 3]).tobytes()),
+    ],
+    ids=["bytearray", "every other byte", "integers"],
+)
+def test_a_buffer_is_sent_as_its_bytes(broker: BrokerProcess, payload: bytes, sent: bytes) -> None:
+    async def scenario() -> None:
+        async with connect(broker.url, timeout=SOON_S) as client, client.subscribe("buffered = 1") as stream:
+            await asyncio.wait_for(client.publish({"buffered": 1}, payload), SOON_S)
+            assert (await stream.next(SOON_S)).payload == sent
             assert client.reconnects == 0
 
     asyncio.run(scenario())
