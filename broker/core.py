@@ -355,8 +355,7 @@ class Broker:
         publisher = self._clients.find(request.client)
         session = publisher.session if publisher is not None else ""
         taken = publisher.taken if publisher is not None else None
-        if taken is not None and not taken.is_new(request.reference):
-            # Sent again by a client that connected while it was being stored: there is one answer for both.
+        if self.is_repeated(request):
             return
         size = len(request.attributes) + len(request.payload)
         reason = self._refusal()
@@ -400,6 +399,12 @@ class Broker:
             self._persisting.persist(("publication", *map(str, id)), record, go)
         else:
             go()
+
+    def is_repeated(self, request: Published) -> bool:
+        """Sent again by a client that connected while it was being stored: there is one answer for both."""
+        publisher = self._clients.find(request.client)
+        taken = publisher.taken if publisher is not None else None
+        return taken is not None and not taken.is_new(request.reference)
 
     def _refuse_publication(self, request: Published, reason: str, code: str, counted: str | None = None) -> None:
         self.drops[f"refused: {counted or code}"] += 1

@@ -226,6 +226,9 @@ class BrokerServer:
         self.errors.note("trace not written", error)
 
     def published(self, request: Published) -> None:
+        if self.core.is_repeated(request):
+            # Its answer may have been given: nothing is to wait for another.
+            return
         self.published_here += 1
         if request.is_traced:
             self._traced.add((request.client, request.reference))

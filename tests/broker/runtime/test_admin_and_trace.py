@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 from broker import connect
+from broker.client_frames import Ping, Pong, PublishRequest
 from broker.runtime.status import as_prometheus, status_of
 from broker.trace import BrokerRow, DeliveryRow, HopRow, LinkRow, MatchRow, PublicationRow
 from broker.trace_files import iter_rows
 from tests.broker.runtime.overlays import InLoop, OverlayFileMaker, run, status_at, until
+from tests.broker.runtime.raw_client import RawClient
 
 
 def get(port: int, page: str, **options: Any) -> str:
@@ -155,3 +157,27 @@ def test_the_trace_tables_are_those_of_a_simulation(tmp_path: Path) -> None:
     assert [row.matched for row in iter_rows(second, MatchRow)] == [1, 1, 1]
     assert [(row.a, row.b, row.down_s) for row in iter_rows(first, LinkRow)] == [("b1", "b2", None)]
     assert all(row.memory_bytes for row in iter_rows(second, BrokerRow))
+
+
+def test_nothing_waits_for_an_answer_to_what_is_sent_again_after_its_answer(tmp_path: Path) -> None:
+    file = OverlayFileMaker(tmp_path, ["b1"])
+
+    async def test() -> None:
+        overlay = InLoop(file)
+        await overlay.start("b1", trace=tmp_path / "out")
+        b1 = overlay["b1"]
+        try:
+            async with RawClient(file.ports["b1"]) as raw:
+                await raw.greet()
+                frames = [PublishRequest(reference, b"\x80", is_traced=True) for reference in range(1, 6)]
+                await raw.send(*frames, *frames, Ping(1))
+                while not isinstance(await raw.frame(), Pong):
+                    pass
+                assert b1.published_here == 5
+                assert not b1._traced
+                assert b1.recorder is not None
+                assert not b1.recorder._requests
+        finally:
+            await overlay.stop("b1")
+
+    run(test)
