@@ -63,10 +63,12 @@ class TraceWriter:
     def roll(self) -> None:
         """Show readers what was recorded so far. Files with rows get their names for good, and new ones follow them."""
         self._write_all()
-        for row_type, file in self._files.items():
+        for row_type, file in list(self._files.items()):
             if file.has_rows:
                 file.complete()
                 file.reveal()
+                # Readers have it: it stays, also if none can follow.
+                del self._files[row_type]
                 self._files[row_type] = file.successor()
 
     def close(self) -> None:

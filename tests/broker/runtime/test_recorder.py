@@ -93,3 +93,15 @@ def test_what_others_could_read_of_a_trace_that_cannot_be_closed_stays(tmp_path:
     recorder.close()
     assert len(errors) == 1
     assert shown(tmp_path) == before == ["brokers/part-00000.parquet", "drops/part-00000.parquet"]
+
+
+def test_what_others_can_read_stays_when_the_file_after_it_cannot_be_made(tmp_path: Path) -> None:
+    clock = Clock()
+    errors: list[Exception] = []
+    recorder = Recorder(tmp_path, "b1", 1, "demo", "merc", clock, errors.append)
+    recorder.dropped(DroppedRow("expired", None, ""))
+    clock.now += ROLL_EVERY
+    (tmp_path / "b1-1" / "trace" / "drops" / ".part-00001.parquet.unfinished").mkdir()
+    recorder.state(COUNTS, queue=0)
+    assert len(errors) == 1
+    assert "drops/part-00000.parquet" in shown(tmp_path)
