@@ -65,7 +65,7 @@ class Entries:
         self._request = 0
         self._entered: dict[tuple[Kind, str], str] = {}
         self._unanswered: dict[int, _Unanswered] = {}
-        self._again: dict[int, str] = {}
+        self._again: dict[int, tuple[Kind, str]] = {}
         """Requests that re-enter something, which nobody waits for."""
         self._left_at: dict[str, dict[tuple[Kind, str], str]] = {}
         """What stood at each broker when the connection to it broke: the client may be elsewhere before it returns."""
@@ -162,8 +162,8 @@ class Entries:
     def _take_refusal(self, refusal: RequestRefused) -> None:
         request = self._unanswered.get(refusal.request)
         if request is None:
-            name = self._again.pop(refusal.request, None)
-            if name is not None:
+            _, name = self._again.pop(refusal.request, (None, ""))
+            if name:
                 self._lose(name, refused(f"subscription or advertisement {name!r}", refusal.reason, refusal.text))
             return
         if request.answer.done():
@@ -196,7 +196,7 @@ class Entries:
             del self._entered[kind, name]
             self._lose(name, error)
         else:
-            self._again[frame.request] = name
+            self._again[frame.request] = (kind, name)
             self._send(frame)
 
     def _send_again(self, request: _Unanswered) -> None:
@@ -232,7 +232,8 @@ class Entries:
     def disconnected(self, broker: str, blame: Goodbye | None) -> bool:
         """`blame`: the broker ended the connection over something that was sent. Is it known over what?"""
         self._connection = None
-        self._left_at[broker] = dict(self._entered)
+        # What was entered anew and not answered may stand there or not: no expression is the empty one.
+        self._left_at[broker] = self._entered | dict.fromkeys(self._again.values(), "")
         guilty, self._on_trial = self._on_trial, None
         self._turns.clear()
         if blame is not None:

@@ -1,12 +1,20 @@
-"""What a client remembers of deliveries: which it has seen, and up to which all are done."""
+"""What a client remembers: which deliveries it has seen, up to which all are done, and what stands at its broker."""
 
 from __future__ import annotations
+
+import asyncio
+from typing import cast
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.client.acknowledgements import Acknowledgements
+from broker.client.connection import Connection
+from broker.client.entries import Entries
 from broker.client.seen import SeenDeliveries
+from broker.client_frames import RequestAccepted, Subscribe, Welcome
+from broker.client_wire import decode
+from broker.wire_limits import Limits
 from routing.messages import PublicationId
 
 
@@ -70,3 +78,49 @@ def test_what_a_lost_broker_sent_last_is_known_however_long_the_client_stays_els
         assert seen.is_new(id_of(number, "b2"))
     assert not any(seen.is_new(id_of(number, "b1")) for number in range(3, 8))
     assert seen.is_new(id_of(0, "b1"))
+
+
+class Wire:
+    """A connection on which everything gets lost, and is remembered."""
+
+    def __init__(self) -> None:
+        self.sent: list[Subscribe] = []
+
+    def send(self, frame: bytes) -> None:
+        content = decode(frame, Limits())
+        assert isinstance(content, Subscribe)
+        self.sent.append(content)
+
+    @property
+    def names(self) -> list[str]:
+        return [each.name for each in self.sent]
+
+
+def test_what_was_entered_anew_counts_as_entered_when_the_broker_has_said_so() -> None:
+    expressions = {"one": "a = 1", "other": "a = 2"}
+
+    async def scenario() -> None:
+        entries = Entries(asyncio.get_running_loop(), lambda *_: None, lambda: None)
+
+        def connect(*, is_resumed: bool) -> Wire:
+            wire = Wire()
+            welcome = Welcome("b1", 1, is_resumed, 0, 1 << 20, 1 << 16, 16, 0, 16)
+            entries.connected(cast("Connection", wire), welcome)
+            return wire
+
+        first = connect(is_resumed=False)
+        entering = asyncio.create_task(entries.enter(Subscribe, expressions))
+        await asyncio.sleep(0)
+        for frame in first.sent:
+            entries.answered(RequestAccepted(frame.request))
+        await entering
+        entries.disconnected("b1", None)
+        again = connect(is_resumed=False)
+        assert again.names == ["one", "other"], "the broker was started anew"
+        entries.answered(RequestAccepted(again.sent[0].request))
+        entries.disconnected("b1", None)
+        assert connect(is_resumed=True).names == ["other"]
+        entries.disconnected("b1", None)
+        assert connect(is_resumed=True).names == ["other"], "that was not answered either"
+
+    asyncio.run(scenario())
