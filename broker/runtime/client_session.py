@@ -72,6 +72,8 @@ class ClientSession:
         self._server = server
         self._limits = server.limits
         self._answers: list[int] = []
+        self._is_news = False
+        """That the client has to enter everything anew, and it has said nothing since it was told."""
         self._held: deque[PublishRequest] = deque()
         """Publications that wait until the broker has room."""
         self._unanswered = 0
@@ -81,6 +83,7 @@ class ClientSession:
         """What the core calls those that are not acknowledged."""
 
     def received(self, frames: list[bytes]) -> None:
+        self._is_news = False
         for frame in frames:
             content = decode(frame, self._limits)
             if type(content) is PublishRequest:
@@ -215,10 +218,11 @@ class ClientSession:
     def greet(self, effect: Greet) -> None:
         limits = self._server.config.overlay.limits
         has_lost = self._server.standing.has_lost(self.name)
+        self._is_news = has_lost or not effect.is_resumed
         welcome = Welcome(
             self._server.core.me,
             self._server.core.incarnation,
-            effect.is_resumed and not has_lost,
+            not self._is_news,
             effect.taken,
             limits.frame_bytes,
             self._limits.request_text_bytes,
@@ -273,6 +277,8 @@ class ClientSession:
 
     def lost(self) -> None:
         if self._server.remove_client(self):
+            if self._is_news:
+                self._server.standing.not_heard(self.name)
             self._server.handle(ClientLost(self.name))
 
 

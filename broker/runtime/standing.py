@@ -26,7 +26,7 @@ class Standing:
         self._held: dict[str, Rights] = {}
         """To which each client was held last: looking at thousands of subscriptions takes its time."""
         self._losers: set[str] = set()
-        """Clients that lost something and have not connected since."""
+        """Clients that have to enter everything anew, and were not told so, or may not have heard it."""
 
     def hold(self, name: str, rights: Rights, *, again: bool = False) -> bool:
         """Did the client lose a subscription or an advertisement? `again`: look, even if the rights are the same."""
@@ -70,6 +70,10 @@ class Standing:
         has_lost = name in self._losers
         self._losers.discard(name)
         return has_lost
+
+    def not_heard(self, name: str) -> None:
+        """The connection was lost before the client said anything: it is told once more to enter everything anew."""
+        self._losers.add(name)
 
     def _remember(self, name: str, rights: Rights) -> None:
         if len(self._held) >= 2 * self._server.config.overlay.limits.sessions:

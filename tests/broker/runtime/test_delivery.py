@@ -12,10 +12,12 @@ from broker import connect
 from broker.client import client
 from broker.client.errors import NotAdvertisedError, RefusedError, TimeoutExpiredError
 from broker.client.subscription import Subscription
+from broker.client_frames import Ping, Pong
 from broker.effects import Deliver, Send
 from broker.runtime.status import status_of
 from routing.messages import PublicationId, Publish
 from tests.broker.runtime.overlays import InLoop, OverlayFileMaker, run, until
+from tests.broker.runtime.raw_client import RawClient
 
 CHAIN = (("b1", "b2"), ("b2", "b3"))
 CLUSTERS = {"b1": ("x",), "b2": ("x", "y"), "b3": ("y",)}
@@ -373,5 +375,25 @@ def test_a_closed_client_takes_its_subscriptions_with_it(tmp_path: Path) -> None
                     await stream.next(0.05)
             await overlay.quiet()
             assert overlay["b1"].core.router.counts().remote_subscriptions == 0
+
+    run(test)
+
+
+def test_a_client_that_may_not_have_heard_that_it_is_new_is_told_again(tmp_path: Path) -> None:
+    file = OverlayFileMaker(tmp_path, ["b1"])
+
+    async def test() -> None:
+        async with InLoop(file) as overlay:
+            for _ in range(2):
+                async with RawClient(file.ports["b1"]) as raw:
+                    assert not (await raw.greet()).is_resumed
+                await until(lambda: not overlay["b1"].clients)
+            async with RawClient(file.ports["b1"]) as raw:
+                assert not (await raw.greet()).is_resumed
+                await raw.send(Ping(1))
+                assert await raw.frame() == Pong(1)
+            await until(lambda: not overlay["b1"].clients)
+            async with RawClient(file.ports["b1"]) as raw:
+                assert (await raw.greet()).is_resumed
 
     run(test)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from broker import RefusedError, connect
-from broker.client_frames import Delivery, Goodbye, Hello, Reason, RequestAccepted, Subscribe, Welcome
+from broker.client_frames import Delivery, Goodbye, Hello, Ping, Reason, RequestAccepted, Subscribe, Welcome
 from broker.client_wire import decode
 from broker.runtime.status import as_prometheus, status_of
 from broker.runtime.store import Store
@@ -134,6 +134,10 @@ def test_what_waited_for_a_client_that_is_away_is_not_delivered_beyond_its_right
             core = overlay["b1"].core
             async with RawClient(file.ports["b1"]) as raw:
                 assert not (await greeted(raw)).is_resumed, "not all that was entered is there"
+            await until(lambda: "desk" not in overlay["b1"].clients)
+            async with RawClient(file.ports["b1"]) as raw:
+                assert not (await greeted(raw)).is_resumed, "it may not have heard"
+                await raw.send(Ping(1))
                 frames = [decode(await raw.raw_frame(), LIMITS) for _ in range(2)]
                 assert [decoded(frame) for frame in frames] == [2, 4]
             client = core.client("desk")
