@@ -71,12 +71,13 @@ def generate(
         if name is not None:
             overlay = dataclasses.replace(overlay, name=name)
         overlay = _clustered(overlay, clusters, cluster_by_domain)
+    # First, because it may fail over its name's ending, or for want of a package.
+    _draw(overlay, picture)
     if alt is not None:
         from topologies.gtitm_file import write_alt_file
 
         write_alt_file(alt, overlay)
         _say(f"wrote {alt}")
-    _draw(overlay, picture)
     if out is not None or (alt is None and picture is None):
         _emit(OverlayFile(overlay), out)
 
@@ -204,16 +205,20 @@ def _check_targets(*paths: Path | None) -> None:
 
     from topologies.errors import OverlayFileError
 
+    places: set[str] = set()
     for path in paths:
         if path is None:
             continue
-        if path.is_dir():
-            raise OverlayFileError(f"cannot write {path}: it is a folder; name a file")
-        if path.exists():
-            if not os.access(path, os.W_OK):
-                raise OverlayFileError(f"cannot write {path}: no right to write it")
-            continue
         try:
+            if path.is_dir():
+                raise OverlayFileError(f"cannot write {path}: it is a folder; name a file")
+            if os.path.realpath(path) in places:
+                raise OverlayFileError(f"cannot write {path}: it is named twice; each needs a file of its own")
+            places.add(os.path.realpath(path))
+            if path.exists():
+                if not os.access(path, os.W_OK):
+                    raise OverlayFileError(f"cannot write {path}: no right to write it")
+                continue
             with tempfile.TemporaryFile(dir=path.parent):
                 pass
         except OSError as error:

@@ -12,7 +12,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from topologies.commands import COMMANDS
-from topologies.errors import OverlayFileError, ParameterError
+from topologies.errors import OverlayFileError, ParameterError, PictureError
 from topologies.gtitm_file import read_alt_file
 from topologies.registry import MODELS, generate
 from topologies.toml_file import parse_overlay, read_overlay_file
@@ -176,11 +176,27 @@ def test_importing_topologies_loads_no_large_library() -> None:
 
 
 @pytest.mark.parametrize("target", ["--out", "--alt", "--picture"])
-@pytest.mark.parametrize("bad", ["none/x.svg", ""])
+@pytest.mark.parametrize("bad", ["none/x.svg", "", f"{300 * 'x'}.svg"])
 def test_with_one_target_that_cannot_be_written_none_is(tmp_path: Path, target: str, bad: str) -> None:
     targets = {"--out": tmp_path / "o.toml", "--alt": tmp_path / "o.alt", "--picture": tmp_path / "o.svg"}
     targets[target] = tmp_path / bad
     result = run("generate", "line", "-n", "3", *(word for pair in targets.items() for word in pair))
     assert isinstance(result.exception, OverlayFileError)
     assert str(result.exception).startswith(f"cannot write {tmp_path / bad}: ")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_picture_that_cannot_be_drawn_leaves_no_other_file(tmp_path: Path) -> None:
+    endings = {"out": "toml", "alt": "alt", "picture": "xyz"}
+    targets = [f"--{option}={tmp_path}/o.{ending}" for option, ending in endings.items()]
+    result = run("generate", "line", "-n", "3", *targets)
+    assert isinstance(result.exception, PictureError)
+    assert not list(tmp_path.iterdir())
+
+
+def test_two_targets_with_one_name_are_refused(tmp_path: Path) -> None:
+    targets = ("--out", str(tmp_path / "o"), "--alt", f"{tmp_path}/../{tmp_path.name}/o")
+    result = run("generate", "line", "-n", "3", *targets)
+    assert isinstance(result.exception, OverlayFileError)
+    assert str(result.exception).endswith("/o: it is named twice; each needs a file of its own")
     assert not list(tmp_path.iterdir())
