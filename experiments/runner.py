@@ -86,7 +86,11 @@ def simulate(scenario: Scenario, protocol: str, progress: Progress, out: Path | 
 
 def check_absent(out: Path) -> None:
     """A run is never written over another."""
-    if out.exists():
+    try:
+        is_there = out.exists()
+    except OSError as error:
+        raise OutputError(out, error.strerror or str(error)) from error
+    if is_there:
         raise ScenarioError(f"{out} exists; give another folder, or remove it first")
 
 

@@ -105,9 +105,9 @@ def calibrate(
     from experiments.progress_bar import progress_bar
     from matching import registry
 
+    check_file(file, makes_folder=False)
     if file.exists() and not force:
         raise CostFileError(f"{file} exists; give another name, or --force")
-    check_file(file, makes_folder=False)
     indexes = [registry.info(name).name for name in index or registry.names()]
     with progress_bar() as progress:
         costs = measure(indexes, progress, publications=publications)

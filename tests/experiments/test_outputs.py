@@ -64,6 +64,10 @@ def test_a_run_that_cannot_be_written_is_refused_also_in_another_process(tmp_pat
         ("experiment", "report", "--out", "{folder}"),
         ("experiment", "report", "--out", "{file}/x.html"),
         ("calibrate", "{folder}/none/x.toml"),
+        ("simulate", "line", "--out", "{folder}/{long}"),
+        ("analyse", "{file}", "--out", "{folder}/{long}"),
+        ("experiment", "report", "--out", "{folder}/{long}"),
+        ("calibrate", "{folder}/{long}"),
     ],
 )
 def test_each_command_refuses_before_its_work(
@@ -72,7 +76,7 @@ def test_each_command_refuses_before_its_work(
     file = tmp_path / "file"
     file.write_text("")
     monkeypatch.setattr("experiments.analysis.spark_session.check_programs", lambda: None)
-    filled = [word.format(file=file, folder=tmp_path) for word in words]
+    filled = [word.format(file=file, folder=tmp_path, long=300 * "x") for word in words]
     monkeypatch.setattr(sys, "argv", ["mercast", *filled])
     with pytest.raises(SystemExit) as stop:
         mercast.main()
