@@ -18,6 +18,7 @@ OPTION_KINDS: tuple[tuple[type, tuple[type, ...], str], ...] = (
     (bool, (bool,), "true or false"),
     (int, (int,), "a whole number"),
     (float, (int, float), "a number"),
+    (str, (str,), "a word"),
 )
 
 
@@ -43,10 +44,15 @@ class IndexChoice:
             return
         parameters = inspect.signature(index.load(backend)).parameters
         for option, value in self.options.items():
-            default = parameters[option].default if option in parameters else None
-            for kind, accepted, in_words in OPTION_KINDS:
-                if type(default) is kind and type(value) not in accepted:
-                    raise BenchPlanError(f"--option {self.name}.{option}={value}: it must be {in_words}")
+            if option not in parameters:
+                # The registry refuses it, and says which there are.
+                continue
+            default = type(parameters[option].default)
+            wanted = next(((types, words) for kind, types, words in OPTION_KINDS if kind is default), None)
+            if wanted is not None and type(value) not in wanted[0]:
+                raise BenchPlanError(f"--option {self.name}.{option}={value}: it must be {wanted[1]}")
+            if wanted is None and isinstance(value, int | float | str):
+                raise BenchPlanError(f"--option {self.name}.{option}={value}: it cannot be set here, only in Python")
 
 
 @dataclass(frozen=True, slots=True)

@@ -344,6 +344,8 @@ def test_options_of_indexes_are_read_as_what_they_look_like() -> None:
         ("pst-hash", "most_keys", 2.5, "a whole number"),
         ("be-tree", "alpha", "x", "a number"),
         ("be-tree", "lazy", 1, "true or false"),
+        ("be-tree", "directory", 3, "a word"),
+        ("auto", "arbitrary", True, "a word"),
     ],
 )
 def test_an_option_of_the_wrong_kind_is_named_with_its_value(
@@ -351,3 +353,9 @@ def test_an_option_of_the_wrong_kind_is_named_with_its_value(
 ) -> None:
     with pytest.raises(BenchPlanError, match=rf"--option {index}\.{option}={value}: it must be {must_be}"):
         IndexChoice(index, {option: value}).create("python")
+
+
+@pytest.mark.parametrize(("index", "option"), [("op-index", "operator_indexes"), ("a-tree", "identities")])
+def test_an_option_that_no_text_can_say_is_refused(index: str, option: str) -> None:
+    with pytest.raises(BenchPlanError, match=rf"--option {index}\.{option}=3: it cannot be set here, only in Python"):
+        IndexChoice(index, {option: 3}).create("python")
