@@ -228,8 +228,8 @@ class Run:
         )
 
     def _drain(self, last: int) -> bool:
-        """Waits until nothing is under way. True if brokers or links had too much to do all the time: only that excuses
-        what has not arrived. A publication that hangs while all are idle is lost."""
+        """Waits until nothing is under way. True if brokers or links were busy all the time: only that excuses what has
+        not arrived. A publication that hangs while all are idle is lost."""
         is_behind = self._world.has_backlog
         while self._world.now < last and not self._is_done():
             self._run_until(min(last, self._world.now + SLICE), last)

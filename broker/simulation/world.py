@@ -203,9 +203,9 @@ class SimulatedOverlay:
 
     @property
     def has_backlog(self) -> bool:
-        """Does anything wait for a broker's core, or travel on a link?"""
+        """Is any broker at work, or anything on a link?"""
         now = self.now
-        return any(node.queue for node in self.nodes.values()) or any(
+        return any(node.working or node.queue for node in self.nodes.values()) or any(
             link.is_carrying(now) for link in self.links.values()
         )
 
