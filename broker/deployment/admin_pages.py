@@ -8,6 +8,7 @@ from broker.addresses import Address, parse_address
 from broker.config import read_config
 from broker.deployment.deploy import running
 from broker.deployment.errors import DeploymentError, PreflightError
+from broker.deployment.preflight import lacks_admin_pages
 from broker.deployment.run_folder import LEFT, BrokerState, OverlayState
 from topologies.errors import nearest
 
@@ -15,7 +16,9 @@ from topologies.errors import nearest
 def find_admin_pages(overlay: str, id: str) -> Address:
     """The overlay is a file, or the name of one that runs here."""
     path = Path(overlay)
-    if not path.is_file() and not path.suffix and len(path.parts) == 1:
+    # The name of an overlay may have a dot in it, as that of a file.
+    is_name = any(folder.name == overlay for folder in running([])) or (not path.suffix and len(path.parts) == 1)
+    if is_name and not path.is_file():
         states = _running([overlay])
     else:
         admin = read_config(path).broker(id).admin
@@ -51,5 +54,6 @@ def _told(state: OverlayState, id: str) -> Address:
     if broker.listen is None:
         raise DeploymentError(f"broker {id} of overlay {state.name} does not serve: {broker.phase}")
     if broker.admin is None:
-        raise DeploymentError(f"broker {id} of overlay {state.name} has no admin pages; pip install 'mercast[admin]'")
+        why = "pip install 'mercast[admin]'" if lacks_admin_pages() else f"{state.file} says admin = 'off'"
+        raise DeploymentError(f"broker {id} of overlay {state.name} has no admin pages; {why}")
     return parse_address(broker.admin)

@@ -15,14 +15,18 @@ import pytest
 
 from broker.addresses import parse_address
 from broker.config import read_config
-from broker.deployment.errors import PreflightError
+from broker.deployment.admin_pages import find_admin_pages
+from broker.deployment.errors import DeploymentError, PreflightError
 from broker.deployment.overlay_files import find_overlay_file, shipped_names
 from broker.deployment.preflight import check, chosen_brokers
+from broker.deployment.processes import ProcessIdentity
+from broker.deployment.run_folder import BrokerState, OverlayState, RunFolder
 from broker.deployment.status import BrokerLine, OverlayStatus, print_overlays, watch_overlays
 from broker.durations import DurationError
 from tests.broker.client.processes import overlay_text
 from tests.broker.deployment.command_line import WITHIN_S, CommandLine, line_of
 from tests.ports import free_ports
+from topologies.errors import OverlayFileError
 
 
 @pytest.fixture
@@ -267,6 +271,35 @@ def test_leave_finds_admin_pages_on_a_free_port_by_file_and_by_name(command: Com
     assert "b2 leaves the overlay" in command.succeed("leave", str(file), "--id", "b2").talk
     assert "b1 leaves the overlay" in command.succeed("leave", "pair", "--id", "b1").talk
     command.succeed("down")
+
+
+def serving(folder: Path, name: str, file: Path, brokers: dict[str, str | None]) -> None:
+    """As if these brokers were up, with their admin pages there."""
+    here = ProcessIdentity.of(os.getpid())
+    run = RunFolder(folder / name)
+    run.create()
+    states = (BrokerState(id, here, "serving", "127.0.0.1:7001", admin) for id, admin in brokers.items())
+    run.write_state(OverlayState(name, str(file), here, tuple(states)))
+
+
+def test_leave_takes_the_name_of_an_overlay_with_a_dot_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, _ = two_brokers(tmp_path)
+    monkeypatch.setenv("MERCAST_RUN_DIR", str(tmp_path / "run"))
+    serving(tmp_path / "run", "pair.v2", file, {"b1": "127.0.0.1:7101"})
+    assert find_admin_pages("pair.v2", "b1") == parse_address("127.0.0.1:7101")
+    with pytest.raises(OverlayFileError, match=r"cannot read overlay file pair\.v3"):
+        find_admin_pages("pair.v3", "b1")
+
+
+def test_leave_says_why_a_broker_has_no_admin_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, _ = two_brokers(tmp_path)
+    monkeypatch.setenv("MERCAST_RUN_DIR", str(tmp_path / "run"))
+    serving(tmp_path / "run", "pair", file, {"b1": None})
+    with pytest.raises(DeploymentError, match=r"b1 of overlay pair has no admin pages; .*pair.toml says admin = 'off'"):
+        find_admin_pages("pair", "b1")
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
+    with pytest.raises(DeploymentError, match=r"b1 of overlay pair has no admin pages; pip install 'mercast\[admin\]'"):
+        find_admin_pages("pair", "b1")
 
 
 @pytest.mark.slow
