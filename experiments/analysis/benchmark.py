@@ -76,9 +76,8 @@ def benchmark(
     """
     java = ProcessFigures(_java_pid(session))
     here = ProcessFigures(os.getpid())
-    # Ctrl-C goes to all processes of a terminal, and is this one's to tell of.
-    spawn, ignored = multiprocessing.get_context("spawn"), (signal.SIGINT, signal.SIG_IGN)
-    with ProcessPoolExecutor(1, spawn, initializer=signal.signal, initargs=ignored) as duckdb:
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as duckdb:
+        start_deaf_to_ctrl_c(duckdb)
         for hop_rows in (WARM_UP_ROWS, *sorted(sizes)):
             run = folder / f"{hop_rows}-hops"
             if not run.exists():
@@ -101,6 +100,18 @@ def benchmark(
                     watch.timed(timings[-1])
             if hop_rows != WARM_UP_ROWS:
                 yield Measured(hop_rows, tuple(timings), java.peak_mb() + here.peak_mb(), duckdb_peak_mb)
+
+
+def start_deaf_to_ctrl_c(pool: ProcessPoolExecutor) -> None:
+    """Ctrl-C goes to all processes of a terminal, and is this one's to tell of.
+
+    What is blocked here stays so in the process from its first moment; to ignore it from within would come too late.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        pool.submit(os.getpid)
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _write(run: Path, hop_rows: int, watch: Watch) -> None:

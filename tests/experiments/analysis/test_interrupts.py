@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from experiments.analysis.benchmark import start_deaf_to_ctrl_c
 from tests.programs import path_of
 
 pytestmark = pytest.mark.slow
@@ -56,3 +59,14 @@ def test_ctrl_c_ends_it_with_one_line(folder_of_runs: Path, tmp_path: Path, comm
     assert out == ""
     assert "Traceback" not in err
     assert err.splitlines()[-1] == "mercast: interrupted"
+
+
+def test_ctrl_c_does_not_reach_duckdbs_process_even_while_it_starts(capfd: pytest.CaptureFixture[str]) -> None:
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        start_deaf_to_ctrl_c(pool)
+        (child,) = multiprocessing.active_children()
+        assert child.pid is not None
+        os.kill(child.pid, signal.SIGINT)
+        assert pool.submit(os.getpid).result() == child.pid
+    assert capfd.readouterr().err == ""
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
