@@ -138,7 +138,7 @@ def _check_java() -> None:
 
 def _check_cluster(master: str) -> None:
     """Spark itself would try for a minute, and then say little."""
-    if not re.fullmatch(r"local(\[(\*|\d+)(,\s*\d+)?\])?|spark://.+|yarn|k8s://.+", master):
+    if not re.fullmatch(r"local(\[(\*|[1-9]\d*)(,\s*\d+)?\])?|spark://.+|yarn|k8s://.+", master):
         raise ClusterError(f"--master {master}: write local[2], local[*] or spark://host:7077")
     if not master.startswith("spark://"):
         return

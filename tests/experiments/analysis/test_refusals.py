@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -64,9 +65,10 @@ def test_a_cluster_that_does_not_answer_is_named() -> None:
         analysis.session("spark://127.0.0.1:9")
 
 
-def test_a_master_that_is_none_is_refused() -> None:
-    with pytest.raises(ClusterError, match=r"--master loca\[2\]: write local\[2\]"):
-        analysis.session("loca[2]")
+@pytest.mark.parametrize("master", ["loca[2]", "local[0]"])
+def test_a_master_that_is_none_is_refused(master: str) -> None:
+    with pytest.raises(ClusterError, match=rf"--master {re.escape(master)}: write local\[2\]"):
+        analysis.session(master)
 
 
 def test_an_empty_folder_says_how_runs_are_made(tmp_path: Path) -> None:
