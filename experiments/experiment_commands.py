@@ -91,11 +91,12 @@ def experiment_run(
       mercast experiment run all --dry-run
       mercast experiment run fig-10.1.13 --scale paper --master spark://127.0.0.1:7077
     """
+    from experiments.analysis.spark_session import check_programs
     from experiments.errors import FigureError
     from experiments.extras import FIGURES, SIMULATION, TRACES, check_packages
     from experiments.figures.registry import chosen
     from experiments.outputs import check_folder
-    from experiments.performing import conclude, run_entry
+    from experiments.performing import conclude, needs_spark, run_entry
     from experiments.progress_bar import progress_bar
 
     wanted = chosen(entries)
@@ -106,6 +107,8 @@ def experiment_run(
         return
     check_packages("the experiments' runs", "sim,spark", SIMULATION + TRACES)
     check_packages("the experiments' figures", "sim,spark", FIGURES)
+    if any(needs_spark(entry, scale.value, runs, force=force) for entry in wanted):
+        check_programs()
     place = out if out is not None else RUNS.parent / "results" / scale.value
     for folder in (runs, place):
         check_folder(folder)

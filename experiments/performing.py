@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.entry_results import Provenance, provenance_of, write_rows
-from experiments.figures.analysed import with_tables
+from experiments.figures.analysed import are_kept, with_tables
 from experiments.figures.entry import Entry, Point, Rows, Scale, Verdict, overall, rows_of, verdicts
 from experiments.figures.plotting import draw
-from experiments.sweep import RunOutcome, Submit, sweep
+from experiments.sweep import RunOutcome, RunSpec, Submit, finished, sweep
 
 Progress = Callable[[str, int, int], None]
 
@@ -48,6 +48,15 @@ def run_entry(
         new += step.is_new
         progress(f"{entry.name}: runs", len(outcomes), total)
     return Ran(points, outcomes, new)
+
+
+def needs_spark(entry: Entry, scale: Scale, runs: Path, *, force: bool) -> bool:
+    """Whether traces are to be analysed, and not only tables read that were kept."""
+
+    def is_done(spec: RunSpec) -> bool:
+        return finished(spec, runs) is not None and are_kept(runs / spec.folder_name, entry.tables, entry.step_s)
+
+    return bool(entry.tables) and (force or not all(is_done(point.spec) for point in entry.points(scale)))
 
 
 def conclude(entry: Entry, scale: Scale, ran: Ran, out: Path) -> Performed:

@@ -24,7 +24,7 @@ def with_tables(outcomes: Mapping[str, RunOutcome], tables: Sequence[str], step_
     """The outcomes with the tables' columns among their lists, as `broker_load.busy_share`."""
     if not tables:
         return dict(outcomes)
-    names = {f"{table}@{step_s:g}" if table.endswith("over_time") else table: table for table in tables}
+    names = _names(tables, step_s)
     found = {key: _kept(Path(each.folder)) for key, each in outcomes.items() if not each.error}
     lacking = {key: Path(outcomes[key].folder) for key, kept in found.items() if not names.keys() <= kept.keys()}
     if lacking:
@@ -35,6 +35,16 @@ def with_tables(outcomes: Mapping[str, RunOutcome], tables: Sequence[str], step_
         key: replace(each, lists={**each.lists, **_as_lists(found[key], names)}) if key in found else each
         for key, each in outcomes.items()
     }
+
+
+def are_kept(folder: Path, tables: Sequence[str], step_s: float) -> bool:
+    """Whether the tables of the run in this folder are there already, so that they need no Spark."""
+    return _names(tables, step_s).keys() <= _kept(folder).keys()
+
+
+def _names(tables: Sequence[str], step_s: float) -> dict[str, str]:
+    """Tables by the names under which they are kept."""
+    return {f"{table}@{step_s:g}" if table.endswith("over_time") else table: table for table in tables}
 
 
 def _as_lists(kept: Columns, names: Mapping[str, str]) -> dict[str, tuple[Value, ...]]:

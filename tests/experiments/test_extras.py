@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from experiments.figures.analysed import KEPT
+from experiments.figures.registry import chosen
+from experiments.performing import needs_spark
+from experiments.sweep import OUTCOME
 
 ROOT = Path(__file__).resolve().parents[2]
 EXTRAS = ("simpy", "pyarrow", "numpy", "matplotlib", "networkx", "pyspark")
@@ -50,3 +56,26 @@ def test_scenarios_are_listed_without_any_extra() -> None:
 def test_what_is_missing_is_named_with_what_to_type(hidden: tuple[str, ...], words: tuple[str, ...], says: str) -> None:
     done = without(hidden, *words)
     assert (done.returncode, done.stderr) == (3, f"mercast: {says}\n")
+
+
+def test_an_experiment_whose_traces_spark_is_to_analyse_says_so_before_its_runs(tmp_path: Path) -> None:
+    words = ("experiment", "run", "fig-10.1.12", "--runs", str(tmp_path / "runs"), "--out", str(tmp_path / "out"))
+    done = without(("pyspark",), *words)
+    says = "the analysis needs pyspark.sql: pip install 'mercast[spark]'"
+    assert (done.returncode, done.stderr) == (3, f"mercast: {says}\n")
+    assert not list(tmp_path.iterdir())
+
+
+def test_runs_whose_tables_were_kept_need_no_spark(tmp_path: Path) -> None:
+    (entry,) = chosen(["fig-10.1.12"])
+    for point in entry.points("quick"):
+        assert needs_spark(entry, "quick", tmp_path, force=False)
+        folder = tmp_path / point.spec.folder_name
+        folder.mkdir(exist_ok=True)
+        (folder / OUTCOME).write_text(json.dumps({"numbers": {}, "lists": {}, "seconds": 1.0}))
+        assert needs_spark(entry, "quick", tmp_path, force=False)
+        (folder / KEPT).write_text(json.dumps({table: {} for table in entry.tables}))
+    assert not needs_spark(entry, "quick", tmp_path, force=False)
+    assert needs_spark(entry, "quick", tmp_path, force=True)
+    (without_tables,) = chosen(["text-1.3"])
+    assert not needs_spark(without_tables, "quick", tmp_path, force=True)
