@@ -72,8 +72,9 @@ def _gain(found: Rows, most_links: int) -> float | None:
     return None if first is None or last is None else 1 - last / first
 
 
-def _all_improve(found: Rows) -> bool:
-    return all(values[-1] < values[0] for values in (found.values(HOPS, series) for series in found.series(HOPS)))
+def _all_improve(found: Rows) -> bool | None:
+    lines = [found.values(HOPS, series) for series in found.series(HOPS)]
+    return all(values[-1] < values[0] for values in lines) if lines and all(lines) else None
 
 
 PAPER_GAIN = 1 - 3.51 / 3.97

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,7 +112,9 @@ def _draw_panel(panel: Panel, rows: Rows, scale: Scale, looks: Mapping[str, Look
     if panel.is_log:
         _logarithmic(axes)
     else:
-        axes.set_ylim(bottom=0, top=1.06 * axes.dataLim.ymax if axes.dataLim.ymax > 0 else 1)
+        # Infinite where nothing was drawn, because all runs failed.
+        highest = axes.dataLim.ymax
+        axes.set_ylim(bottom=0, top=1.06 * highest if 0 < highest < math.inf else 1)
     axes.yaxis.set_major_formatter(_written_out)
     if len(names) > INSIDE or (panel.kind == "bars" and len(names) > 1):
         axes.legend(fontsize=8, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.16), frameon=False)
@@ -152,7 +155,7 @@ def _draw_paper(panel: Panel, rows: Rows, looks: Mapping[str, Look], axes: Axes)
     names = rows.series(panel.measure)
     is_labelled = False
     for point in panel.paper:
-        if panel.kind == "bars" and point.series not in names:
+        if panel.kind == "bars" and not (point.series in names and point.x in _order(rows, panel.measure)):
             continue
         place = _bar_place(rows, panel, point.series, point.x) if panel.kind == "bars" else point.x
         axes.plot(

@@ -1,4 +1,5 @@
-"""Proves that every experiment runs at quick scale to its end: rows for each panel, no failed run, a figure."""
+"""Proves that every experiment runs at quick scale to its end: rows for each panel, no failed run, a figure. One whose
+runs all fail tells why."""
 
 from __future__ import annotations
 
@@ -7,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from experiments.entry_results import read_result
-from experiments.figures.entry import verdicts
+from experiments.figures.entry import Scale, verdicts
 from experiments.figures.plotting import panel_paths
 from experiments.figures.registry import find, names
-from experiments.performing import conclude, run_entry
-from experiments.sweep import LocalProcesses
+from experiments.performing import Ran, conclude, run_entry
+from experiments.sweep import LocalProcesses, RunOutcome
 from tests.programs import path_of
 
 NOT_IN_SMALL = {"fig-10.1.8"}
@@ -45,3 +46,15 @@ def test_an_entry_runs_at_quick_scale(name: str, quick_runs: Path) -> None:
     assert read is not None
     assert read.provenance == done.provenance
     assert [v.agrees for v in verdicts(entry, read.rows, "quick")] == [v.agrees for v in done.verdicts]
+
+
+@pytest.mark.parametrize("scale", ["quick", "paper"])
+@pytest.mark.parametrize("name", ["fig-10.1.4", "fig-10.1.9", "fig-10.1.17"])
+def test_an_entry_whose_runs_all_failed_tells_their_errors(name: str, scale: Scale, tmp_path: Path) -> None:
+    entry = find(name)
+    points = tuple(entry.points(scale))
+    failed = RunOutcome(error="the machine has no memory left")
+    done = conclude(entry, scale, Ran(points, {point.spec.folder_name: failed for point in points}, 0), tmp_path)
+    assert {row.error for row in done.rows.errors} == {failed.error}
+    assert all(not verdict.agrees for verdict in done.verdicts)
+    assert all(path.is_file() for path in panel_paths(entry, tmp_path))
