@@ -14,18 +14,6 @@
 
 namespace mercast {
 
-// The keys of small numbers, of texts by identity, of booleans and of presence end in 33 zeros, so that conditions can keep
-// half of each, and one bit to say that a bound is open. Other numbers and texts in order need all 64 bits.
-inline constexpr unsigned kHalfKeyShift = 33;
-inline constexpr std::uint64_t kFirstBound = std::uint64_t{1} << kHalfKeyShift;
-inline constexpr std::uint64_t kLastBound = ~(kFirstBound - 1);
-
-inline std::uint64_t identity_key(std::uint32_t text_number) {
-    return (std::uint64_t{text_number} + 1) << kHalfKeyShift;
-}
-inline std::uint64_t wide_truth_key(bool value) { return truth_key(value) << kHalfKeyShift; }
-inline constexpr std::uint64_t kPresentKey = kFirstBound;
-
 enum class Aspect : std::uint8_t { Number, Identity, Order, Truth, Presence };
 inline constexpr std::size_t kAspects = 5;
 

@@ -76,10 +76,10 @@ void EntryLists::prefetch_removal(std::uint32_t list, std::uint32_t position) co
     fetch_line_to_write(to.tails + place);
 }
 
-std::uint32_t EntryLists::append(std::uint32_t list, const Entry& entry) {
+std::uint32_t EntryLists::append(std::uint32_t list, const Entry& entry, std::uint32_t subscription) {
     Head& head = heads_[list];
     if (head.size == 0) {
-        head.last = entry.tail.subscription;
+        head.last = subscription;
         return head.size++;
     }
     make_room(head);
@@ -87,6 +87,7 @@ std::uint32_t EntryLists::append(std::uint32_t list, const Entry& entry) {
     const Parts last = parts(head.last);
     last.words[place] = entry.word;
     last.tails[place] = entry.tail;
+    last.tails[place].subscription = subscription;
     return head.size++;
 }
 

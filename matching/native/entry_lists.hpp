@@ -61,8 +61,9 @@ class EntryLists {
     void prefetch_end(std::uint32_t list) const;
     // Before a removal from about this position.
     void prefetch_removal(std::uint32_t list, std::uint32_t position) const;
-    // The entry's position.
-    std::uint32_t append(std::uint32_t list, const Entry& entry);
+    // The subscription's entry. Returns its position. What the entry says of its subscription does not count: written just
+    // before, it would make copying wait.
+    std::uint32_t append(std::uint32_t list, const Entry& entry, std::uint32_t subscription);
     // Puts the last entry into the place of the one that goes. Returns the subscription of the one that moved, or kNone.
     std::uint32_t remove(std::uint32_t list, std::uint32_t position);
 

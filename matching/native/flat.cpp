@@ -17,13 +17,26 @@ constexpr std::uint32_t kSearchedList = 16;
 
 }  // namespace
 
-bool FlatIndex::add_soon(std::int64_t id, Conjunction& conjunction, std::optional<std::string_view> destination) {
+void FlatIndex::add(std::int64_t id, Conjunction& conjunction, std::optional<std::string_view> destination) {
+    begin();
+    for (Predicate& predicate : conjunction.predicates) ask(predicate, conjunction.operands_of(predicate));
+    claim(id);
+    finish(id, destination);
+    settle();
+}
+
+void FlatIndex::begin() {
     if (drafts_ == nullptr && ids_.size() >= kFew) drafts_ = std::make_unique<Drafts>();
-    Draft& draft = drafts_ == nullptr ? only_ : draft_at(written_);
+    writing_ = drafts_ == nullptr ? &only_ : &draft_at(written_);
+    writing_->form.clear();
+    writing_->terms.clear();
+}
+
+bool FlatIndex::finish(std::int64_t id, std::optional<std::string_view> destination) {
+    Draft& draft = *writing_;
     draft.id = id;
     draft.sequence = next_sequence_++;
     draft.destination = destination ? destinations_.acquire(*destination) : Interner::kUnknown;
-    write(draft, conjunction);
     const bool has_pattern = draft.terms.has_pattern;
     if (drafts_ == nullptr) {
         rate(draft);
@@ -36,6 +49,10 @@ bool FlatIndex::add_soon(std::int64_t id, Conjunction& conjunction, std::optiona
         step();
     }
     return has_pattern;
+}
+
+void FlatIndex::abandon() {
+    release(writing_->form);
 }
 
 void FlatIndex::step() {
@@ -63,32 +80,15 @@ void FlatIndex::settle() {
     refine_outgrown_dimensions();
 }
 
-bool FlatIndex::is_draft(std::int64_t id) const {
-    for (std::uint64_t i = stored_; i < written_; ++i) {
-        if (draft_at(i).id == id) return true;
+void FlatIndex::ask(Predicate& predicate, std::span<Operand> operands) {
+    if (is_range_of_numbers(predicate) &&
+        ask_range(predicate.attribute_number, predicate.op, operands.front(), operands.back())) {
+        return;
     }
-    return false;
-}
-
-void FlatIndex::write(Draft& draft, Conjunction& conjunction) {
-    draft.form.clear();
-    draft.terms.clear();
-    for (Predicate& predicate : conjunction.predicates) {
-        const std::span<Operand> operands = conjunction.operands_of(predicate);
-        // Nearly all are such ranges, and are written without asking which.
-        if (is_range_of_numbers(predicate) &&
-            keys_decide_range(predicate.op, operands.front().number, operands.back().number)) {
-            const Operand &first = operands.front(), &last = operands.back();
-            const std::uint32_t dimension = acquire_dimension(predicate, Aspect::Number);
-            write_range_form(predicate, first, last, draft.form);
-            draft.terms.meet(interval_of(predicate.op, first.number, last.number, dimension));
-        } else {
-            acquire_texts(predicate, operands, vocabulary_);
-            const std::uint32_t dimension = acquire_dimension(predicate, aspect_of(predicate));
-            write_form(predicate, operands, draft.form);
-            add_terms(predicate, operands, dimension, vocabulary_, draft.terms);
-        }
-    }
+    acquire_texts(predicate, operands, vocabulary_);
+    const std::uint32_t dimension = acquire_dimension(predicate, aspect_of(predicate));
+    write_form(predicate, operands, writing_->form);
+    add_terms(predicate, operands, dimension, vocabulary_, writing_->terms);
 }
 
 // A dimension holds its attribute's name.
@@ -133,21 +133,19 @@ void FlatIndex::store(const Draft& draft) {
     const auto copies = static_cast<std::uint8_t>(draft.lists.size());
     const std::uint32_t handle =
         subscriptions_.add({draft.id, draft.sequence, draft.destination, copies, !is_decided}, draft.terms, draft.form);
-    Entry entry = draft.entry;
-    entry.tail.subscription = handle;
     std::uint32_t retained = 0;
     Place* place = subscriptions_[handle].places().data();
     for (const std::uint32_t list : draft.lists) {
-        const std::uint32_t position = lists_.append(list, entry);
+        const std::uint32_t position = lists_.append(list, draft.entry, handle);
         *place++ = {list, position};
         // Alone, an entry has no conditions.
         if (position != 0) ++retained;
         const bool has_doubled = (position & (position - 1)) == 0;
         if (has_doubled) grown_lists_.push_back(list);
     }
-    retain_grids(entry, retained);
+    retain_grids(draft.entry, retained);
     entries_ += copies;
-    ids_.insert({draft.id}, handle);
+    ids_.replace({draft.id}, handle);
     if (!grown_lists_.empty()) refresh_grown_lists();
 }
 
@@ -175,6 +173,7 @@ void FlatIndex::remove(std::int64_t id) {
     again_.form.assign(form);
     if (going.destination != Interner::kUnknown) destinations_.release(going.destination);
     take_out(handle);
+    ids_.erase({id});
     release(again_.form);
     if (ids_.size() != 0) return;
     next_sequence_ = publications_ = 0;
@@ -202,10 +201,8 @@ void FlatIndex::release(Form form) {
 }
 
 void FlatIndex::take_out(std::uint32_t handle) {
-    const std::int64_t id = subscriptions_[handle].id;
     take_out_entries(handle);
     compact_lists();
-    ids_.erase({id});
     subscriptions_.remove(handle);
     compact_subscriptions(handle);
 }

@@ -67,19 +67,28 @@ class FlatIndex {
     FlatIndex(const FlatIndex&) = delete;
     FlatIndex& operator=(const FlatIndex&) = delete;
 
-    bool contains(std::int64_t id) const { return ids_.find({id}) != kNone || is_draft(id); }
-    // Where `contains`, `add` and `remove` will look.
+    bool contains(std::int64_t id) const { return ids_.find({id}) != kNone; }
+    // Where `contains`, `claim` and `remove` will look.
     void prefetch(std::int64_t id) const { ids_.prefetch({id}); }
-    // The id must not be there, and must be there. The conjunction's predicates get their numbers.
-    void add(std::int64_t id, Conjunction& conjunction, std::optional<std::string_view> destination) {
-        add_soon(id, conjunction, destination);
-        settle();
-    }
-    void remove(std::int64_t id);
-    // For many: what is added soon may wait for memory while others are prepared. Only `contains`, `prefetch` and the
-    // vocabulary know of it until all are settled. Returns whether it has patterns.
-    bool add_soon(std::int64_t id, Conjunction& conjunction, std::optional<std::string_view> destination);
+
+    // An addition: `begin`, ask for each predicate, `claim` an id, `finish`; or `abandon` before there is an id. It may
+    // then wait for memory while others are prepared: only ids and the vocabulary know of it until all are settled.
+    void begin();
+    // The predicate gets its numbers.
+    void ask(Predicate& predicate, std::span<Operand> operands);
+    // A range of numbers on an attribute that is in the vocabulary. False if it is not to be had so simply.
+    bool ask_range(std::uint32_t attribute, Operator op, const NumberOperand& first, const NumberOperand& last);
+    // False if the id is there already.
+    bool claim(std::int64_t id) { return ids_.insert_if_absent({id}, kDrafted); }
+    // Returns whether it has patterns.
+    bool finish(std::int64_t id, std::optional<std::string_view> destination);
+    void abandon();
     void settle();
+    // All of this for an id that is not there.
+    void add(std::int64_t id, Conjunction& conjunction, std::optional<std::string_view> destination);
+
+    // The id must be there.
+    void remove(std::int64_t id);
 
     // The scratch's event is matched. The index does not change, so several threads may do this.
     void match(Scratch& scratch, Answer& answer) const;
@@ -124,8 +133,10 @@ class FlatIndex {
     };
     struct Target;  // Where to file a subscription.
 
-    // The steps of an addition. What a step needs from memory, the one before asks for.
-    void write(Draft& draft, Conjunction& conjunction);
+    // The handle of one that has none yet.
+    static constexpr std::uint32_t kDrafted = kNone - 1;
+
+    // The steps of an addition after it was written. What a step needs from memory, the one before asks for.
     std::uint32_t acquire_dimension(Predicate& predicate, Aspect aspect);
     std::uint32_t acquire_other_dimension(Predicate& predicate, Aspect aspect);
     void note_bounds(const Draft& draft);
@@ -134,7 +145,6 @@ class FlatIndex {
     void reach(const Draft& draft) const;
     void store(const Draft& draft);
     void step();
-    bool is_draft(std::int64_t id) const;
 
     // Fills in the terms that the form says.
     void read_terms(Form form, Terms& terms);
@@ -199,7 +209,6 @@ class FlatIndex {
 
     using Drafts = std::array<Draft, 16>;
     Draft& draft_at(std::uint64_t number) { return (*drafts_)[number % std::tuple_size_v<Drafts>]; }
-    const Draft& draft_at(std::uint64_t number) const { return (*drafts_)[number % std::tuple_size_v<Drafts>]; }
 
     std::unique_ptr<Drafts> drafts_;  // none in a small index
     std::uint64_t written_ = 0, rated_ = 0, aimed_ = 0, reached_ = 0, stored_ = 0;  // so many drafts came so far
@@ -207,7 +216,20 @@ class FlatIndex {
     std::vector<std::uint32_t> outgrown_;
     std::vector<Operand> operands_;  // of the predicate that is being read
     Draft only_;                     // one that need not wait
+    Draft* writing_ = &only_;        // the one that is being written
     Draft again_;                    // one that is filed again
 };
+
+// Here, so that it becomes a part of what reads the range: nearly all predicates come this way.
+[[gnu::always_inline]] inline bool FlatIndex::ask_range(std::uint32_t attribute, Operator op, const NumberOperand& first,
+                                 const NumberOperand& last) {
+    if (!keys_decide_range(op, first.number, last.number)) return false;
+    const std::uint32_t dimension = dimensions_.acquire(attribute, Aspect::Number);
+    if (dimension == kNone) return false;
+    dimensions_.newest_grid(dimension).prefetch();
+    write_range_form(attribute, op, first, last, writing_->form);
+    writing_->terms.meet(interval_of(op, first, last, dimension));
+    return true;
+}
 
 }  // namespace mercast

@@ -123,23 +123,38 @@ class BoundFlat {
             if (!as_text(destination.ptr(), text)) throw nb::type_error("a destination is a str");
             name = text;
         }
-        const bool is_plain = read_conjunction(expression.ptr());
-        if (index_.contains(number)) return Added::IsTaken;
-        if (!is_plain) return Added::IsNotPlain;
-        return index_.add_soon(number, conjunction_, name) ? Added::DoneWithPatterns : Added::Done;
+        index_.begin();
+        const bool is_plain = ask(expression.ptr());
+        if (is_plain && index_.claim(number)) return index_.finish(number, name) ? Added::DoneWithPatterns : Added::Done;
+        index_.abandon();
+        return index_.contains(number) ? Added::IsTaken : Added::IsNotPlain;
     }
 
-    bool read_conjunction(PyObject* expression) {
-        conjunction_.clear();
+    // Asks for all that a conjunction says. False if it is none of plain predicates.
+    bool ask(PyObject* expression) {
         const Model& known = model();
-        if (known.is_predicate(expression)) return known.read(expression, index_.vocabulary(), names_, conjunction_);
-        PyObject* parts = known.is_and(expression) ? known.children(expression) : expression;
-        if (!PyTuple_CheckExact(parts)) return false;
-        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts); ++i) {
-            PyObject* part = PyTuple_GET_ITEM(parts, i);
-            if (!known.is_predicate(part)) return false;
-            if (!known.read(part, index_.vocabulary(), names_, conjunction_)) return false;
+        std::span<PyObject*> parts(&expression, 1);
+        if (!known.is_predicate(expression)) {
+            PyObject* children = known.is_and(expression) ? known.children(expression) : expression;
+            if (!PyTuple_CheckExact(children)) return false;
+            parts = {&PyTuple_GET_ITEM(children, 0), static_cast<std::size_t>(PyTuple_GET_SIZE(children))};
         }
+        const auto ask_range = [this] [[gnu::always_inline]] (std::uint32_t attribute, Operator op, const NumberOperand& first,
+                                                              const NumberOperand& last) {
+            return index_.ask_range(attribute, op, first, last);
+        };
+        for (PyObject* part : parts) {
+            if (!known.is_predicate(part)) return false;
+            if (known.take_range(part, index_.vocabulary(), names_, ask_range)) continue;
+            if (!ask_any(known, part)) return false;
+        }
+        return true;
+    }
+
+    bool ask_any(const Model& known, PyObject* predicate) {
+        conjunction_.clear();
+        if (!known.read(predicate, index_.vocabulary(), names_, conjunction_)) return false;
+        index_.ask(conjunction_.predicates.front(), conjunction_.operands);
         return true;
     }
 
@@ -193,7 +208,7 @@ class BoundFlat {
 
     FlatIndex index_;
     AttributeNames names_;
-    Conjunction conjunction_;
+    Conjunction conjunction_;  // of one predicate, which is being read
     Scratch scratch_;
     Answer answer_;
     std::uint32_t matching_ = 0;

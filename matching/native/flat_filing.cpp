@@ -35,7 +35,8 @@ void FlatIndex::rate(Draft& draft) const {
     draft.ratings.resize(draft.terms.intervals.size());
     draft.can_match = true;
     draft.has_plain_grid = false;
-    const double guess_weight = kPriorPublications / (ids_.size() + 1.0);
+    const std::uint32_t stored = ids_.size() + 1;
+    const double guess_weight = kPriorPublications / stored;
     Rating* rating = draft.ratings.begin();
     for (const Interval& interval : draft.terms.intervals) {
         draft.can_match &= !interval.is_empty();
@@ -46,11 +47,10 @@ void FlatIndex::rate(Draft& draft) const {
         const Dimension& dimension = dimensions_[interval.dimension];
         const std::uint32_t number = dimension.newest_grid();
         const Grid& grid = dimensions_.grid(number);
-        const bool has_lower = interval.first > kFirstBound, has_upper = interval.last < kLastBound;
-        const Grid::Cells cells = grid.cells_of(interval.first, interval.last, has_lower, has_upper);
-        const double presence = dimension.publications + guess_weight * std::min(dimension.uses, ids_.size() + 1);
+        const Grid::Cells cells = grid.cells_of(interval);
+        const double presence = dimension.publications + guess_weight * std::min(dimension.uses, stored);
         draft.has_plain_grid |= grid.is_plain();
-        const double share = grid.is_plain() ? (has_lower || has_upper ? 0.9 : 1.0)
+        const double share = grid.is_plain() ? (interval.has_lower() || interval.has_upper() ? 0.9 : 1.0)
                                              : (cells.last - cells.first + 1) * grid.share_of_cell();
         *rating++ = {cells, number, presence, share * presence, grid.share(cells.first, cells.last) * presence};
         // How long it is will be asked.

@@ -135,10 +135,7 @@ Operand FormReader::operand(TypeClass type) {
         const unsigned first = *at_++;
         std::uint64_t word = 0;
         for (unsigned i = 0; i < std::min(first, 8U); ++i) word |= std::uint64_t{*at_++} << (8 * i);
-        operand.is_integer = first != kDouble;
-        operand.bits = operand.is_integer ? static_cast<std::uint64_t>(unzigzag(word)) : word;
-        operand.number = operand.is_integer ? Number::of(static_cast<std::int64_t>(operand.bits))
-                                            : Number::of(std::bit_cast<double>(operand.bits));
+        operand = Operand(first == kDouble ? NumberOperand::of(std::bit_cast<double>(word)) : NumberOperand::of(unzigzag(word)));
     }
     return operand;
 }

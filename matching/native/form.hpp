@@ -84,6 +84,15 @@ inline std::uint8_t* put_varint(std::uint8_t* at, std::uint64_t value) {
     return at;
 }
 
+// A varint of which one or two bytes are written without a branch: which, nothing foretells.
+inline std::uint8_t* put_attribute(std::uint8_t* at, std::uint32_t attribute) {
+    if (attribute >= 0x4000) return put_varint(at, attribute);
+    const bool is_long = attribute >= 0x80;
+    at[0] = static_cast<std::uint8_t>((attribute & 0x7f) | static_cast<unsigned>(is_long) << 7);
+    at[1] = static_cast<std::uint8_t>(attribute >> 7);
+    return at + 1 + is_long;
+}
+
 inline std::uint64_t zigzag(std::int64_t value) {
     return (static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63);
 }
@@ -95,18 +104,31 @@ inline void put_word(std::uint8_t* at, std::uint64_t word) {
 }
 
 // Always writes all eight bytes, of which so many count: whether a number is short cannot be foreseen.
-inline std::uint8_t* put_number(std::uint8_t* at, const Operand& operand) {
-    const std::uint64_t word = operand.is_integer ? zigzag(static_cast<std::int64_t>(operand.bits)) : operand.bits;
-    const auto bytes = operand.is_integer ? (static_cast<unsigned>(std::bit_width(word)) + 7) / 8 : 8U;
-    *at++ = operand.is_integer ? static_cast<std::uint8_t>(bytes) : kDouble;
+inline std::uint8_t* put_number(std::uint8_t* at, const NumberOperand& operand) {
+    if (!operand.is_integer) {
+        *at++ = kDouble;
+        put_word(at, operand.bits);
+        return at + 8;
+    }
+    const std::uint64_t word = zigzag(static_cast<std::int64_t>(operand.bits));
+    // At least one, which spares a question.
+    const unsigned bytes = (static_cast<unsigned>(std::bit_width(word | 1)) + 7) / 8;
+    *at++ = static_cast<std::uint8_t>(bytes);
     put_word(at, word);
     return at + bytes;
+}
+
+// Of a predicate that keys decide, on numbers.
+inline std::uint8_t* put_start(std::uint8_t* at, Operator op, std::uint32_t attribute) {
+    static_assert(static_cast<unsigned>(TypeClass::Number) == 0);
+    *at++ = static_cast<std::uint8_t>(op);
+    return put_attribute(at, attribute);
 }
 
 inline std::uint8_t* put_start(std::uint8_t* at, const Predicate& predicate) {
     *at++ = static_cast<std::uint8_t>(static_cast<unsigned>(predicate.op) | (predicate.needs_check ? kNeedsCheck : 0) |
                                       static_cast<unsigned>(predicate.type) << kTypeShift);
-    return put_varint(at, predicate.attribute_number);
+    return put_attribute(at, predicate.attribute_number);
 }
 
 }  // namespace form_layout
@@ -116,14 +138,13 @@ void acquire_texts(Predicate& predicate, std::span<Operand> operands, Vocabulary
 // Appends a predicate's form.
 void write_form(const Predicate& predicate, std::span<const Operand> operands, FormBuffer& form);
 
-// Of a range of numbers.
-inline void write_range_form(const Predicate& predicate, const Operand& first, const Operand& last, FormBuffer& form) {
+// Of a range of numbers that keys decide.
+[[gnu::always_inline]] inline void write_range_form(std::uint32_t attribute, Operator op, const NumberOperand& first, const NumberOperand& last,
+                             FormBuffer& form) {
     using namespace form_layout;
-    std::uint8_t* at = put_start(form.room(kMostStartBytes + 2 * kMostOperandBytes), predicate);
+    std::uint8_t* at = put_start(form.room(kMostStartBytes + 2 * kMostOperandBytes), op, attribute);
     at = put_number(at, first);
-    // Written in any case, because nothing foretells whether there are two.
-    const std::uint8_t* after_second = put_number(at, last);
-    form.set_end(predicate.operands == 2 ? after_second : at);
+    form.set_end(op == Operator::Between ? put_number(at, last) : at);
 }
 
 // Are all predicates true? Patterns are left to the caller: they count as true here when the attribute is a text.

@@ -40,7 +40,9 @@ MERCAST_VECTORS std::size_t count_by_vectors(const Grid::Guide& guide, const std
 
 }  // namespace
 
-Grid::Cells Grid::searched_cells_of(std::uint64_t first, std::uint64_t last, bool has_lower, bool has_upper) const {
+Grid::Cells Grid::searched_cells_of(const Interval& interval) const {
+    const std::uint64_t first = interval.first, last = interval.last;
+    const bool has_lower = interval.has_lower(), has_upper = interval.has_upper();
     Cells cells{1, this->cells(), true};
     if (has_lower) {
         const std::size_t below = cuts_up_to(first);

@@ -9,10 +9,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "fetch_line.hpp"
+#include "interval.hpp"
 #include "storage.hpp"
 
 namespace mercast {
@@ -59,6 +61,10 @@ class alignas(64) Grid {
         : dimension_(dimension), is_of_integers_(true), first_cut_(integers.first),
           last_cut_(integers.first + integers.count - 1) {
         set_cut_count(integers.count);
+        constexpr double kMost = 1 << 28;
+        if (std::abs(first_cut_) > kMost) return;
+        first_halves_ = static_cast<std::uint32_t>(2 * static_cast<std::int32_t>(first_cut_));
+        halves_ = 2 * integers.count;
     }
 
     // From 1. Not decreasing in the key; the key of a value that lies above it, on no key, is not on a cut.
@@ -75,9 +81,15 @@ class alignas(64) Grid {
         bool is_exact;
     };
 
-    Cells cells_of(std::uint64_t first, std::uint64_t last, bool has_lower, bool has_upper) const {
-        return is_of_integers_ ? integer_cells_of(first, last, has_lower, has_upper)
-                               : searched_cells_of(first, last, has_lower, has_upper);
+    // Bounds of integers are found by their halves, without a search and without a branch on what they are.
+    Cells cells_of(const Interval& interval) const {
+        const bool has_lower = interval.has_lower(), has_upper = interval.has_upper();
+        const std::uint32_t lower = static_cast<std::uint32_t>(interval.first_halves) - first_halves_;
+        const std::uint32_t upper = static_cast<std::uint32_t>(interval.last_halves) - first_halves_ + 1;
+        if (((lower < halves_) | !has_lower) & ((upper < halves_) | !has_upper)) {
+            return {has_lower ? lower + 2 : 1, has_upper ? upper + 1 : cells(), true};
+        }
+        return searched_cells_of(interval);
     }
 
     std::uint32_t cells() const { return 2 * cut_count_ + 1; }
@@ -165,45 +177,21 @@ class alignas(64) Grid {
         return is_of_integers_ ? integers_up_to(Number::at(key)) : searched_cuts_up_to(key);
     }
 
-    // Most bounds are cuts, and are found without a branch on what they are.
-    Cells integer_cells_of(std::uint64_t first, std::uint64_t last, bool has_lower, bool has_upper) const {
-        const double lower = Number::at(first), upper = Number::at(last);
-        // Where there is no bound, its key is not a number's, and it ends where the cuts do.
-        const std::int32_t lower_cut = cut_near(clamped_up(lower)), upper_cut = cut_near(clamped_down(upper));
-        const bool first_is_exact = is_cut_at(lower_cut, lower) | !has_lower;
-        const bool last_is_exact = is_cut_at(upper_cut, upper) | !has_upper;
-        if (first_is_exact & last_is_exact) {
-            return {static_cast<std::uint32_t>(2 * lower_cut + 1 + has_lower),
-                    static_cast<std::uint32_t>(2 * upper_cut + 3 - has_upper), true};
-        }
-        return searched_cells_of(first, last, has_lower, has_upper);
-    }
-
-    // Comparing bits, because comparing doubles asks three questions. None of them is a negative zero.
-    bool is_cut_at(std::int32_t cut, double value) const {
-        return std::bit_cast<std::uint64_t>(first_cut_ + cut) == std::bit_cast<std::uint64_t>(value);
-    }
-
     std::size_t integers_up_to(double value) const {
-        const std::int32_t cut = cut_near(clamped_up(value));
+        const std::int32_t cut = cut_near(clamped(value));
         return static_cast<std::size_t>(cut + (first_cut_ + cut > value ? 0 : 1));
     }
 
     // From 0: the cut at or below a number between the first and the last cut, if that is an integer. One next to it else.
     std::int32_t cut_near(double value) const { return static_cast<std::int32_t>(value - first_cut_); }
 
-    // Between the cuts. What is no number becomes the first, and the last.
-    double clamped_up(double value) const {
+    // Between the cuts. What is no number becomes the first.
+    double clamped(double value) const {
         value = value > first_cut_ ? value : first_cut_;
         return value < last_cut_ ? value : last_cut_;
     }
 
-    double clamped_down(double value) const {
-        value = value < last_cut_ ? value : last_cut_;
-        return value > first_cut_ ? value : first_cut_;
-    }
-
-    Cells searched_cells_of(std::uint64_t first, std::uint64_t last, bool has_lower, bool has_upper) const;
+    Cells searched_cells_of(const Interval& interval) const;
 
     std::size_t searched_cuts_up_to(std::uint64_t key) const;
 
@@ -222,6 +210,8 @@ class alignas(64) Grid {
     std::uint32_t cut_count_ = 0;
     std::uint32_t buckets_for_cell_ = 0;  // in 65536ths: dividing takes long
     bool is_of_integers_ = false;
+    std::uint32_t first_halves_ = 0;       // of the first cut
+    std::uint32_t halves_ = 0;             // from the first cut to above the last; none where they do not tell
     double first_cut_ = 0, last_cut_ = 0;  // of integers
     double share_of_cell_ = 1;
     double share_of_bucket_ = 1;  // of a fine one

@@ -2,6 +2,7 @@
 // index keeps it, they are numbers of the index's vocabulary.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -38,13 +39,37 @@ inline bool is_range(Operator op) {
 
 inline bool is_pattern(Operator op) { return op == Operator::Matches || op == Operator::NotMatches; }
 
-struct Operand {
+struct NumberOperand {
     Number number;
+    std::uint64_t bits = 0;  // the int64 or the double itself, to give back the number as it was written
+    std::int32_t halves = kNoHalves;
+    bool is_integer = false;
+
+    static NumberOperand of(std::int64_t value) {
+        return {Number::of(value), static_cast<std::uint64_t>(value), halves_of(value), true};
+    }
+    static NumberOperand of(double value) {
+        const bool is_narrow = value > -kMostInHalves && value < kMostInHalves;
+        const std::int64_t integer = is_narrow ? static_cast<std::int64_t>(value) : kMostInHalves;
+        const bool is_exact = static_cast<double>(integer) == value;
+        return {Number::of(value), std::bit_cast<std::uint64_t>(value), is_exact ? halves_of(integer) : kNoHalves, false};
+    }
+
+  private:
+    static constexpr std::int64_t kMostInHalves = std::int64_t{1} << 29;
+
+    static std::int32_t halves_of(std::int64_t value) {
+        return value > -kMostInHalves && value < kMostInHalves ? static_cast<std::int32_t>(2 * value) : kNoHalves;
+    }
+};
+
+struct Operand : NumberOperand {
+    Operand() = default;
+    explicit Operand(const NumberOperand& number) : NumberOperand(number) {}
+
     std::string_view text;
     std::uint32_t text_number = 0;
-    bool is_integer = false;
     bool truth = false;
-    std::uint64_t bits = 0;  // the int64 or the double itself, to give back the number as it was written
 };
 
 struct Predicate {
@@ -63,8 +88,8 @@ inline bool is_range_of_numbers(const Predicate& predicate) {
 
 // Does an interval of keys decide a range of these numbers?
 inline bool keys_decide_range(Operator op, const Number& first, const Number& last) {
-    const bool is_strict = (op == Operator::Lt) | (op == Operator::Gt);
-    return first.is_on_key() & last.is_on_key() & (!is_strict | first.is_small());
+    const bool is_strict = op == Operator::Lt || op == Operator::Gt;
+    return first.is_on_key() && last.is_on_key() && (!is_strict || first.is_small());
 }
 
 // The predicates of one subscription that are all to be true.

@@ -107,6 +107,25 @@ class Model {
         return as_text(slot(predicate, attribute_offset_), read.attribute) && read_rest(predicate, read, conjunction);
     }
 
+    // Hands a range of numbers on an attribute that is in the vocabulary to `take`, as most predicates are: attribute,
+    // operator, first and last number. False if it is no such range, or if `take` says so.
+    template <typename Take>
+    [[gnu::always_inline]] bool take_range(PyObject* predicate, const Vocabulary& vocabulary, AttributeNames& names,
+                                           Take take) const {
+        std::uint32_t attribute = Interner::kUnknown;
+        if (!names.find(slot(predicate, attribute_offset_), vocabulary.attributes, attribute)) return false;
+        Operator op = Operator::Eq;
+        if (attribute == Interner::kUnknown || !read_operator(slot(predicate, operator_offset_), op) || !is_range(op)) return false;
+        PyObject* values = slot(predicate, values_offset_);
+        if (values == nullptr || !PyTuple_CheckExact(values)) return false;
+        const Py_ssize_t count = PyTuple_GET_SIZE(values);
+        NumberOperand first;
+        if (count == 0 || !read_number(PyTuple_GET_ITEM(values, 0), first)) return false;
+        if (op != Operator::Between) return take(attribute, op, first, first);
+        NumberOperand last;
+        return count == 2 && read_number(PyTuple_GET_ITEM(values, 1), last) && take(attribute, op, first, last);
+    }
+
     nb::object predicate(nb::handle attribute, Operator op, nb::handle values) const {
         return predicate_(attribute, operators_[static_cast<std::size_t>(op)], values);
     }
@@ -164,19 +183,22 @@ class Model {
         return (reinterpret_cast<std::uintptr_t>(member) >> 4) * 0x9e3779b97f4a7c15U >> 58;
     }
 
-    static bool read_operand(PyObject* value, Operand& operand, TypeClass& type) {
+    [[gnu::always_inline]] static bool read_number(PyObject* value, NumberOperand& operand) {
         if (std::int64_t integer; as_int64(value, integer)) {
+            operand = NumberOperand::of(integer);
+            return true;
+        }
+        if (!PyFloat_CheckExact(value)) return false;
+        operand = NumberOperand::of(PyFloat_AS_DOUBLE(value));
+        return true;
+    }
+
+    static bool read_operand(PyObject* value, Operand& operand, TypeClass& type) {
+        if (read_number(value, operand)) {
             type = TypeClass::Number;
-            operand.number = Number::of(integer);
-            operand.bits = static_cast<std::uint64_t>(integer);
-            operand.is_integer = true;
         } else if (PyBool_Check(value)) {
             type = TypeClass::Truth;
             operand.truth = value == Py_True;
-        } else if (PyFloat_CheckExact(value)) {
-            type = TypeClass::Number;
-            operand.number = Number::of(PyFloat_AS_DOUBLE(value));
-            operand.bits = std::bit_cast<std::uint64_t>(PyFloat_AS_DOUBLE(value));
         } else {
             type = TypeClass::Text;
             return as_text(value, operand.text);

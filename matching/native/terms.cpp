@@ -121,16 +121,17 @@ class TermsWriter {
 
 }  // namespace
 
-void Terms::meet_known(const Interval& interval) {
+void Terms::meet_known(std::uint32_t dimension, std::uint64_t first, std::uint64_t last) {
     for (Interval& known : intervals) {
-        if (known.dimension == interval.dimension) {
-            known.first = std::max(known.first, interval.first);
-            known.last = std::min(known.last, interval.last);
+        if (known.dimension == dimension) {
+            known.first = std::max(known.first, first);
+            known.last = std::min(known.last, last);
+            known.first_halves = known.last_halves = kNoHalves;
             return;
         }
     }
     if (intervals.size() < kMostIntervals) {
-        intervals.push_back(interval);
+        intervals.push_back({dimension, first, last});
     } else {
         needs_check = true;
     }
@@ -139,7 +140,7 @@ void Terms::meet_known(const Interval& interval) {
 void add_terms(const Predicate& predicate, std::span<const Operand> operands, std::uint32_t dimension,
                const Vocabulary& vocabulary, Terms& terms) {
     if (is_range_of_numbers(predicate) && !predicate.needs_check) {
-        terms.meet(interval_of(predicate.op, operands.front().number, operands.back().number, dimension));
+        terms.meet(interval_of(predicate.op, operands.front(), operands.back(), dimension));
     } else {
         TermsWriter(predicate, operands, vocabulary, terms).add(dimension);
     }

@@ -2,25 +2,16 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <span>
 
 #include "bounded_vector.hpp"
 #include "dimensions.hpp"
 #include "form.hpp"
+#include "interval.hpp"
 
 namespace mercast {
-
-struct Interval {
-    std::uint32_t dimension = 0;
-    std::uint64_t first = kFirstBound;
-    std::uint64_t last = kLastBound;
-
-    bool is_empty() const { return first > last; }
-    bool is_point() const { return first == last; }
-    // Asks that the attribute is missing, so no value of a publication leads to it.
-    bool is_absence() const { return last == kMissing; }
-};
 
 struct ValueSet {
     std::uint32_t dimension = 0;
@@ -48,11 +39,12 @@ struct Terms {
         maybe_known_ = 0;
     }
 
-    // Both what is known of its dimension and this.
-    void meet(const Interval& interval) {
+    // Both what is known of its dimension and this. By value, because an interval that is put together in memory and
+    // copied at once makes the copying wait.
+    void meet(Interval interval) {
         const std::uint64_t bit = std::uint64_t{1} << interval.dimension % 64;
         if ((maybe_known_ & bit) != 0 || intervals.size() == kMostIntervals) {
-            meet_known(interval);
+            meet_known(interval.dimension, interval.first, interval.last);
         } else {
             maybe_known_ |= bit;
             intervals.push_back(interval);
@@ -60,7 +52,7 @@ struct Terms {
     }
 
   private:
-    void meet_known(const Interval& interval);
+    void meet_known(std::uint32_t dimension, std::uint64_t first, std::uint64_t last);
 
     std::uint64_t maybe_known_ = 0;  // a bit for each dimension that has an interval, and for others
 };
@@ -74,13 +66,30 @@ inline Aspect aspect_of(const Predicate& predicate) {
     return is_by_identity ? Aspect::Identity : Aspect::Order;
 }
 
-// What a range of numbers allows that keys decide, without a branch on the operator, which nothing foretells.
-inline Interval interval_of(Operator op, const Number& first, const Number& last, std::uint32_t dimension) {
-    const bool has_lower = (op != Operator::Lt) & (op != Operator::Le);
-    const bool has_upper = (op != Operator::Gt) & (op != Operator::Ge);
-    const std::uint64_t lower = 0 - std::uint64_t{has_lower}, upper = 0 - std::uint64_t{has_upper};
-    const std::uint64_t least = first.key + (op == Operator::Gt), most = last.key - (op == Operator::Lt);
-    return {dimension, (least & lower) | (kFirstBound & ~lower), (most & upper) | (kLastBound & ~upper)};
+// What a range of numbers allows that keys decide. Nothing foretells the operator, so there is no branch on it.
+[[gnu::always_inline]] inline Interval interval_of(Operator op, const NumberOperand& first, const NumberOperand& last, std::uint32_t dimension) {
+    struct Shape {
+        std::uint64_t lower = 0, upper = 0;  // all bits set if there is such a bound
+        std::uint8_t above = 0, below = 0;   // is it open?
+    };
+    constexpr auto shapes = [] {
+        constexpr std::uint64_t kBound = ~std::uint64_t{0};
+        std::array<Shape, kOperators> made;
+        made[static_cast<std::size_t>(Operator::Eq)] = {kBound, kBound, 0, 0};
+        made[static_cast<std::size_t>(Operator::Between)] = {kBound, kBound, 0, 0};
+        made[static_cast<std::size_t>(Operator::Lt)] = {0, kBound, 0, 1};
+        made[static_cast<std::size_t>(Operator::Le)] = {0, kBound, 0, 0};
+        made[static_cast<std::size_t>(Operator::Gt)] = {kBound, 0, 1, 0};
+        made[static_cast<std::size_t>(Operator::Ge)] = {kBound, 0, 0, 0};
+        return made;
+    };
+    static constexpr std::array<Shape, kOperators> kShapes = shapes();
+    const Shape& shape = kShapes[static_cast<std::size_t>(op)];
+    const std::uint64_t least = first.number.key + shape.above, most = last.number.key - shape.below;
+    // What is next to kNoHalves is no number either.
+    return {dimension, (least & shape.lower) | (kFirstBound & ~shape.lower), (most & shape.upper) | (kLastBound & ~shape.upper),
+            static_cast<std::int32_t>(static_cast<std::uint32_t>(first.halves) + shape.above),
+            static_cast<std::int32_t>(static_cast<std::uint32_t>(last.halves) - shape.below)};
 }
 
 // Adds what one more predicate says, on the dimension of its aspect. The predicate's names and texts are acquired.

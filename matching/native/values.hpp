@@ -20,6 +20,9 @@ inline constexpr std::uint64_t kMissing = 0;
 inline constexpr std::uint64_t kSmallestKey = 1;
 inline constexpr std::uint64_t kLargestKey = ~std::uint64_t{0};
 
+// In halves an integer n lies at 2n, and what is just above and just below it one away. This is said of no number.
+inline constexpr std::int32_t kNoHalves = INT32_MIN;
+
 struct Number {
     std::uint64_t key = kMissing;
     std::int16_t residual = 0;

@@ -51,10 +51,7 @@ Bytes random_input(Random& random) {
 
 void add(FlatIndex& index, std::int64_t id, const char* attribute, Operator op, TypeClass type, std::string_view text) {
     Conjunction conjunction;
-    Operand operand;
-    operand.number = Number::of(std::int64_t{id});
-    operand.bits = static_cast<std::uint64_t>(id);
-    operand.is_integer = true;
+    Operand operand(NumberOperand::of(id));
     operand.text = text;
     conjunction.operands.push_back(operand);
     Predicate predicate;

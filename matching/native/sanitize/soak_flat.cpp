@@ -184,12 +184,29 @@ class Soak {
         Conjunction conjunction;
         for (const Condition& condition : subscription.conditions) append(conjunction, condition);
         const std::string destination = "broker " + std::to_string(subscription.destination);
-        index_.add_soon(id, conjunction, destination);
-        wrong_ += index_.contains(id) ? 0 : 1;
+        abandon_one_of_some(conjunction);
+        write(conjunction);
+        wrong_ += index_.contains(id) ? 1 : 0;
+        wrong_ += index_.claim(id) ? 0 : 1;
+        index_.finish(id, destination);
+        wrong_ += index_.contains(id) && !index_.claim(id) ? 0 : 1;
         // Sometimes one by one, mostly several before the next removal or match.
         if (random_.below(4) == 0) index_.settle();
         subscriptions_.emplace(id, std::move(subscription));
         ids_.push_back(id);
+    }
+
+    void write(Conjunction& conjunction) {
+        index_.begin();
+        for (Predicate& predicate : conjunction.predicates) index_.ask(predicate, conjunction.operands_of(predicate));
+    }
+
+    // Leaves nothing behind, wherever it ends.
+    void abandon_one_of_some(Conjunction conjunction) {
+        if (random_.below(8) != 0) return;
+        conjunction.predicates.resize(random_.below(static_cast<std::uint32_t>(conjunction.predicates.size()) + 1));
+        write(conjunction);
+        index_.abandon();
     }
 
     static void append(Conjunction& conjunction, const Condition& condition) {
@@ -200,10 +217,7 @@ class Soak {
         predicate.operands = static_cast<std::uint32_t>(condition.values.size());
         for (const Value& value : condition.values) {
             predicate.type = value.type;
-            Operand operand;
-            operand.is_integer = value.is_integer;
-            operand.number = value.is_integer ? Number::of(value.integer) : Number::of(value.real);
-            operand.bits = value.is_integer ? static_cast<std::uint64_t>(value.integer) : std::bit_cast<std::uint64_t>(value.real);
+            Operand operand(value.is_integer ? NumberOperand::of(value.integer) : NumberOperand::of(value.real));
             operand.text = value.text;
             operand.truth = value.truth;
             conjunction.operands.push_back(operand);
