@@ -72,12 +72,11 @@ class Dimensions {
     // entries should move, or kNone.
     std::uint32_t refine(std::uint32_t dimension);
 
-    void retain_grid(std::uint32_t grid, std::uint32_t times) {
-        if (grid != 0) references_[grid] += times;
-    }
+    // Of grid 0, which is none, the count says nothing: it is cheaper than to ask.
+    void retain_grid(std::uint32_t grid, std::uint32_t times) { references_[grid] += times; }
     // Gives back a grid that nothing speaks of any more, unless it is its dimension's newest.
     void release_grid(std::uint32_t grid) {
-        if (grid != 0 && --references_[grid] == 0) drop_if_unused(grid);
+        if (--references_[grid] == 0 && grid != 0) drop_if_unused(grid);
     }
 
     std::uint32_t bound() const { return static_cast<std::uint32_t>(dimensions_.size()); }

@@ -59,6 +59,7 @@ struct Entry {
     FilterWord word;
     EntryTail tail;
 };
+inline constexpr Entry kEmptyEntry;
 
 // A few entries that lie together in memory, words and tails apart.
 struct EntryRun {

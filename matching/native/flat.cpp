@@ -145,7 +145,7 @@ void FlatIndex::store(const Draft& draft) {
     }
     retain_grids(draft.entry, retained);
     entries_ += copies;
-    ids_.replace({draft.id}, handle);
+    ids_.replace(draft.id, handle);
     if (!grown_lists_.empty()) refresh_grown_lists();
 }
 
@@ -167,13 +167,13 @@ void FlatIndex::refine_outgrown_dimensions() {
 }
 
 void FlatIndex::remove(std::int64_t id) {
-    const std::uint32_t handle = ids_.find({id});
+    const std::uint32_t handle = ids_.find(id);
     const Subscription& going = subscriptions_[handle];
     const Form form = subscriptions_.form(going);
     again_.form.assign(form);
     if (going.destination != Interner::kUnknown) destinations_.release(going.destination);
     take_out(handle);
-    ids_.erase({id});
+    ids_.erase(id);
     release(again_.form);
     if (ids_.size() != 0) return;
     next_sequence_ = publications_ = 0;
@@ -192,11 +192,16 @@ void FlatIndex::read_terms(Form form, Terms& terms) {
 void FlatIndex::release(Form form) {
     FormReader reader(form);
     Predicate predicate;
-    while (reader.next(predicate, operands_)) {
+    while (reader.next(predicate)) {
         const bool is_gone = dimensions_.release(dimensions_.find(predicate.attribute_number, aspect_of(predicate)));
         if (is_gone) vocabulary_.attributes.release(predicate.attribute_number);
-        if (predicate.type != TypeClass::Text) continue;
-        for (const Operand& operand : operands_) vocabulary_.texts.release(operand.text_number);
+        for (std::uint32_t i = 0; i < predicate.operands; ++i) {
+            if (predicate.type == TypeClass::Number) {
+                reader.skip_number();
+            } else if (const Operand operand = reader.operand(predicate.type); predicate.type == TypeClass::Text) {
+                vocabulary_.texts.release(operand.text_number);
+            }
+        }
     }
 }
 
@@ -283,7 +288,8 @@ void FlatIndex::refresh(std::uint32_t list, std::uint32_t position) {
     const auto& intervals = again_.terms.intervals;
     std::size_t filed_under = 0;
     while (filed_under < intervals.size() && intervals[filed_under].dimension != dimension) ++filed_under;
-    Entry entry = make_entry(again_, filed_under, is_value(owner));
+    make_entry(again_, filed_under, is_value(owner));
+    Entry& entry = again_.entry;
     entry.tail.subscription = before.tail.subscription;
     retain_grids(entry, 1);
     lists_.replace(list, position, entry);
@@ -304,7 +310,7 @@ void FlatIndex::refile_lists_of(std::uint32_t grid) {
     dimensions_.retain_grid(grid, 1);
     Draft draft;
     for (const std::int64_t id : moving) {
-        const std::uint32_t handle = ids_.find({id});
+        const std::uint32_t handle = ids_.find(id);
         const Subscription& found = subscriptions_[handle];
         draft.id = id;
         draft.sequence = found.sequence();
@@ -338,13 +344,13 @@ void FlatIndex::compact_subscriptions(std::uint32_t removed) {
     for (std::uint32_t copy = 0; copy < kept.places().size(); ++copy) {
         lists_.set_subscription(kept.places()[copy].list, positions[copy], moved);
     }
-    ids_.replace({kept.id}, moved);
+    ids_.replace(kept.id, moved);
 }
 
 std::vector<std::int64_t> FlatIndex::ids_in_order() const {
     std::vector<std::pair<std::uint64_t, std::int64_t>> found;
     found.reserve(ids_.size());
-    ids_.each([&](const IdKey& key, std::uint32_t handle) { found.emplace_back(subscriptions_[handle].sequence(), key.id); });
+    ids_.each([&](std::int64_t id, std::uint32_t handle) { found.emplace_back(subscriptions_[handle].sequence(), id); });
     std::sort(found.begin(), found.end());
     std::vector<std::int64_t> ids;
     ids.reserve(found.size());

@@ -67,9 +67,9 @@ class FlatIndex {
     FlatIndex(const FlatIndex&) = delete;
     FlatIndex& operator=(const FlatIndex&) = delete;
 
-    bool contains(std::int64_t id) const { return ids_.find({id}) != kNone; }
+    bool contains(std::int64_t id) const { return ids_.find(id) != kNone; }
     // Where `contains`, `claim` and `remove` will look.
-    void prefetch(std::int64_t id) const { ids_.prefetch({id}); }
+    void prefetch(std::int64_t id) const { ids_.prefetch(id); }
 
     // An addition: `begin`, ask for each predicate, `claim` an id, `finish`; or `abandon` before there is an id. It may
     // then wait for memory while others are prepared: only ids and the vocabulary know of it until all are settled.
@@ -79,7 +79,7 @@ class FlatIndex {
     // A range of numbers on an attribute that is in the vocabulary. False if it is not to be had so simply.
     bool ask_range(std::uint32_t attribute, Operator op, const NumberOperand& first, const NumberOperand& last);
     // False if the id is there already.
-    bool claim(std::int64_t id) { return ids_.insert_if_absent({id}, kDrafted); }
+    bool claim(std::int64_t id) { return ids_.insert_if_absent(id, kDrafted); }
     // Returns whether it has patterns.
     bool finish(std::int64_t id, std::optional<std::string_view> destination);
     void abandon();
@@ -100,8 +100,8 @@ class FlatIndex {
     std::uint32_t size() const { return ids_.size(); }
     const Vocabulary& vocabulary() const { return vocabulary_; }
     const Interner& destinations() const { return destinations_; }
-    Form form(std::int64_t id) const { return subscriptions_.form(subscriptions_[ids_.find({id})]); }
-    std::uint32_t destination(std::int64_t id) const { return subscriptions_[ids_.find({id})].destination; }
+    Form form(std::int64_t id) const { return subscriptions_.form(subscriptions_[ids_.find(id)]); }
+    std::uint32_t destination(std::int64_t id) const { return subscriptions_[ids_.find(id)].destination; }
     std::vector<std::int64_t> ids_in_order() const;  // of their addition
 
     struct Figures {
@@ -136,9 +136,10 @@ class FlatIndex {
     // The handle of one that has none yet.
     static constexpr std::uint32_t kDrafted = kNone - 1;
 
-    // The steps of an addition after it was written. What a step needs from memory, the one before asks for.
     std::uint32_t acquire_dimension(Predicate& predicate, Aspect aspect);
     std::uint32_t acquire_other_dimension(Predicate& predicate, Aspect aspect);
+
+    // The steps of an addition after it was written. What a step needs from memory, the one before asks for.
     void note_bounds(const Draft& draft);
     void rate(Draft& draft) const;
     void aim(Draft& draft);
@@ -167,14 +168,15 @@ class FlatIndex {
     static std::span<const std::uint64_t> points_of(const Terms& terms, const Interval& interval);
     double points_share(const Interval& interval, const Rating& rating, std::span<const std::uint64_t> points) const;
     double value_share(std::uint32_t dimension, std::uint64_t key, std::uint32_t cell) const;
-    Entry make_entry(const Draft& draft, std::size_t filed_under, bool is_filed_by_value) const;
+    // Fills in all of the draft's entry but the subscription's handle.
+    void make_entry(Draft& draft, std::size_t filed_under, bool is_filed_by_value) const;
     FilterCode code_of(const Rating& rating) const;
     void collect_lists(const Target& target, Draft& draft);
     static bool is_value(const EntryLists::Owner& owner);
     // The list of those that are filed by this value, whose cell in the newest grid is known: it hangs on the grid if the
     // value is a cut of it, or in the table. `find` may give kNone.
     std::uint32_t find_value_list(std::uint32_t dimension, std::uint64_t key, std::uint32_t cell) const;
-    std::uint32_t value_list(std::uint32_t dimension, std::uint64_t key);
+    std::uint32_t value_list(std::uint32_t dimension, std::uint64_t key, std::uint32_t cell);
     void set_value_list(std::uint32_t dimension, std::uint64_t key, std::uint32_t list);
     // When the dimension has a new grid.
     void move_value_lists(std::uint32_t dimension, std::uint32_t former_grid);
@@ -199,8 +201,8 @@ class FlatIndex {
     Dimensions dimensions_;
     ChunkStore store_;
     EntryLists lists_{store_};
-    NumberTable<ValueKey> values_;
-    NumberTable<IdKey> ids_;
+    ValueTable values_;
+    HandleTable ids_;
     Subscriptions subscriptions_{store_};
     std::uint32_t always_ = kNone;  // the list of those that no condition leads to
     std::uint64_t next_sequence_ = 0;

@@ -44,6 +44,7 @@ class BoundFlat {
         Added outcome = Added::Done;
         for (; done < count && outcome == Added::Done; ++done) {
             fetch_ahead(items, done, count);
+            if (done + 16 < count) fetch_line(numbers[done + 16]);
             if (std::int64_t later; done + 8 < count && as_int64(numbers[done + 8], later)) index_.prefetch(later);
             outcome = add_soon(numbers[done], items[done], nb::none());
         }

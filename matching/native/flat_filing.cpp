@@ -61,12 +61,14 @@ void FlatIndex::rate(Draft& draft) const {
 
 void FlatIndex::aim(Draft& draft) {
     draft.lists.clear();
-    draft.entry = Entry();
-    if (!draft.can_match) return;
+    if (!draft.can_match) {
+        draft.entry = kEmptyEntry;
+        return;
+    }
     const Target target = choose_target(draft);
     collect_lists(target, draft);
     for (const std::uint32_t list : draft.lists) fetch_line(&lists_.head(list));
-    draft.entry = make_entry(draft, target.interval, !target.points.empty());
+    make_entry(draft, target.interval, !target.points.empty());
 }
 
 // Half from how many values there are, half from how long the value's list is already: values that many subscriptions
@@ -120,11 +122,16 @@ void FlatIndex::collect_lists(const Target& target, Draft& draft) {
         draft.lists.push_back(always_);
         return;
     }
-    const std::uint32_t dimension = draft.terms.intervals[target.interval].dimension;
-    for (const std::uint64_t point : target.points) draft.lists.push_back(value_list(dimension, point));
-    if (!target.points.empty()) return;
+    const Interval& interval = draft.terms.intervals[target.interval];
     const Rating& rating = draft.ratings[target.interval];
-    const Grid::Buckets buckets = dimensions_.grid(rating.grid).buckets(rating.cells.first, rating.cells.last);
+    const Grid& grid = dimensions_.grid(rating.grid);
+    for (const std::uint64_t point : target.points) {
+        // An interval that begins on a cut begins in the cut's cell. Others do not tell: the first key counts as no bound.
+        const bool is_known = interval.is_point() && Grid::is_cut(rating.cells.first);
+        draft.lists.push_back(value_list(interval.dimension, point, is_known ? rating.cells.first : grid.cell(point)));
+    }
+    if (!target.points.empty()) return;
+    const Grid::Buckets buckets = grid.buckets(rating.cells.first, rating.cells.last);
     buckets.each([&](std::uint32_t bucket) { draft.lists.push_back(bucket_list(rating.grid, bucket)); });
 }
 
@@ -148,8 +155,8 @@ void FlatIndex::set_value_list(std::uint32_t dimension, std::uint64_t key, std::
     }
 }
 
-std::uint32_t FlatIndex::value_list(std::uint32_t dimension, std::uint64_t key) {
-    std::uint32_t list = find_value_list(dimension, key, dimensions_.newest_grid(dimension).cell(key));
+std::uint32_t FlatIndex::value_list(std::uint32_t dimension, std::uint64_t key, std::uint32_t cell) {
+    std::uint32_t list = find_value_list(dimension, key, cell);
     if (list == kNone) {
         list = lists_.create({key, dimension, false});
         set_value_list(dimension, key, list);
@@ -210,22 +217,24 @@ FilterCode FlatIndex::code_of(const Rating& rating) const {
 
 // All ranges of cells, or those that rule out most if there are too many. The list itself says all about an access
 // predicate that is a value, and much about a range, which comes last. The two that rule out most are in the word, too.
-Entry FlatIndex::make_entry(const Draft& draft, std::size_t filed_under, bool is_filed_by_value) const {
+void FlatIndex::make_entry(Draft& draft, std::size_t filed_under, bool is_filed_by_value) const {
     const Terms& terms = draft.terms;
     constexpr double kComesLast = 1e18;
     bool is_decided = terms.exclusions.empty() && terms.sets.empty() && !terms.needs_check && !terms.has_pattern &&
                       draft.id >= 0 && draft.id < EntryTail::kUndecided;
-    BoundedVector<Order, Terms::kMostIntervals> orders;
+    // With room for one that is written in vain: nothing foretells which the access predicate is.
+    BoundedVector<Order, Terms::kMostIntervals + 1> orders;
     // The two that come first.
     Order best = kNoOrder, second = kNoOrder;
     for (std::size_t i = 0; i < terms.intervals.size(); ++i) {
-        if (i == filed_under && is_filed_by_value) continue;
         const Rating& rating = draft.ratings[i];
+        const bool is_list = is_filed_by_value & (i == filed_under);
         const bool has_cells = !terms.intervals[i].is_absence() && rating.grid <= 0xffff;
-        is_decided &= has_cells && rating.cells.is_exact;
-        if (!has_cells) continue;
-        const Order order = order_of(i == filed_under ? kComesLast : rating.weight, i);
-        orders.push_back(order);
+        const bool is_kept = has_cells & !is_list;
+        is_decided &= is_list | (has_cells & rating.cells.is_exact);
+        const Order order = is_kept ? order_of(i == filed_under ? kComesLast : rating.weight, i) : kNoOrder;
+        orders[orders.size()] = order;
+        orders.resize(orders.size() + is_kept);
         second = std::min(second, std::max(best, order));
         best = std::min(best, order);
     }
@@ -234,7 +243,9 @@ Entry FlatIndex::make_entry(const Draft& draft, std::size_t filed_under, bool is
         std::sort(orders.begin(), orders.end());
         orders.resize(EntryTail::kRanges);
     }
-    Entry entry;
+    // In its place: an entry that is put together elsewhere and copied at once makes the copying wait.
+    Entry& entry = draft.entry;
+    entry = kEmptyEntry;
     CellRange* range = entry.tail.ranges.data();
     for (const Order order : orders) {
         const Rating& rating = draft.ratings[place_in(order)];
@@ -244,7 +255,6 @@ Entry FlatIndex::make_entry(const Draft& draft, std::size_t filed_under, bool is
     if (best != kNoOrder) entry.word.codes[0] = code_of(draft.ratings[place_in(best)]);
     if (second != kNoOrder) entry.word.codes[1] = code_of(draft.ratings[place_in(second)]);
     if (is_decided) entry.tail.id = static_cast<std::uint32_t>(draft.id);
-    return entry;
 }
 
 }  // namespace mercast

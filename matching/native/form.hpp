@@ -59,6 +59,8 @@ class FormReader {
     // Its operands follow, to be read before the next predicate.
     bool next(Predicate& predicate);
     Operand operand(TypeClass type);
+    // Over a number's bytes.
+    void skip_number() { at_ += 1 + std::min<std::size_t>(*at_, 8); }
     // With its operands.
     bool next(Predicate& predicate, std::vector<Operand>& operands);
 

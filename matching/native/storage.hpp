@@ -2,11 +2,14 @@
 // factor of what they hold, whatever was added and removed before.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "chunk_store.hpp"
@@ -40,8 +43,11 @@ class SlotPool {
             const std::uint32_t slot = free_.back();
             free_.pop_back();
             if (slot >= end_ || is_live_[slot]) continue;
-            // The next one is somewhere else.
-            if (!free_.empty() && free_.back() < end_) fetch_line_to_write(at(free_.back()));
+            // The next one is somewhere else, and may lie in two lines.
+            if (!free_.empty() && free_.back() < end_) {
+                fetch_line_to_write(at(free_.back()));
+                fetch_line_to_write(at(free_.back()) + std::min(slot_bytes_, kLine) - 1);
+            }
             return use(slot);
         }
         if (end_ == chunks_.size() << chunk_bits_) chunks_.push_back(store_->acquire(chunk_bytes()));
@@ -78,6 +84,8 @@ class SlotPool {
     }
 
   private:
+    static constexpr std::size_t kLine = 64;
+
     std::uint32_t chunk_slots() const { return 1U << chunk_bits_; }
 
     void forget_stale() {
@@ -146,76 +154,73 @@ class SizedSlots {
     std::vector<SlotPool> pools_;
 };
 
-// A hash table from a key to a 32-bit number. Linear probing; a removal moves up what the hole would hide.
-template <typename Key>
-class NumberTable {
+// A hash table of slots, each with a key. Linear probing; a removal moves up what the hole would hide.
+template <typename Slot>
+class ProbedTable {
   public:
-    std::uint32_t find(const Key& key) const {
-        if (used_ == 0) return kNone;
-        const std::size_t at = place_of(key);
-        return slots_[at].number;
+    using Key = decltype(Slot::key);
+
+    // nullptr if it is not there.
+    const Slot* find(const Key& key) const {
+        if (used_ == 0) return nullptr;
+        const Slot& slot = slots_[place_of(key)];
+        return slot.is_empty() ? nullptr : &slot;
     }
+    Slot* find(const Key& key) { return const_cast<Slot*>(std::as_const(*this).find(key)); }
 
-    void prefetch(const Key& key) const {
-        if (used_ == 0) return;
-        // The next few, too: a search goes on in another line one time in four.
-        const Slot* slot = &slots_[key.hash() & mask()];
-        fetch_line(slot);
-        fetch_line(slot + 3);
-    }
-
-    // The key must not be there.
-    void insert(const Key& key, std::uint32_t number) { insert_if_absent(key, number); }
-
-    // False if the key is there.
-    bool insert_if_absent(const Key& key, std::uint32_t number) {
-        if ((used_ + 1) * 3 > slots_.size() * 2) resize(slots_.empty() ? 16 : slots_.size() * 2);
+    // The key's slot. One that is empty is to be filled.
+    Slot& take(const Key& key) {
+        if ((used_ + 1) * 3 > slots_.size() * 2) resize(std::max(kFewest, slots_.size() * 2));
         Slot& slot = slots_[place_of(key)];
-        if (slot.number != kNone) return false;
-        slot = Slot{key, number};
-        ++used_;
-        return true;
+        if (slot.is_empty()) {
+            slot.key = key;
+            ++used_;
+        }
+        return slot;
     }
 
-    void replace(const Key& key, std::uint32_t number) { slots_[place_of(key)].number = number; }
-
-    void erase(const Key& key) {
-        std::size_t hole = place_of(key);
-        for (std::size_t at = (hole + 1) & mask(); slots_[at].number != kNone; at = (at + 1) & mask()) {
+    void erase(const Slot* slot) {
+        auto hole = static_cast<std::size_t>(slot - slots_.data());
+        for (std::size_t at = (hole + 1) & mask(); !slots_[at].is_empty(); at = (at + 1) & mask()) {
             const std::size_t home = slots_[at].key.hash() & mask();
             if (((at - home) & mask()) >= ((at - hole) & mask())) {
                 slots_[hole] = slots_[at];
                 hole = at;
             }
         }
-        slots_[hole].number = kNone;
+        slots_[hole] = Slot();
         --used_;
-        if (slots_.size() > 16 && used_ * 8 < slots_.size()) resize(slots_.size() / 2);
+        if (slots_.size() > kFewest && used_ * 8 < slots_.size()) resize(slots_.size() / 2);
     }
 
-    std::uint32_t size() const { return static_cast<std::uint32_t>(used_); }
+    void prefetch(const Key& key) const {
+        if (used_ == 0) return;
+        // What follows, too: a slot may lie in two lines, and a search may go on.
+        const Slot* slot = &slots_[key.hash() & mask()];
+        fetch_line(slot);
+        fetch_line(reinterpret_cast<const std::byte*>(slot) + kAhead);
+    }
+
+    std::size_t used() const { return used_; }
     std::size_t bytes() const { return slots_.capacity() * sizeof(Slot); }
 
     template <typename Visit>
     void each(Visit visit) const {
         for (const Slot& slot : slots_) {
-            if (slot.number != kNone) visit(slot.key, slot.number);
+            if (!slot.is_empty()) visit(slot);
         }
     }
 
   private:
-    struct Slot {
-        Key key{};
-        std::uint32_t number = kNone;
-    };
-
     using Slots = std::vector<Slot, HugePages<Slot>>;
+    static constexpr std::size_t kFewest = 4;
+    static constexpr std::size_t kAhead = 40;
 
     std::size_t mask() const { return slots_.size() - 1; }
 
     std::size_t place_of(const Key& key) const {
         std::size_t at = key.hash() & mask();
-        while (slots_[at].number != kNone && !(slots_[at].key == key)) at = (at + 1) & mask();
+        while (!slots_[at].is_empty() && !(slots_[at].key == key)) at = (at + 1) & mask();
         return at;
     }
 
@@ -223,7 +228,7 @@ class NumberTable {
         Slots old(size);
         old.swap(slots_);
         for (const Slot& slot : old) {
-            if (slot.number != kNone) slots_[place_of(slot.key)] = slot;
+            if (!slot.is_empty()) slots_[place_of(slot.key)] = slot;
         }
     }
 
@@ -231,20 +236,106 @@ class NumberTable {
     std::size_t used_ = 0;
 };
 
+// From a dimension's value to the number of its list.
+class ValueTable {
+  public:
 #pragma pack(push, 4)
-// Packed, so that a slot of the tables is 12 and 16 bytes.
-struct IdKey {
-    std::int64_t id = 0;
-    std::uint64_t hash() const { return mixed(static_cast<std::uint64_t>(id)); }
-    bool operator==(const IdKey& other) const { return id == other.id; }
+    // Packed, so that a slot has 16 bytes.
+    struct Key {
+        std::uint64_t value = 0;
+        std::uint32_t dimension = 0;
+        std::uint64_t hash() const { return mixed(value ^ (std::uint64_t{dimension} * 0x9e3779b97f4a7c15U)); }
+        bool operator==(const Key& other) const { return value == other.value && dimension == other.dimension; }
+    };
+#pragma pack(pop)
+
+    std::uint32_t find(const Key& key) const {
+        const Slot* slot = table_.find(key);
+        return slot == nullptr ? kNone : slot->list;
+    }
+    void insert(const Key& key, std::uint32_t list) { table_.take(key).list = list; }
+    void erase(const Key& key) { table_.erase(table_.find(key)); }
+    void prefetch(const Key& key) const { table_.prefetch(key); }
+    std::size_t bytes() const { return table_.bytes(); }
+
+  private:
+    struct Slot {
+        Key key;
+        std::uint32_t list = kNone;
+        bool is_empty() const { return list == kNone; }
+    };
+    static_assert(sizeof(Slot) == 16);
+
+    ProbedTable<Slot> table_;
 };
 
-struct ValueKey {
-    std::uint64_t key = 0;
-    std::uint32_t dimension = 0;
-    std::uint64_t hash() const { return mixed(key ^ (std::uint64_t{dimension} * 0x9e3779b97f4a7c15U)); }
-    bool operator==(const ValueKey& other) const { return key == other.key && dimension == other.dimension; }
+// From a subscription's id to its handle. Ids mostly follow each other, so eight of them share a slot.
+class HandleTable {
+  public:
+    std::uint32_t size() const { return size_; }
+    std::size_t bytes() const { return table_.bytes(); }
+    void prefetch(std::int64_t id) const { table_.prefetch(Key::of(id)); }
+
+    std::uint32_t find(std::int64_t id) const {
+        const Slot* slot = table_.find(Key::of(id));
+        return slot == nullptr ? kNone : slot->handles[place_of(id)];
+    }
+
+    // False if the id is there.
+    bool insert_if_absent(std::int64_t id, std::uint32_t handle) {
+        std::uint32_t& found = table_.take(Key::of(id)).handles[place_of(id)];
+        if (found != kNone) return false;
+        found = handle;
+        ++size_;
+        return true;
+    }
+
+    // Of one that is there.
+    void replace(std::int64_t id, std::uint32_t handle) { table_.find(Key::of(id))->handles[place_of(id)] = handle; }
+
+    void erase(std::int64_t id) {
+        Slot* slot = table_.find(Key::of(id));
+        slot->handles[place_of(id)] = kNone;
+        --size_;
+        if (slot->handles == Slot().handles) table_.erase(slot);
+    }
+
+    // Ids and handles.
+    template <typename Visit>
+    void each(Visit visit) const {
+        table_.each([&](const Slot& slot) {
+            for (std::size_t place = 0; place < kTogether; ++place) {
+                const auto id = static_cast<std::int64_t>(slot.key.group * kTogether + place);
+                if (slot.handles[place] != kNone) visit(id, slot.handles[place]);
+            }
+        });
+    }
+
+  private:
+    static constexpr std::size_t kTogether = 8;
+    static constexpr std::uint64_t kNoGroup = ~std::uint64_t{0};
+
+    struct Key {
+        std::uint64_t group = kNoGroup;
+        static Key of(std::int64_t id) { return {static_cast<std::uint64_t>(id) / kTogether}; }
+        std::uint64_t hash() const { return mixed(group); }
+        bool operator==(const Key& other) const = default;
+    };
+
+    struct Slot {
+        Key key;
+        std::array<std::uint32_t, kTogether> handles = [] {
+            std::array<std::uint32_t, kTogether> none;
+            none.fill(kNone);
+            return none;
+        }();
+        bool is_empty() const { return key.group == kNoGroup; }
+    };
+
+    static std::size_t place_of(std::int64_t id) { return static_cast<std::uint64_t>(id) % kTogether; }
+
+    ProbedTable<Slot> table_;
+    std::uint32_t size_ = 0;
 };
-#pragma pack(pop)
 
 }  // namespace mercast

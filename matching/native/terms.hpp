@@ -67,7 +67,8 @@ inline Aspect aspect_of(const Predicate& predicate) {
 }
 
 // What a range of numbers allows that keys decide. Nothing foretells the operator, so there is no branch on it.
-[[gnu::always_inline]] inline Interval interval_of(Operator op, const NumberOperand& first, const NumberOperand& last, std::uint32_t dimension) {
+[[gnu::always_inline]] inline Interval interval_of(Operator op, const NumberOperand& first, const NumberOperand& last,
+                                                   std::uint32_t dimension) {
     struct Shape {
         std::uint64_t lower = 0, upper = 0;  // all bits set if there is such a bound
         std::uint8_t above = 0, below = 0;   // is it open?
