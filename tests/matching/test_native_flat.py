@@ -198,6 +198,38 @@ def test_a_batch_with_a_refused_expression_leaves_no_trace() -> None:
     assert index.describe().details == before
 
 
+def test_an_expression_that_is_refused_in_its_middle_leaves_no_trace() -> None:
+    new = [matching.parse("new > 1"), matching.parse("name = 'new'"), matching.parse("a = 1 OR b = 2")]
+    for index in (flat.Flat(), index_where_additions_wait()):
+        index.add(3, "a = 1")
+        before = index.describe().details
+        with pytest.raises(UnsupportedExpressionError, match="disjunction"):
+            index.add(4, And(tuple(new)))
+        with pytest.raises(DuplicateIdError, match="3"):
+            index.add(3, And(tuple(new[:2])))
+        assert index.describe().details == before
+        assert 4 not in index
+        assert list(index.match({"new": 2, "name": "new", "a": 1}).ids) == [3]
+
+
+def test_ids_of_any_kind_come_and_go() -> None:
+    ids = [*range(-40, 40), -(2**63), 1 - 2**63, 2**63 - 1, 2**63 - 2, *range(10**12, 10**12 + 600, 7)]
+    index, chance = flat.Flat(), random.Random(9)
+    kept: list[int] = []
+    for _ in range(4):
+        chance.shuffle(ids)
+        for id in ids:
+            if id in kept:
+                index.remove(id)
+                kept.remove(id)
+            elif chance.random() < 0.7:
+                index.add(id, matching.parse("a = 1"))
+                kept.append(id)
+        assert list(index) == kept
+        assert list(index.match({"a": 1}).ids) == sorted(kept)
+        assert [id in index for id in ids] == [id in kept for id in ids]
+
+
 def index_where_additions_wait() -> Any:
     """Small indexes finish each addition at once."""
     index = flat.Flat()
