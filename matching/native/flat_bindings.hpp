@@ -140,8 +140,8 @@ class BoundFlat {
             if (!PyTuple_CheckExact(children)) return false;
             parts = {&PyTuple_GET_ITEM(children, 0), static_cast<std::size_t>(PyTuple_GET_SIZE(children))};
         }
-        const auto ask_range = [this] [[gnu::always_inline]] (std::uint32_t attribute, Operator op, const NumberOperand& first,
-                                                              const NumberOperand& last) {
+        const auto ask_range = [this](std::uint32_t attribute, Operator op, const NumberOperand& first,
+                                      const NumberOperand& last) __attribute__((always_inline)) {
             return index_.ask_range(attribute, op, first, last);
         };
         for (PyObject* part : parts) {

@@ -141,8 +141,8 @@ void acquire_texts(Predicate& predicate, std::span<Operand> operands, Vocabulary
 void write_form(const Predicate& predicate, std::span<const Operand> operands, FormBuffer& form);
 
 // Of a range of numbers that keys decide.
-[[gnu::always_inline]] inline void write_range_form(std::uint32_t attribute, Operator op, const NumberOperand& first, const NumberOperand& last,
-                             FormBuffer& form) {
+[[gnu::always_inline]] inline void write_range_form(std::uint32_t attribute, Operator op, const NumberOperand& first,
+                                                    const NumberOperand& last, FormBuffer& form) {
     using namespace form_layout;
     std::uint8_t* at = put_start(form.room(kMostStartBytes + 2 * kMostOperandBytes), op, attribute);
     at = put_number(at, first);

@@ -114,8 +114,9 @@ class Model {
                                            Take take) const {
         std::uint32_t attribute = Interner::kUnknown;
         if (!names.find(slot(predicate, attribute_offset_), vocabulary.attributes, attribute)) return false;
+        if (attribute == Interner::kUnknown) return false;
         Operator op = Operator::Eq;
-        if (attribute == Interner::kUnknown || !read_operator(slot(predicate, operator_offset_), op) || !is_range(op)) return false;
+        if (!read_operator(slot(predicate, operator_offset_), op) || !is_range(op)) return false;
         PyObject* values = slot(predicate, values_offset_);
         if (values == nullptr || !PyTuple_CheckExact(values)) return false;
         const Py_ssize_t count = PyTuple_GET_SIZE(values);
