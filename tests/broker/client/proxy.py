@@ -46,8 +46,13 @@ class Proxy:
         if self.refuses:
             writer.transport.abort()
             return
+        # Before anything is waited for: the test may end, or cut all connections, in the meantime.
+        self._writers.append(writer)
         to_broker = await asyncio.open_connection(*self._target)
-        self._writers += [writer, to_broker[1]]
+        if writer.is_closing():
+            to_broker[1].transport.abort()
+            return
+        self._writers.append(to_broker[1])
         loop = asyncio.get_running_loop()
         self._tasks.append(loop.create_task(self._pass_on(reader, to_broker[1], is_to_broker=True)))
         self._tasks.append(loop.create_task(self._pass_on(to_broker[0], writer, is_to_broker=False)))

@@ -251,12 +251,15 @@ class Breaker:
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
-        await reader.read(1 << 16)
-        writer.write(encode(Welcome("b1", 1, False, 0, 1 << 20, TEXT_BYTES, 16, 0, 16)))
-        if self._goodbye is not None:
-            writer.write(encode(self._goodbye))
-        await writer.drain()
-        writer.close()
+        try:
+            await reader.read(1 << 16)
+            writer.write(encode(Welcome("b1", 1, False, 0, 1 << 20, TEXT_BYTES, 16, 0, 16)))
+            if self._goodbye is not None:
+                writer.write(encode(self._goodbye))
+            await writer.drain()
+        finally:
+            # Also when the test ends in the middle of it.
+            writer.close()
 
 
 @asynccontextmanager

@@ -35,8 +35,13 @@ class Proxy:
             writer.close()
             return
         self.passed += 1
+        # Before anything is waited for: the test may end, or cut all connections, in the meantime.
+        self._writers.append(writer)
         there, back = await asyncio.open_connection("127.0.0.1", self._to)
-        self._writers += [writer, back]
+        if writer.is_closing():
+            back.close()
+            return
+        self._writers.append(back)
         for source, target in ((reader, back), (there, writer)):
             task = asyncio.create_task(self._pass(source, target))
             self._tasks.add(task)

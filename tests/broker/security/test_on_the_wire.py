@@ -29,9 +29,13 @@ class Wire:
         self._port = port
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, back = await asyncio.open_connection("127.0.0.1", self._port)
-        with suppress(ConnectionError):
-            await asyncio.gather(self._pass(reader, back), self._pass(there, writer))
+        try:
+            there, back = await asyncio.open_connection("127.0.0.1", self._port)
+            with suppress(ConnectionError):
+                await asyncio.gather(self._pass(reader, back), self._pass(there, writer))
+        finally:
+            # Also when the test ends before there is a way on.
+            writer.close()
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
