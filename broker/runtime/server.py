@@ -336,6 +336,10 @@ class BrokerServer:
     def is_settled(self) -> bool:
         return not self.core.unsettled and not self.core.in_custody and not self.holding
 
+    @property
+    def _store_has_failed(self) -> bool:
+        return self.store is not None and self.store.has_failed
+
     async def stop(self, *, leaves: bool = False) -> None:
         """In good order: no new publications, what is under way gets its time, then everybody is told."""
         self.is_stopping = True
@@ -347,7 +351,8 @@ class BrokerServer:
         for newcomer in list(self.newcomers):
             newcomer.refuse(Reason.STOPPING, hello.STOPPING, f"{self.config.id} is stopping")
         end = self._loop.time() + DRAIN_WITHIN_S
-        while not self.is_settled and self._loop.time() < end:
+        # Nothing settles that waits for a store that has failed.
+        while not self.is_settled and not self._store_has_failed and self._loop.time() < end:
             await asyncio.sleep(0.02)
         # Others need not wait for the acknowledgements that are collected.
         self.handle(TimerFired(ACKNOWLEDGE))

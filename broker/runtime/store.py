@@ -5,6 +5,9 @@ The core hears that a record is stored after the commit that holds it. What a co
     batch        the write-ahead log is forced to the disk at every commit: a power cut loses nothing that was accepted
     checkpoint   it is forced now and then: a killed process loses nothing, a power cut may lose the last moments
     never        the operating system decides: as before, and a power cut may damage the store
+
+The first write that fails is the last one. Later records may rest on the lost ones: a client's ledger says that all its
+publications up to a reference are stored.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import asyncio
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 from broker.config_tables import StoreTable
@@ -41,15 +45,17 @@ class Store:
     ) -> None:
         """`patience_s`: how long to wait for a broker that has the store open and may be about to stop.
 
+        `failed` hears of the first write that fails; after it nothing is written, and nothing is told as persisted.
         `refused` hears of a record that cannot be written, while the others of its batch are; None: that has `failed`.
         """
         self.commits = 0
         self.records_written = 0
+        self.has_failed = False
         self._path = folder / FILE
         self._synchronous = _SYNCHRONOUS[table.fsync]
         self._persisted = persisted
         self._failed = failed
-        self._refused = refused or (lambda error: failed(StoreError(str(error))))
+        self._refused = refused or (lambda error: self._fail(StoreError(str(error))))
         self._patience_s = patience_s
         self._pending: dict[Key, object] = {}
         self._removed: dict[Key, None] = {}
@@ -103,6 +109,8 @@ class Store:
         return int(earlier)
 
     def put(self, key: Key, record: object) -> None:
+        if self.has_failed:
+            return
         self._removed.pop(key, None)
         self._withdrawn.pop(key, None)
         self._pending.pop(key, None)
@@ -110,6 +118,8 @@ class Store:
         self._schedule()
 
     def remove(self, key: Key) -> None:
+        if self.has_failed:
+            return
         if key in self._pending:
             del self._pending[key]
             self._withdrawn[key] = None
@@ -130,6 +140,8 @@ class Store:
         removed, self._removed = list(self._removed), {}
         withdrawn, self._withdrawn = list(self._withdrawn), {}
         rows = self._packed(pending)
+        if self.has_failed:
+            return
         keys = [(pack_key(key),) for key in removed]
         self._writing = self._loop.run_in_executor(self._thread, self._commit, list(rows.values()), keys)
         self._writing.add_done_callback(lambda done: self._committed(done, list(rows), withdrawn))
@@ -146,10 +158,16 @@ class Store:
 
     def _commit(self, rows: list[tuple[bytes, bytes]], removed: list[tuple[bytes]]) -> None:
         database = self._database
-        database.execute("BEGIN")
-        database.executemany("INSERT OR REPLACE INTO records (key, value) VALUES (?, ?)", rows)
-        database.executemany("DELETE FROM records WHERE key = ?", removed)
-        database.execute("COMMIT")
+        try:
+            database.execute("BEGIN")
+            database.executemany("INSERT OR REPLACE INTO records (key, value) VALUES (?, ?)", rows)
+            database.executemany("DELETE FROM records WHERE key = ?", removed)
+            database.execute("COMMIT")
+        except BaseException:
+            # Some errors leave the transaction open, with part of the batch in it.
+            with suppress(sqlite3.Error):
+                database.rollback()
+            raise
 
     def _committed(self, done: asyncio.Future[None], keys: list[Key], withdrawn: list[Key]) -> None:
         self._writing = None
@@ -157,7 +175,7 @@ class Store:
             return
         error = done.exception()
         if error is not None:
-            self._failed(StoreError(f"cannot write {self._path}: {error}"))
+            self._fail(StoreError(f"cannot write {self._path}: {error}"))
             return
         self.commits += 1
         self.records_written += len(keys)
@@ -165,13 +183,23 @@ class Store:
         if self._pending or self._removed:
             self._write_batch()
 
+    def _fail(self, error: StoreError) -> None:
+        """What waits is lost, as what comes later is: the broker cannot go on."""
+        if self.has_failed:
+            return
+        self.has_failed = True
+        self._pending.clear()
+        self._removed.clear()
+        self._withdrawn.clear()
+        self._failed(error)
+
     @property
     def waiting(self) -> int:
         """Records that are not committed."""
         return len(self._pending)
 
     async def close(self) -> None:
-        """After what waits was written."""
+        """After what waits was written; what a failed write left behind is not."""
         while self._writing is not None or self._pending or self._removed:
             self._schedule()
             await asyncio.sleep(0.001)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import selectors
 import signal
 import subprocess
@@ -218,6 +219,10 @@ class Processes:
             stream.close()
         self.launch(id, *arguments)
         self.ready(id)
+
+    def limit_files(self, id: str, most_bytes: int) -> None:
+        """From now on the broker cannot write beyond this size of any file, until it is restarted."""
+        resource.prlimit(self.pid(id), resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
 
     def status(self, id: str) -> dict[str, Any]:
         return status_at(self.file.admin_ports[id])

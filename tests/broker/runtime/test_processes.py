@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import resource
+import sqlite3
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ import pytest
 from broker import connect
 from broker.client.client import Client
 from broker.client.subscription import Subscription
+from broker.runtime.store import FILE
 from tests.broker.runtime.overlays import ROOT, OverlayFileMaker, Processes, run, status_at, wait_until
 
 RING = [("b1", "b2"), ("b2", "b3"), ("b3", "b4"), ("b1", "b4")]
@@ -114,6 +117,49 @@ def test_a_killed_publishers_broker_delivers_what_it_had_accepted(tmp_path: Path
                 ids = Counter([str(await answer) for answer in answers])
                 assert max(ids.values()) == 1 or set(ids) >= {"None"}
                 assert sorted(await collect(stream, 200, 60)) == list(range(200))
+                await asyncio.sleep(0.5)
+                assert not len(stream)
+
+        run(test)
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="no limits for another process here")
+def test_a_broker_whose_store_fails_stops_and_what_it_lost_is_sent_again_and_delivered_once(tmp_path: Path) -> None:
+    file = OverlayFileMaker(tmp_path, ["b1"], tables=STORE)
+    path = tmp_path / "data" / "b1" / FILE
+    with Processes(file) as processes:
+        assert processes.terminate("b1") == 0
+        with closing(sqlite3.connect(path)) as database:
+            # A large record takes its time, so that others come while it is written.
+            database.execute(
+                "CREATE TRIGGER slow BEFORE INSERT ON records WHEN length(NEW.value) > 300000 BEGIN"
+                " WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 2000000)"
+                " SELECT count(*) FROM c; END"
+            )
+        processes.restart("b1")
+
+        async def test() -> None:
+            async with (
+                connect(file.url("b1"), name="source") as publisher,
+                connect(file.url("b1"), name="desk", durable=True) as desk,
+                desk.subscribe("n >= 0", name="all") as stream,
+            ):
+                await publisher.publish({"n": 0})
+                assert await collect(stream, 1) == [0]
+                # Room for small records alone.
+                log = path.with_name(f"{FILE}-wal")
+                processes.limit_files("b1", log.stat().st_size + 200_000)
+                answers = [await publisher.publish_soon({"n": 1}, b"x" * 400_000)]
+                await asyncio.sleep(0.1)
+                for n in range(2, 6):
+                    answers.append(await publisher.publish_soon({"n": n}))
+                assert await asyncio.to_thread(processes.wait, "b1") == 1
+                assert f"cannot write {path}" in processes.log("b1")
+                assert not any(answer.done() for answer in answers)
+                await asyncio.to_thread(processes.restart, "b1")
+                await publisher.flush()
+                assert all([await answer for answer in answers]), "none was taken before the restart"
+                assert sorted(await collect(stream, 5)) == [1, 2, 3, 4, 5]
                 await asyncio.sleep(0.5)
                 assert not len(stream)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,97 @@ def test_a_record_that_cannot_be_written_takes_no_other_with_it(tmp_path: Path) 
     async def again() -> None:
         store = Store(tmp_path, StoreTable(), lambda _: None, _raise)
         assert store.open("b1", 6)[2] == {("acknowledged", "c1"): 7, ("acknowledged", "c3"): 8}
+        await store.close()
+
+    run(again)
+
+
+def fail_when_full(store: Store) -> None:
+    """The database has room for small records alone."""
+    pages = store._database.execute("PRAGMA page_count").fetchone()[0]
+    store._database.execute(f"PRAGMA max_page_count = {pages + 16}")
+
+
+def fail_with(action: str) -> Callable[[Store], None]:
+    """SQLite fails at a large record. After `ABORT` the transaction stays open, after `ROLLBACK` it does not."""
+
+    def prepare(store: Store) -> None:
+        store._database.execute(
+            "CREATE TRIGGER full BEFORE INSERT ON records WHEN length(NEW.value) > 100000"
+            f" BEGIN SELECT RAISE({action}, 'full'); END"
+        )
+
+    return prepare
+
+
+FAILURES = {"full": fail_when_full, "open transaction": fail_with("ABORT"), "closed transaction": fail_with("ROLLBACK")}
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_after_a_write_that_failed_nothing_is_written_or_told_as_persisted(tmp_path: Path, failure: str) -> None:
+    persisted: list[tuple[str, ...]] = []
+    failures: list[str] = []
+    stays, ledger = ("subscription", "c", "stays"), ("taken", "c")
+    late = ("publication", "b1", "3", "9")
+
+    async def test() -> None:
+        store = Store(tmp_path, StoreTable(), persisted.extend, lambda error: failures.append(str(error)))
+        store.open("b1", 1)
+        FAILURES[failure](store)
+        store.put(stays, "a > 1")
+        store.put(ledger, 1)
+        await until(lambda: len(persisted) == 2)
+        # In one transaction: a small record, the one that fails, a small record.
+        store.put(("acknowledged", "c"), 1)
+        store.put(("subscription", "c", "lost"), "x" * 500_000)
+        store.put(ledger, 2)
+        await asyncio.sleep(0)
+        assert not store.waiting, "it is being written"
+        # Meanwhile the next one comes, and the client's ledger with it.
+        store.put(late, PUBLICATION)
+        store.put(ledger, 3)
+        store.remove(stays)
+        await until(lambda: bool(failures))
+        store.put(late, PUBLICATION)
+        store.put(ledger, 4)
+        store.remove(stays)
+        await asyncio.sleep(0.05)
+        assert not store.waiting
+        await store.close()
+        assert store.commits == 1
+
+    run(test)
+    assert persisted == [stays, ledger]
+    (told,) = failures
+    assert told.startswith(f"cannot write {tmp_path / FILE}: ")
+
+    async def again() -> None:
+        store = Store(tmp_path, StoreTable(), lambda _: None, _raise)
+        assert store.open("b1", 2)[2] == {stays: "a > 1", ledger: 1}
+        await store.close()
+
+    run(again)
+
+
+def test_a_store_that_nobody_hears_refusals_of_fails_once_and_writes_nothing_more(tmp_path: Path) -> None:
+    persisted: list[tuple[str, ...]] = []
+    failures: list[str] = []
+
+    async def test() -> None:
+        store = Store(tmp_path, StoreTable(), persisted.extend, lambda error: failures.append(str(error)))
+        store.open("b1", 1)
+        for client in ("c1", "c2"):
+            store.put(("acknowledged", client), 1 << 64)
+        store.put(("acknowledged", "c3"), 1)
+        await store.close()
+
+    run(test)
+    assert [each.split(":")[0] for each in failures] == ["the record acknowledged/c1 cannot be written"]
+    assert not persisted
+
+    async def again() -> None:
+        store = Store(tmp_path, StoreTable(), lambda _: None, _raise)
+        assert store.open("b1", 2)[2] == {}
         await store.close()
 
     run(again)
