@@ -39,8 +39,10 @@ class Client:
     advertisements: dict[str, EntryId] = field(default_factory=dict)
     subscriptions: dict[str, EntryId] = field(default_factory=dict)
     expressions: dict[EntryId, str] = field(default_factory=dict)
-    being_stored: dict[tuple[str, ...], str] = field(default_factory=dict)
-    """Expressions of entries that stand when the store has them, by the store's key."""
+    confirmed: dict[EntryId, int] = field(default_factory=dict)
+    """When they were confirmed, as far as that was not before a restart of which nothing is known."""
+    being_stored: dict[tuple[str, ...], tuple[str, int]] = field(default_factory=dict)
+    """Records of entries that stand when the store has them, by the store's key."""
     new_names: Counter[str] = field(default_factory=Counter)
     """How many of those have a name under which nothing stands yet, by kind."""
     on_the_way: deque[Deliver] = field(default_factory=deque)

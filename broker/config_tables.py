@@ -104,6 +104,7 @@ class HeartbeatTable:
     dead_after: int = key(3 * SECOND, positive_duration, "a neighbour that was silent for so long is lost")
     redial_first: int = key(100 * MILLISECOND, positive_duration, "the wait before a lost neighbour is dialled again")
     redial_at_most: int = key(2 * SECOND, positive_duration, "that wait doubles up to this, and varies by half")
+    clock_skew: int = key(50 * MILLISECOND, duration, "how far the clocks of two brokers may be apart")
 
 
 FSYNC_POLICIES = ("batch", "checkpoint", "never")
@@ -122,6 +123,7 @@ class StoreTable:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryTable:
+    hold: int = key(30 * SECOND, positive_duration, "how long a publication is kept for brokers out of reach")
     session: int = key(60 * SECOND, duration, "how long a session waits for a client that lost its connection")
     outbox: int = key(10_000, at_least(1), "deliveries that wait for one client")
     outbox_bytes: int = key(64 << 20, at_least(1), "their attributes and payloads in bytes")
@@ -149,6 +151,7 @@ class LimitsTable:
     hello: int = key(5 * SECOND, positive_duration, "whoever connects says who it is within this time")
     publish_window: int = key(1_024, at_least(1), "publications of one client that wait for an answer")
     window: int = key(4096, at_least(1), "publications of a broker that are not settled at all their destinations")
+    retained_bytes: int = key(16 << 20, at_least(0), "settled publications that are kept for late subscriptions")
     credit: int = key(256, at_least(1), "publications in flight on a link")
     link_queue: int = key(4096, at_least(1), "publications that wait for a link")
 

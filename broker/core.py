@@ -8,13 +8,14 @@ their requests and deliveries. The core connects them and owns nothing else: a d
     FrameReceived(Publish) ── passed on by the router; if it is for this broker and new: as above,
                               and Settled goes back to whoever sent it here
 
-Everything may arrive twice, late or never; see `custody` and `routing.correspondence` for what is done about it.
+Everything may arrive twice, late or never; see `custody`, `retention` and `routing.correspondence` for what is done
+about it. A broker settles a publication, when all is done, with brokers that are nearer to its publisher, and with all
+others at once. So a broker only ever waits for others that are further away, and never in a circle.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 
 from broker.clients import Client, Clients
 from broker.custody import Custody, Held
@@ -23,6 +24,7 @@ from broker.effects import (
     Deliver,
     DroppedRow,
     Effect,
+    Failed,
     Forget,
     MatchedRow,
     Persist,
@@ -56,23 +58,36 @@ from broker.inputs import (
 )
 from broker.links import Links
 from broker.persisting import Persisting
+from broker.recovery import Recovery
+from broker.retention import LateInterest, Passage, Retention
 from broker.seen import SeenPublications
 from broker.sessions import Sessions
 from broker.settings import Settings
 from matching import MatchingError
 from matching.model import TRUE
-from routing.messages import Credit, EntryId, Message, PublicationId, Publish, Settled
+from routing.messages import (
+    BOTH_DUTIES,
+    PASS_ON,
+    SERVE,
+    Credit,
+    EntryId,
+    Message,
+    PublicationId,
+    Publish,
+    Settled,
+)
 from routing.multicast import narrowed
-from routing.router import Matched, Router, Stretch
+from routing.router import Learned, Matched, Pace, Router, Stretch, UnknownInterest
 from routing.tables import EVERYBODY
 
 TICK = "tick"
 ACKNOWLEDGE = "acknowledge"
 REORGANISE = "reorganise"
 CATCH_UP = "catch up"
+LATE_INTEREST = "late interest"
 SETTLED_IN_A_FRAME = 1_000
-RELEARNING_TICKS = 5
-"""After a restart, by then the neighbours have told what they want."""
+MOST_NAMED = 5
+"""Brokers in the text of a drop."""
 
 
 class Broker:
@@ -83,18 +98,27 @@ class Broker:
         incarnation: int,
         settings: Settings | None = None,
         has_lived: bool | None = None,
+        expected_neighbours: tuple[str, ...] = (),
     ) -> None:
-        """`has_lived`: there were earlier incarnations. None: if this is not the first."""
+        """`has_lived`: there were earlier incarnations. None: if this is not the first.
+
+        `expected_neighbours`: those of the configuration. After a restart, recovery gives their links time to come up.
+        """
         self.me = me
         self.incarnation = incarnation
         self.router = router
         self.drops: Counter[str] = Counter()
+        self.failures: Counter[str] = Counter()
+        """Inputs that made the core raise, by kind: defects."""
         self._settings = settings or Settings()
         self._links = Links(self._settings)
-        self._seen = SeenPublications(self._settings.window)
+        window = self._settings.window
+        self._served = SeenPublications(window)
+        """Publications that local clients were served with."""
         self._custody = Custody(
             self._settings.patience, self._settings.longest_patience, self._settings.hold_unreachable
         )
+        self._retention = Retention(window, self._settings.retain_bytes, self._settings.hold_unreachable)
         self._now = 0
         self._effects: list[Effect] = []
         """Collected here by all parts; `handle` hands them out."""
@@ -108,23 +132,39 @@ class Broker:
             self._drop,
             self._forget_delivery,
             self._entry,
+            lambda: self._now,
+            self._unadvertise,
         )
         self._clients = self._sessions.clients
         self._next_entry = 0
         self._next_publication = 0
         self._own_in_flight: dict[int, PublicationId] = {}
-        self._to_settle: dict[tuple[str, str], list[PublicationId]] = {}
+        self._to_settle: dict[tuple[str, str, int], list[PublicationId]] = {}
         self._arrivals: dict[PublicationId, set[str]] = {}
-        self._half_done: dict[PublicationId, None] = {}
-        """Restored arrivals: taken in for clients here before a crash, and perhaps not passed on."""
         self._known_losses = 0
         self._is_to_catch_up = False
-        # After a restart, what others want is not known at once; publications for those behind this broker wait.
-        has_lived = incarnation > 1 if has_lived is None else has_lived
-        self._relearning = RELEARNING_TICKS if has_lived else 0
-        self._has_relearned = has_lived
-        self._postponed: dict[PublicationId, Callable[[], tuple[Stretch, ...]]] = {}
-        self._waiting_onward: list[tuple[Publish, list[tuple[str, str]]]] = []
+        self._learned: list[Learned] = []
+        """Others' subscriptions that are to be matched with retained publications."""
+        self._lessons = 0
+        """How often something was learned."""
+        self._being_stored: dict[PublicationId, EntryId | None] = {}
+        """Publications of clients here that are accepted when they are stored, with what permits them."""
+        self._used_advertisements: Counter[EntryId] = Counter()
+        """How many publications are retained under each."""
+        self._ending: dict[EntryId, None] = {}
+        """Advertisements that clients have withdrawn, and under which publications are retained."""
+        self._stored_members: dict[str, tuple[str, ...]] = {}
+        self._stored_settled: tuple[tuple[int, int], ...] = ()
+        noticed = self._settings.ticks(self._settings.noticed_within)
+        self._recovery = Recovery(noticed, 4 * window)
+        kept_for = self._settings.ticks(2 * self._settings.hold_unreachable)
+        self.router.pace = Pace(noticed, kept_for, settles_early=not self._settings.is_durable)
+        self._expected_neighbours = expected_neighbours
+        self.router.expect_neighbours(expected_neighbours)
+        self._has_lived = incarnation > 1 if has_lived is None else has_lived
+        if self._has_lived:
+            self._recovery.begin()
+            self.router.begin_recovery()
         if self._settings.reorganise_every:
             self.router.reorganise_with(self._settings.most_links)
         if self._settings.is_open:
@@ -133,8 +173,13 @@ class Broker:
     def handle(self, happened: Input, now: int) -> list[Effect]:
         if now > self._now:
             self._now = now
-        self._react(happened)
-        self._flush()
+        try:
+            self._react(happened)
+            self._flush()
+        except Exception as error:
+            # A defect here must not stop the broker: what was to be done so far is done, timers included.
+            self.failures[type(happened).__name__] += 1
+            self._effects.append(Failed(_in_words(happened), error))
         effects = self._effects[:]
         self._effects.clear()
         return effects
@@ -177,9 +222,11 @@ class Broker:
         elif name == CATCH_UP:
             self._is_to_catch_up = False
             self.router.catch_up()
+        elif name == LATE_INTEREST:
+            self._match_late()
         elif name == REORGANISE:
-            self.router.reorganise()
             self._effects.append(SetTimer(REORGANISE, self._now + self._settings.reorganise_every))
+            self.router.reorganise()
 
     def _flush(self) -> None:
         for peer, message in self.router.drain():
@@ -188,6 +235,9 @@ class Broker:
         if self.router.is_behind and not self._is_to_catch_up:
             self._is_to_catch_up = True
             self._effects.append(SetTimer(CATCH_UP, self._now + self._settings.catch_up_after))
+        if self.router.learned:
+            self._learn(self.router.learned)
+            self.router.learned.clear()
         losses = self.router.counts_of_losses()
         if losses > self._known_losses:
             self._known_losses = losses
@@ -218,66 +268,106 @@ class Broker:
             self._arrived(mine.on_its_way(mine.local, mine.transit, further=1), frame.peer)
         elif isinstance(mine, Settled):
             for publication in mine.publications:
-                self._close(self._custody.settle(publication, mine.source))
+                if self._custody.settle(publication, mine.source, mine.duties):
+                    self._close(self._retention.find(publication))
         elif isinstance(mine, Credit):
             self._effects += self._links.credited(frame.peer, mine.taken)
 
     def _arrived(self, message: Publish, peer: str) -> None:
-        if self._relearning and not self.router.still_leads(Stretch(message.domain, (), (), tree=message.tree)):
-            # Whoever sent it will repeat it, and by then this broker knows more.
-            return
-        is_half_done = message.id in self._half_done and self.me in message.transit
-        if not self._seen.take(message.id) and not is_half_done:
-            if message.id in self._custody:
-                self._custody.add_upstream(message.id, message.domain, message.source)
-            elif message.id in self._postponed:
-                return
-            elif message.id not in self._arrivals or not self._is_waiting_for_store(message.id):
-                self._settle_with(message.domain, message.source, message.id)
+        if self._recovery.is_recovering and self.me in message.transit:
+            self._recovery.postpone(message, peer)
+        else:
+            self._take_in(message, peer)
+
+    def _take_in(self, message: Publish, peer: str) -> None:
+        """Serves clients here and passes the publication on, as far as it was not done before."""
+        sender = (message.domain, message.source)
+        duties = (SERVE if self.me in message.local else 0) | (PASS_ON if self.me in message.transit else 0)
+        passage = self._retention.find(message.id)
+        is_served = not duties & SERVE or self._is_served(message)
+        is_passed = not duties & PASS_ON or (passage is not None and passage.knows(message.tree))
+        if duties & PASS_ON and passage is not None and self._is_nearer(message, passage):
+            # It waits until all is done. Another one is answered at once: this broker may wait for it.
+            if sender not in passage.upstream:
+                passage.upstream.append(sender)
+            answer = 0
+        else:
+            answer = duties
+        if is_served and is_passed:
+            if answer and not self._is_waiting_for_store(message.id):
+                self._settle_with(*sender, message.id, answer)
             return
         if message.expires is not None and message.expires <= self._now:
             self._drop("expired", message.id, "on arrival")
-            self._settle_with(message.domain, message.source, message.id)
+            self._settle_with(*sender, message.id, duties)
             return
+        if is_served or is_passed:
+            # One duty is left.
+            message = message.on_its_way(() if is_served else message.local, () if is_passed else message.transit, 0)
         try:
             matched = self.router.match_arrived(message, peer)
         except MatchingError as error:
             self._drop("unreadable", message.id, str(error))
-            self._settle_with(message.domain, message.source, message.id)
+            self._settle_with(*sender, message.id, duties)
             return
         if matched.dropped is not None:
             self._drop(matched.dropped, message.id, f"from {peer}")
-        if is_half_done:
-            del self._half_done[message.id]
-            matched = Matched({}, matched.stretches, matched.work)
-        if self._relearning and self.me in message.transit:
-            self._postponed[message.id] = lambda: self.router.match_arrived(message, peer).stretches
-            matched = Matched(matched.clients, (), matched.work)
-        self._serve(message, matched, [(message.domain, message.source)])
+        if not is_passed:
+            if passage is None:
+                passage = Passage(message, peer, self._now, message.hops, [sender])
+                answer = 0
+            else:
+                passage.enter(message, peer)
+            self._retention.open(passage)
+        self._serve(message, matched, None if is_passed else passage, sender, answer)
 
-    def _serve(self, message: Publish, matched: Matched, upstream: list[tuple[str, str]]) -> None:
-        """Local clients first; then the brokers behind this one. Settled when all have it."""
+    def _is_served(self, message: Publish) -> bool:
+        """Clients here were served with it before; or it is so old that nobody knows, which is a drop."""
+        if self._served.take(message.id):
+            return False
+        if self._served.is_past(message.id):
+            self._drop("beyond the window", message.id, f"from {message.source}")
+        return True
+
+    def _is_nearer(self, message: Publish, passage: Passage) -> bool:
+        """The sender is nearer to the publisher's broker than this one, and this one has yet to settle."""
+        travelled = self._settings.hop_limit - message.hop_limit
+        return passage.is_open and message.hops - travelled < passage.depth
+
+    def _serve(
+        self,
+        message: Publish,
+        matched: Matched,
+        passage: Passage | None,
+        sender: tuple[str, str] = ("", ""),
+        answer: int = 0,
+    ) -> None:
+        """Local clients first; then the brokers behind this one, if there is a passage. `answer`: the duties that the
+        sender hears to be done when clients are served, whatever becomes of the passage."""
         if self._settings.records_matches or message.is_traced:
             for work in matched.work:
                 self._effects.append(Record(MatchedRow(message.id, work)))
         found = [self._delivery(message, client, entries) for client, entries in matched.clients.items()]
         deliveries = [each for each in found if each is not None]
-        onward = self._onward(message, matched.stretches) if matched.stretches else ()
+        reliable: tuple[Deliver, ...] = ()
+        if self._settings.is_durable:
+            reliable = tuple(delivery for _, delivery in deliveries if delivery.number)
 
         def go() -> None:
             self._sessions.deliver(deliveries, self._now)
-            if message.id in self._postponed:
-                self._waiting_onward.append((message, upstream))
-            else:
-                self._forward(message.id, onward, upstream)
+            if answer:
+                self._settle_with(*sender, message.id, answer)
+            if passage is not None:
+                passage.is_storing = passage.is_storing and not reliable
+                self._pass_on(passage, matched.stretches)
 
-        if self._settings.is_durable:
-            reliable = tuple(delivery for _, delivery in deliveries if delivery.number)
-            if reliable:
-                self._arrivals[message.id] = {delivery.client for delivery in reliable}
-                self._persisting.persist(("arrival", *map(str, message.id)), reliable, go)
-                return
-        go()
+        if reliable:
+            self._arrivals[message.id] = {delivery.client for delivery in reliable}
+            if passage is not None:
+                passage.is_storing = True
+            self._persisting.persist(("arrival", *map(str, message.id)), reliable, go)
+        else:
+            go()
 
     def _delivery(self, message: Publish, name: str, entries: tuple[EntryId, ...]) -> tuple[Client, Deliver] | None:
         """None: the client left, or withdrew what matched, while the publication was being stored."""
@@ -291,64 +381,194 @@ class Broker:
         body = (message.attributes, message.payload)
         return client, Deliver(name, message.id, subscriptions, *body, message.hops, number, message.expires)
 
-    def _onward(self, message: Publish, stretches: tuple[Stretch, ...]) -> tuple[Publish, ...]:
-        """The publication as this broker sends it on, for each stretch."""
-        return tuple(
-            Publish(
-                message.id,
-                self.me,
-                stretch.domain,
-                stretch.local,
-                stretch.transit,
-                message.attributes,
-                message.payload,
-                stretch.crossed,
-                stretch.tree,
-                message.hops,
-                message.expires,
-                self._settings.hop_limit,
-                message.is_traced,
-            )
-            for stretch in stretches
+    def _copy(self, message: Publish, stretch: Stretch) -> Publish:
+        """The publication as this broker sends it on along a stretch."""
+        return Publish(
+            message.id,
+            self.me,
+            stretch.domain,
+            stretch.local,
+            stretch.transit,
+            message.attributes,
+            message.payload,
+            stretch.crossed,
+            stretch.tree,
+            message.hops,
+            message.expires,
+            self._settings.hop_limit,
+            message.is_traced,
         )
 
     def _is_waiting_for_store(self, publication: PublicationId) -> bool:
         return ("arrival", *map(str, publication)) in self._persisting
 
-    def _forward(self, id: PublicationId, onward: tuple[Publish, ...], upstream: list[tuple[str, str]]) -> None:
-        if not onward:
-            for domain, broker in upstream:
-                self._settle_with(domain, broker, id)
-            if not upstream:
-                self._own_settled(id)
-            return
-        self._custody.hold(id, onward, upstream, self._now, self.router.is_reachable)
-        for message in onward:
-            self.router.send(message)
+    def _pass_on(self, passage: Passage, stretches: tuple[Stretch, ...]) -> None:
+        """Sends the publication to the brokers of the stretches that were not asked yet."""
+        copies = [self._copy(passage.message, each) for each in self._unasked(passage, stretches)]
+        if copies:
+            if not passage.is_open and not self._reopen(passage):
+                return
+            self._custody.hold(passage.id, copies, self._now, self.router.is_reachable)
+            for message in copies:
+                self.router.send(message)
+        if passage.id not in self._custody:
+            self._close(passage)
 
-    def _close(self, held: Held | None) -> None:
-        if held is None:
-            return
-        for domain, broker in held.upstream:
-            self._settle_with(domain, broker, held.id)
-        if not held.upstream:
-            self._own_settled(held.id)
+    def _unasked(self, passage: Passage, stretches: tuple[Stretch, ...]) -> list[Stretch]:
+        """A broker serves its clients once. It is asked again to pass on if it started anew since it was asked."""
+        unasked: list[Stretch] = []
+        for stretch in stretches:
+            local = tuple([each for each in stretch.local if each not in passage.served])
+            passage.served.update(local)
+            transit: list[str] = []
+            for broker in stretch.transit:
+                way, incarnation = (stretch.domain, broker), self.router.incarnation_of(broker)
+                if passage.passed.get(way) != incarnation:
+                    # What the broker has yet to settle is sent to it again in any case.
+                    if way not in passage.passed or not self._custody.is_asked_to_pass_on(passage.id, *way):
+                        transit.append(broker)
+                    passage.passed[way] = incarnation
+            if local or transit:
+                unasked.append(Stretch(stretch.domain, local, tuple(transit), stretch.crossed, stretch.tree))
+        return unasked
 
-    def _own_settled(self, id: PublicationId) -> None:
-        self._own_in_flight.pop(id.counter, None)
+    def _open_own(self, passage: Passage) -> None:
+        if passage.advertisement is not None:
+            self._used_advertisements[passage.advertisement] += 1
+        self._retention.open(passage)
+
+    def _reopen(self, passage: Passage) -> bool:
+        """False: so many newer ones were published since that destinations would take it for an old one."""
+        if self._is_own(passage.id):
+            if self._next_publication - passage.id.counter >= self._settings.window:
+                self._drop("beyond the window", passage.id, "wanted too late")
+                return False
+            self._own_in_flight[passage.id.counter] = passage.id
+        self._retention.open(passage)
+        return True
+
+    def _close(self, passage: Passage | None) -> None:
+        """Everybody has settled the publication: those who wait for it hear that, unless it is still being stored."""
+        if passage is None or not passage.is_open or passage.is_storing:
+            return
+        self._retention.close(passage)
+        done = BOTH_DUTIES if passage.id in self._served else PASS_ON
+        for sender in passage.upstream:
+            self._settle_with(*sender, passage.id, done)
+        passage.upstream.clear()
+        if self._is_own(passage.id):
+            self._own_in_flight.pop(passage.id.counter, None)
+        if self._retention.is_crowded:
+            self._evict()
+
+    def _is_own(self, id: PublicationId) -> bool:
+        """It was published here, in this incarnation."""
+        return id.broker == self.me and id.incarnation == self.incarnation
+
+    def _evict(self) -> None:
+        """Lets go of retained publications. If a broker could not say in time whether it wants one, that is a drop."""
+        known: dict[tuple[object, ...], UnknownInterest] = {}
+        for passage in self._retention.evict(self._now, is_settling=self.router.is_settling):
+            message = passage.message
+            key = (passage.peer, message.domain, message.crossed, message.tree)
+            if key not in known:
+                known[key] = self.router.unknown_interest(message, passage.peer)
+            brokers = self._without_word(passage, known[key]) if any(known[key]) else []
+            if brokers:
+                more = f" and {len(brokers) - MOST_NAMED} more" if len(brokers) > MOST_NAMED else ""
+                self._drop("unknown interest", passage.id, f"of {', '.join(brokers[:MOST_NAMED])}{more}")
+            if passage.peer is None:
+                self._let_go_own(passage)
+
+    def _let_go_own(self, passage: Passage) -> None:
         if self._settings.is_durable:
-            self._effects.append(Forget(("publication", *map(str, id))))
+            self._effects.append(Forget(("publication", *map(str, passage.id))))
+        entry = passage.advertisement
+        if entry is not None:
+            self._used_advertisements[entry] -= 1
+            if not self._used_advertisements[entry]:
+                del self._used_advertisements[entry]
 
-    def _settle_with(self, domain: str, broker: str, id: PublicationId) -> None:
+    def _without_word(self, passage: Passage, unknown: UnknownInterest) -> list[str]:
+        """Brokers that may want the publication, were not sent it, and could not say that they want it."""
+        asked = {broker: incarnation for (_, broker), incarnation in passage.passed.items()}
+        out_of_reach = {**unknown.own, **unknown.behind}
+
+        def is_looked_after(broker: str) -> bool:
+            """A broker that was asked to pass it on looks after those behind it, unless that incarnation is gone. That
+            it may still crash is accepted in memory mode alone."""
+            if self._settings.is_durable or broker in out_of_reach:
+                return False
+            return asked.get(broker) == self.router.incarnation_of(broker)
+
+        # What was confirmed before a broker fell silent was told in time.
+        age = (self._now - passage.came - self._settings.noticed_within) // self._settings.tick
+        return sorted(
+            {
+                *(broker for broker, ticks in unknown.own.items() if ticks >= age and broker not in passage.served),
+                *(broker for broker, ticks in unknown.behind.items() if ticks >= age and broker not in asked),
+                *(broker for broker, ticks in unknown.gaps.items() if ticks >= age and not is_looked_after(broker)),
+            }
+        )
+
+    def _unadvertise(self, entry: EntryId) -> None:
+        """Other brokers keep the advertisement while publications under it are retained: their interest in these
+        comes here because of it."""
+        self.router.close_advertisement(entry)
+        if self._is_used(entry):
+            self._ending[entry] = None
+        else:
+            self.router.unadvertise(entry)
+
+    def _end_advertisements(self) -> None:
+        for entry in [each for each in self._ending if not self._is_used(each)]:
+            del self._ending[entry]
+            self.router.unadvertise(entry)
+
+    def _is_used(self, entry: EntryId) -> bool:
+        return entry in self._used_advertisements or entry in self._being_stored.values()
+
+    def _learn(self, learned: list[Learned]) -> None:
+        self._lessons += 1
+        if not len(self._retention):
+            return
+        if not self._learned:
+            self._effects.append(SetTimer(LATE_INTEREST, self._now + self._settings.catch_up_after))
+        self._learned += learned
+
+    def _match_late(self) -> None:
+        """Matches retained publications with subscriptions that were confirmed before they came and heard of after."""
+        learned, self._learned = self._learned, []
+        interest = LateInterest(learned, self._settings.clock_skew)
+        for passage in self._retention:
+            sources = interest.sources(passage)
+            if sources:
+                self._send_late(passage, sources)
+        self._own_in_flight = dict(sorted(self._own_in_flight.items()))
+        for passage in self._retention.let_go():
+            sources = interest.sources(passage) - passage.asked
+            if sources:
+                self._drop("wanted too late", passage.id, f"by {', '.join(sorted(sources)[:MOST_NAMED])}")
+
+    def _send_late(self, passage: Passage, sources: set[str]) -> None:
+        expires = passage.message.expires
+        if expires is not None and expires <= self._now:
+            if not sources <= passage.asked:
+                self._drop("expired", passage.id, "before it was known who wants it")
+            return
+        stretches = self.router.stretches_now(passage.message, passage.peer)
+        self._pass_on(passage, tuple(each.only_to(sources) for each in stretches))
+
+    def _settle_with(self, domain: str, broker: str, id: PublicationId, duties: int) -> None:
         if not self._to_settle:
             self._effects.append(SetTimer(ACKNOWLEDGE, self._now + self._settings.acknowledge_after))
-        self._to_settle.setdefault((domain, broker), []).append(id)
+        self._to_settle.setdefault((domain, broker, duties), []).append(id)
 
     def _acknowledge(self) -> None:
-        for (domain, broker), publications in self._to_settle.items():
+        for (domain, broker, duties), publications in self._to_settle.items():
             for start in range(0, len(publications), SETTLED_IN_A_FRAME):
                 some = tuple(publications[start : start + SETTLED_IN_A_FRAME])
-                self.router.send(Settled(self.me, domain, (broker,), some))
+                self.router.send(Settled(self.me, domain, (broker,), some, duties=duties))
         self._to_settle.clear()
 
     def _published(self, request: Published) -> None:
@@ -377,28 +597,50 @@ class Broker:
         id = PublicationId(self.me, self.incarnation, self._next_publication)
         self._next_publication += 1
         self._own_in_flight[id.counter] = id
-        self._seen.take(id)
-        body = (request.attributes, request.payload)
-        message = Publish(id, self.me, "", (), (), *body, expires=request.expires, is_traced=request.is_traced)
-        accepted = matched
+        self._served.take(id)
+        message = Publish(
+            id,
+            self.me,
+            "",
+            (),
+            (),
+            request.attributes,
+            request.payload,
+            tree=matched.tree,
+            expires=request.expires,
+            is_traced=request.is_traced,
+        )
+        at_first = matched
+        known = self._knowledge
 
         def go() -> None:
+            self._being_stored.pop(id, None)
             if taken is not None:
                 taken.accept(request.reference)
             present = self._clients.find(request.client)
             if present is None or present.session == session:
                 # Another session's publication may have the same reference.
                 self._effects.append(Accept(request.client, request.reference, id))
-            self._serve(message, accepted, [])
+            # What was subscribed to while it was being stored was there before it was accepted.
+            changed = self.router.match_own(request.client, message.attributes) if self._knowledge != known else None
+            passage = Passage(message, None, self._now, 0, advertisement=at_first.advertisement)
+            self._open_own(passage)
+            self._serve(message, changed or at_first, passage)
 
         if self._settings.is_durable:
             if taken is not None:
                 taken.store(request.reference)
                 self._effects.append(Persist(("taken", request.client), taken.record()))
-            record = (message, request.client, accepted.stretches, tuple(accepted.clients))
+            self._being_stored[id] = at_first.advertisement
+            record = (message, request.client, at_first.stretches)
             self._persisting.persist(("publication", *map(str, id)), record, go)
         else:
             go()
+
+    @property
+    def _knowledge(self) -> tuple[int, int]:
+        """Changes when a subscription becomes known."""
+        return self._sessions.entered, self._lessons
 
     def is_repeated(self, request: Published) -> bool:
         """Sent again by a client that connected while it was being stored: there is one answer for both."""
@@ -419,9 +661,9 @@ class Broker:
         return self._refusal() is None
 
     @property
-    def is_relearning(self) -> bool:
-        """After a restart: what others want may not be known yet, and a publication might miss them."""
-        return self._relearning > 0
+    def is_recovering(self) -> bool:
+        """After a restart: what others want may not be known yet."""
+        return self._recovery.is_recovering
 
     def _refusal(self) -> str | None:
         """Admission: the window of unsettled publications has an end, and so have the neighbours' queues."""
@@ -435,7 +677,8 @@ class Broker:
             if id not in self._custody or not self._custody.stranded(id, self.router.is_reachable):
                 return f"overloaded: {self._settings.window} publications are not settled"
             self._drop("unreachable", id, "made room for newer ones")
-            self._close(self._custody.release(id))
+            self._custody.release(id)
+            self._close(self._retention.find(id))
         return None
 
     def _forget_delivery(self, delivery: Deliver) -> None:
@@ -448,9 +691,8 @@ class Broker:
             self._effects.append(Persist(("arrival", *map(str, delivery.publication)), ()))
 
     def _forget_arrivals(self) -> None:
-        for past in [each for each, clients in self._arrivals.items() if not clients and self._seen.is_past(each)]:
+        for past in [each for each, clients in self._arrivals.items() if not clients and self._served.is_past(each)]:
             del self._arrivals[past]
-            self._half_done.pop(past, None)
             self._effects.append(Forget(("arrival", *map(str, past))))
 
     def _entry(self) -> EntryId:
@@ -460,11 +702,16 @@ class Broker:
     def _peer_changed(self, happened: PeerUp | PeerLost) -> None:
         if isinstance(happened, PeerLost):
             self._lose(happened.peer)
+            if happened.has_left:
+                self.router.neighbour_left(happened.peer)
             return
-        if happened.remembers and not self._has_relearned:
-            self._relearning, self._has_relearned = RELEARNING_TICKS, True
+        if happened.remembers and not self._has_lived:
+            self._has_lived = True
+            self._recovery.begin()
+            self.router.begin_recovery()
         self._links.up(happened.peer, self._now)
         self.router.neighbour_up(happened.peer, happened.greeting, happened.cost)
+        self._store_members()
         self._repeat_publications()
 
     def _lose(self, peer: str) -> None:
@@ -482,13 +729,39 @@ class Broker:
             self._effects.append(Send(peer, greeting))
         self._effects += self._links.tick()
         self.router.tick()
-        self._relearning = max(0, self._relearning - 1)
-        if not self._relearning:
-            self._relearned()
+        self._recover()
         self._acknowledge()
         self._forget_arrivals()
         self._sessions.end_overdue(self._now)
         self._repeat_publications()
+        self._evict()
+        self._end_advertisements()
+        self._store_members()
+        self._store_settled()
+
+    def _recover(self) -> None:
+        is_linked = all(map(self._links.is_up, self._expected_neighbours))
+        if self._recovery.tick(is_informed=is_linked and self.router.is_informed):
+            self.router.end_recovery()
+            for message, peer in self._recovery.release():
+                self._take_in(message, peer)
+
+    def _store_members(self) -> None:
+        """A broker that is down while this one restarts must not be forgotten."""
+        if self._settings.is_durable:
+            for domain, members in self.router.members():
+                if self._stored_members.get(domain) != members:
+                    self._stored_members[domain] = members
+                    self._effects.append(Persist(("members", domain), members))
+
+    def _store_settled(self) -> None:
+        """Publications that are retained and settled need not be sent again after a restart."""
+        if self._settings.is_durable:
+            own = (each.id for each in self._retention.closed() if each.peer is None)
+            settled = tuple((id.incarnation, id.counter) for id in own)
+            if settled != self._stored_settled:
+                self._stored_settled = settled
+                self._effects.append(Persist(("settled",), settled))
 
     def _repeat_publications(self) -> None:
         again, lost, given_up = self._custody.due(self._now, self.router.is_reachable)
@@ -500,60 +773,70 @@ class Broker:
                 self._substitute(held, message, substitute)
         for each in given_up:
             self._drop("unreachable", each.publication, f"destination {each.broker}")
-        for done in self._custody.closed():
-            self._close(done)
+        for id in self._custody.take_settled():
+            self._close(self._retention.find(id))
 
     def _substitute(self, held: Held, message: Publish, stretch: Stretch) -> None:
-        (copy,) = self._onward(message, (stretch,))
+        passage = self._retention.find(held.id)
+        assert passage is not None
+        if stretch.domain == message.domain:
+            self._pass_on(passage, (stretch,))
+            return
+        copy = self._copy(message, stretch)
         known = {(each.message.domain, broker) for each in held.stretches for broker in each.message.destinations}
         others = [broker for broker in copy.destinations if (copy.domain, broker) not in known]
         if others:
             copy = narrowed(copy, others)
-            self._custody.extend(held.id, copy, self._now)
+            self._custody.reroute(held.id, copy, self._now)
             self.router.send(copy)
 
     def _restore(self, restored: Restored) -> None:
         self._sessions.restore(restored.records, self._now)
+        settled: set[tuple[int, int]] = set()
         for key, record in restored.records.items():
             if key[0] == "arrival":
                 self._restore_arrival(PublicationId(key[1], int(key[2]), int(key[3])), record)
+            elif key[0] == "members":
+                assert isinstance(record, tuple)
+                self._stored_members[key[1]] = record
+                self.router.restore_members(key[1], record)
+            elif key[0] == "settled":
+                assert isinstance(record, tuple)
+                settled = {(incarnation, counter) for incarnation, counter in record}
         self._sessions.sort_restored()
         for key, record in restored.records.items():
             if key[0] == "publication":
-                self._restore_publication(record)
+                self._restore_publication(record, settled)
 
     def _restore_arrival(self, id: PublicationId, record: object) -> None:
         assert isinstance(record, tuple)
-        self._seen.take(id)
-        self._half_done[id] = None
+        self._served.take(id)
         self._arrivals[id] = set()
         for delivery in record:
             if self._sessions.restore_delivery(delivery):
                 self._arrivals[id].add(delivery.client)
 
-    def _restore_publication(self, record: object) -> None:
-        """Accepted before the crash and not settled: it goes to all its destinations again."""
+    def _restore_publication(self, record: object, settled: set[tuple[int, int]]) -> None:
+        """Accepted before the crash. Unless it was settled, it goes to all its destinations again."""
         assert isinstance(record, tuple)
-        message, client, stretches, clients = record
+        message, client, stretches = record
         matched = self.router.match_own(client, message.attributes)
-        wanted = matched.clients if matched is not None else {}
-        entries = {name: wanted[name] for name in clients if name in wanted}
         has_arrived = message.id in self._arrivals
-        self._seen.take(message.id)
-        if not all(map(self.router.still_leads, stretches)):
-            self._postponed[message.id] = lambda: self._stretches_of_own(client, message)
-        self._serve(message, Matched({} if has_arrived else entries, stretches), [])
-
-    def _stretches_of_own(self, client: str, message: Publish) -> tuple[Stretch, ...]:
-        matched = self.router.match_own(client, message.attributes)
-        return matched.stretches if matched is not None else ()
-
-    def _relearned(self) -> None:
-        """By now the neighbours have told what they want: what had to wait for that goes on."""
-        for message, upstream in self._waiting_onward:
-            stretches = self._postponed.pop(message.id)()
-            self._forward(message.id, self._onward(message, stretches), upstream)
-        self._waiting_onward.clear()
+        self._served.take(message.id)
+        # A tree of an earlier incarnation is gone.
+        stretches = tuple(each for each in stretches if self.router.still_leads(each))
+        if matched is None:
+            # It is sent to those that are known to want it. Others cannot say so without its advertisement.
+            self._drop("unknown interest", message.id, "its advertisement was withdrawn")
+            matched = Matched()
+        passage = Passage(message._replace(tree=matched.tree), None, self._now, 0)
+        passage.advertisement = matched.advertisement
+        self._open_own(passage)
+        if (message.id.incarnation, message.id.counter) in settled:
+            self._unasked(passage, stretches)
+            self._close(passage)
+        else:
+            self._serve(message, Matched({} if has_arrived else matched.clients, stretches), passage)
 
     def client(self, name: str) -> Client | None:
         return self._clients.find(name)
@@ -571,10 +854,46 @@ class Broker:
         return len(self._custody)
 
     def answers_for(self, publication: PublicationId) -> bool:
-        """Does someone to whom this broker sent it still have to settle it?"""
-        return publication in self._custody
+        """This broker has yet to store the publication, to pass it on, or to hear that it is settled."""
+        passage = self._retention.find(publication)
+        return (passage is not None and passage.is_open) or publication in self._recovery
+
+    def awaits(self, publication: PublicationId) -> frozenset[str]:
+        """The brokers that have yet to settle the publication with this one."""
+        return self._custody.awaited(publication)
+
+    def retains(self, publication: PublicationId) -> bool:
+        """This broker would still send the publication to brokers whose interest it hears of late."""
+        return self._retention.find(publication) is not None
+
+    def unknown_interest(self, publication: PublicationId) -> list[str]:
+        """Brokers that may want a retained publication and could not say so yet."""
+        passage = self._retention.find(publication)
+        if passage is None:
+            return []
+        return self._without_word(passage, self.router.unknown_interest(passage.message, passage.peer))
+
+    @property
+    def retained(self) -> int:
+        """Publications that are kept for interest which is heard of late."""
+        return len(self._retention)
+
+    @property
+    def postponed(self) -> int:
+        """Publications that wait for the end of recovery."""
+        return len(self._recovery)
 
     @property
     def unsettled(self) -> int:
         """Own publications that are not settled everywhere."""
         return len(self._own_in_flight)
+
+
+def _in_words(happened: Input) -> str:
+    """What a log says of an input that made the core raise."""
+    kind = type(happened).__name__
+    if isinstance(happened, FrameReceived):
+        return f"{kind}: {type(happened.message).__name__} from {happened.peer}"
+    if isinstance(happened, Persisted):
+        return f"{kind}: {'/'.join(happened.key)}"
+    return f"{kind}: {happened.name}" if isinstance(happened, TimerFired) else kind

@@ -2,16 +2,18 @@
 
 A broker that starts a stretch keeps the publication until each destination says that it is settled, there and behind
 it. It sends it again when the way was lost, when a destination can be reached again, and after a long silence.
-Destinations recognise what they have seen, so sending again is always safe. When everything is settled, whoever sent
-the publication here is told. In the end the publisher's broker knows, and its window moves on.
+Destinations recognise what they have seen, so sending again is always safe.
+
+A destination has two duties: to serve its own clients, and to pass the publication on. It may be asked for the second
+later than for the first, and its answers say which one it has done.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from routing.messages import PublicationId, Publish
+from routing.messages import PASS_ON, SERVE, PublicationId, Publish
 from routing.multicast import narrowed
 
 
@@ -23,22 +25,20 @@ class _Stretch:
     missed: set[str] = field(default_factory=set)
     """Destinations that could not be reached when it was last sent."""
 
+    def duties_of(self, broker: str) -> int:
+        return (SERVE if broker in self.message.local else 0) | (PASS_ON if broker in self.message.transit else 0)
+
 
 @dataclass(slots=True)
 class Held:
     id: PublicationId
     stretches: list[_Stretch]
-    upstream: list[tuple[str, str]]
-    """Domain and broker to tell when all is settled: nobody at the publisher's broker."""
     sent: int
     patience: int
 
     @property
     def is_settled(self) -> bool:
         return not any(stretch.waiting for stretch in self.stretches)
-
-    def messages(self) -> tuple[Publish, ...]:
-        return tuple(narrowed(each.message, list(each.waiting)) for each in self.stretches if each.waiting)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,49 +62,51 @@ class Custody:
     def __len__(self) -> int:
         return len(self._held)
 
-    def __iter__(self) -> Iterator[Held]:
-        return iter(list(self._held.values()))
-
     def hold(
-        self,
-        id: PublicationId,
-        messages: tuple[Publish, ...],
-        upstream: list[tuple[str, str]],
-        now: int,
-        is_reachable: Callable[[str, str], bool],
+        self, id: PublicationId, messages: list[Publish], now: int, is_reachable: Callable[[str, str], bool]
     ) -> None:
-        """Destinations that cannot be reached now are served as soon as they can be."""
-        stretches = []
-        for message in messages:
-            stretch = _Stretch(message, dict.fromkeys(message.destinations, now))
-            for broker in stretch.waiting:
-                if not is_reachable(message.domain, broker):
-                    stretch.missed.add(broker)
-            stretches.append(stretch)
-        self._held[id] = Held(id, stretches, upstream, now, self._patience)
-
-    def add_upstream(self, id: PublicationId, domain: str, broker: str) -> None:
-        """The publication came a second time, from someone who waits for it too."""
-        if (domain, broker) not in self._held[id].upstream:
-            self._held[id].upstream.append((domain, broker))
-
-    def settle(self, id: PublicationId, broker: str) -> Held | None:
-        """One destination is done, whichever way it was reached. Returns the publication when it was the last."""
+        """Keeps the messages, beside what is held of the publication already. Destinations that cannot be reached now
+        are served as soon as they can be."""
         held = self._held.get(id)
         if held is None:
-            return None
-        for stretch in held.stretches:
-            stretch.waiting.pop(broker, None)
-        return self._close(held)
+            held = self._held[id] = Held(id, [], now, self._patience)
+        for message in messages:
+            stretch = _Stretch(message, dict.fromkeys(message.destinations, now))
+            stretch.missed = {broker for broker in stretch.waiting if not is_reachable(message.domain, broker)}
+            held.stretches.append(stretch)
 
-    def _close(self, held: Held) -> Held | None:
-        if not held.is_settled:
-            return None
-        return self._held.pop(held.id)
-
-    def extend(self, id: PublicationId, message: Publish, now: int) -> None:
-        """Others take the place of a destination that was lost."""
+    def reroute(self, id: PublicationId, message: Publish, now: int) -> None:
+        """The same duty of the same destinations, by another way."""
         self._held[id].stretches.append(_Stretch(message, dict.fromkeys(message.destinations, now)))
+
+    def awaited(self, id: PublicationId) -> frozenset[str]:
+        """Destinations that have yet to settle; none for a publication that is not held."""
+        held = self._held.get(id)
+        return frozenset(broker for each in held.stretches for broker in each.waiting) if held else frozenset()
+
+    def is_asked_to_pass_on(self, id: PublicationId, domain: str, broker: str) -> bool:
+        """The destination has yet to settle that it passed the publication on."""
+        held = self._held.get(id)
+        return held is not None and any(
+            broker in each.waiting and broker in each.message.transit and each.message.domain == domain
+            for each in held.stretches
+        )
+
+    def settle(self, id: PublicationId, broker: str, duties: int) -> bool:
+        """One destination has done these duties, whichever way it was reached. Returns True if everything is settled,
+        and the publication is not held any more."""
+        held = self._held.get(id)
+        if held is None:
+            return False
+        is_settled = True
+        for stretch in held.stretches:
+            if broker in stretch.waiting and not stretch.duties_of(broker) & ~duties:
+                del stretch.waiting[broker]
+            if stretch.waiting:
+                is_settled = False
+        if is_settled:
+            del self._held[id]
+        return is_settled
 
     def impatient(self) -> None:
         """A link was lost: what is under way may be lost with it, and is sent again with the next `due`."""
@@ -123,7 +125,7 @@ class Custody:
             for stretch in held.stretches:
                 chosen = self._choose(stretch, is_overdue, now, is_reachable)
                 if is_overdue:
-                    # Whoever passes on may itself have lost the way further on, and another may have one.
+                    # A broker that passes on may itself have lost the way further on, and another may have one.
                     passing_on = {*stretch.missed, *stretch.message.transit}
                     lost += [(held, stretch.message, broker) for broker in stretch.waiting if broker in passing_on]
                 for broker in [
@@ -152,19 +154,19 @@ class Custody:
                 stretch.missed.add(broker)
         return chosen
 
-    def closed(self) -> list[Held]:
-        """Publications that have nothing left to wait for, after destinations were given up."""
-        done = [held for held in self._held.values() if held.is_settled]
-        for held in done:
-            del self._held[held.id]
-        return done
+    def take_settled(self) -> list[PublicationId]:
+        """Lets go of publications that have nothing left to wait for, after destinations were given up."""
+        settled = [held.id for held in self._held.values() if held.is_settled]
+        for id in settled:
+            del self._held[id]
+        return settled
 
     def stranded(self, id: PublicationId, is_reachable: Callable[[str, str], bool]) -> bool:
-        """Does it wait for none but unreachable destinations?"""
+        """The publication waits for none but unreachable destinations."""
         held = self._held[id]
         return not any(
             is_reachable(stretch.message.domain, broker) for stretch in held.stretches for broker in stretch.waiting
         )
 
-    def release(self, id: PublicationId) -> Held:
-        return self._held.pop(id)
+    def release(self, id: PublicationId) -> None:
+        del self._held[id]

@@ -120,6 +120,14 @@ class Record(NamedTuple):
     row: MatchedRow | DroppedRow
 
 
+class Failed(NamedTuple):
+    """The core raised an error: a defect. The other effects of the input, timers above all, are to be performed."""
+
+    input: str
+    """Its kind, and what tells it from others."""
+    error: Exception
+
+
 Effect: TypeAlias = (
     Send
     | Deliver
@@ -134,6 +142,7 @@ Effect: TypeAlias = (
     | ResetLink
     | OpenLink
     | CloseLink
+    | Failed
 )
 """`OpenLink` and `CloseLink` are the router's wishes: the driver answers with `PeerUp` and `PeerLost`, at both ends."""
 
@@ -144,6 +153,7 @@ __all__ = [
     "Disconnect",
     "DroppedRow",
     "Effect",
+    "Failed",
     "Forget",
     "Greet",
     "MatchedRow",

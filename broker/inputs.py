@@ -129,6 +129,8 @@ class PeerUp:
 @dataclass(frozen=True, slots=True)
 class PeerLost:
     peer: str
+    has_left: bool = False
+    """It said that it leaves the overlay for good."""
 
 
 class FrameReceived(NamedTuple):

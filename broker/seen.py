@@ -1,7 +1,8 @@
 """Which publications were here before: a window for each source, so that memory is bounded.
 
-A source never has a publication in flight that is more than a window older than its newest. So whatever is older than
-that was settled, and whatever is within it is remembered by one bit.
+A source never has a publication unsettled that is more than a window older than its newest. What is within the window
+is remembered by one bit. An older one can come all the same, from a broker that heard late who wants it: then nobody
+knows whether it was here before.
 """
 
 from __future__ import annotations
@@ -37,8 +38,14 @@ class SeenPublications:
         self._sources[source] = (highest, bits)
         return True
 
+    def __contains__(self, publication: PublicationId) -> bool:
+        """It is remembered."""
+        highest, bits = self._sources.get((publication.broker, publication.incarnation), (-1, 0))
+        behind = highest - publication.counter
+        return 0 <= behind < self._window and bool(bits >> behind & 1)
+
     def is_past(self, publication: PublicationId) -> bool:
-        """Is it so old that no copy of it can come any more?"""
+        """It is so old that it is not known any more whether it was here."""
         highest, _ = self._sources.get((publication.broker, publication.incarnation), (-1, 0))
         return highest - publication.counter >= self._window
 

@@ -52,6 +52,8 @@ class Sessions:
         drop: Callable[[str, PublicationId, str], None],
         forget: Callable[[Deliver], None],
         new_entry: Callable[[], EntryId],
+        clock: Callable[[], int],
+        unadvertise: Callable[[EntryId], None],
     ) -> None:
         """`forget` hears of deliveries that need not be kept any more, `drop` of those that are lost."""
         self.clients = Clients(settings.is_durable)
@@ -62,6 +64,10 @@ class Sessions:
         self._drops = drops
         self._forget = forget
         self._new_entry = new_entry
+        self._clock = clock
+        self._unadvertise = unadvertise
+        self.entered = 0
+        """Subscriptions since the start."""
         self._deliveries = Deliveries(settings, drop, forget)
 
     def deliver(self, deliveries: list[tuple[Client, Deliver]], now: int) -> None:
@@ -168,18 +174,18 @@ class Sessions:
                 self._withdraw(client, "advertisement", name)
         self._deliveries.forbid(client, narrowed.publications)
 
-    def _records(self, client: Client) -> dict[Key, str]:
-        """What it entered, as it is stored."""
+    def _records(self, client: Client) -> dict[Key, tuple[str, int]]:
+        """What it entered, as it is stored: expression and time."""
         entered = {
-            (kind, client.name, name): client.expressions[entry]
+            (kind, client.name, name): (client.expressions[entry], client.confirmed[entry])
             for kind in ENTRY_RECORDS
             for name, entry in _entries(client, kind).items()
         }
         return entered | client.being_stored
 
     def _store_entries(self, client: Client) -> None:
-        for key, text in self._records(client).items():
-            self._effects.append(Persist(key, text))
+        for key, record in self._records(client).items():
+            self._effects.append(Persist(key, record))
 
     def _forget_records(self, client: Client) -> None:
         for key in self._records(client):
@@ -255,15 +261,15 @@ class Sessions:
                 return
             if request.name in known:
                 self._take_out(client, kind, request.name)
-            self._enter(client, kind, request.name, expression, text)
+            self._enter(client, kind, request.name, expression, text, self._clock())
             if self._is_here(client, session):
                 # Another session's request may have the same number.
                 self._accept(request)
 
         if self.is_stored(client):
-            client.being_stored[key] = text
+            record = client.being_stored[key] = (text, self._clock())
             client.new_names[kind] += is_new
-            self._persisting.persist(key, text, go)
+            self._persisting.persist(key, record, go)
         else:
             go()
 
@@ -273,15 +279,17 @@ class Sessions:
     def _refuse(self, request: Request, reason: str, code: str) -> None:
         self._effects.append(Refuse(request.client, request.reference or request.name, reason, code))
 
-    def _enter(self, client: Client, kind: str, name: str, expression: Expression, text: str) -> None:
+    def _enter(self, client: Client, kind: str, name: str, expression: Expression, text: str, since: int) -> None:
         entry = self._new_entry()
         if kind == "subscription":
+            self.entered += 1
             self.clients.add_subscription(client, name, entry)
-            self._router.subscribe(entry, client.name, expression)
+            self._router.subscribe(entry, client.name, expression, since)
         else:
             client.advertisements[name] = entry
             self._router.advertise(entry, client.name, expression)
         client.expressions[entry] = text
+        client.confirmed[entry] = since
 
     def _withdraw(self, client: Client, kind: str, name: str) -> None:
         self._take_out(client, kind, name)
@@ -296,8 +304,8 @@ class Sessions:
             self._router.unsubscribe(entry)
         else:
             entry = client.advertisements.pop(name)
-            self._router.unadvertise(entry)
-        del client.expressions[entry]
+            self._unadvertise(entry)
+        del client.expressions[entry], client.confirmed[entry]
 
     def restore(self, records: Mapping[Key, object], now: int) -> None:
         """Sessions and what they had entered; nobody is connected."""
@@ -306,7 +314,9 @@ class Sessions:
                 self._restore_session(self.clients.get(key[1]), key[0], record)
         for key, record in records.items():
             if key[0] in ENTRY_RECORDS:
-                self._enter(self.clients.get(key[1]), key[0], key[2], parse(str(record)), str(record))
+                # Earlier versions stored the expression alone: it was confirmed at some time before the restart.
+                text, since = record if isinstance(record, tuple) else (str(record), 0)
+                self._enter(self.clients.get(key[1]), key[0], key[2], parse(text), text, since)
         for client in self.clients:
             client.disconnect(now)
 

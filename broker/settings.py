@@ -26,6 +26,11 @@ class Settings:
     patience: int = 5 * SECOND
     longest_patience: int = 60 * SECOND
     hold_unreachable: int = 30 * SECOND
+    """How long a publication is kept for brokers that cannot be reached, or whose interest is heard of late."""
+    retain_bytes: int = 16 << 20
+    """Attributes and payloads of publications that are kept for interest that is heard of late."""
+    clock_skew: int = 0
+    """How far the clocks of brokers may be apart."""
     window: int = 4096
     """Publications of one source that can be in flight."""
     publish_window: int = 1024
@@ -51,3 +56,12 @@ class Settings:
     """The cycle of self-reorganisation; 0 leaves the links as they are."""
     most_links: int = 8
     """Self-reorganisation keeps to so many links in a domain."""
+
+    @property
+    def noticed_within(self) -> int:
+        """By then it is noticed everywhere that a broker is out of reach or back, and what it told has arrived."""
+        return 2 * self.dead_after + 4 * max(self.tick, SECOND)
+
+    def ticks(self, duration: int) -> int:
+        """The ticks that are no shorter than the duration."""
+        return -(-duration // self.tick)

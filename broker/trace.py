@@ -101,7 +101,10 @@ class PublicationRow(NamedTuple):
 
 
 class ExpectationRow(NamedTuple):
-    """What a client should get by an exact match, and whether the overlay owes it. Only a simulation knows."""
+    """What a client should get by an exact match, and whether the overlay owes it. Only a simulation knows.
+
+    Not owed is what the client left before it came, what was lost with a broker and what was dropped by name.
+    """
 
     publication: str
     client: str

@@ -16,7 +16,7 @@ from broker.wire_limits import Limits, WireError
 from broker.wire_messages import CONTROL, NAMES, PUBLISH, WRITERS, read_publish, write_publish
 from routing.messages import Message, Publish
 
-VERSION = 1
+VERSION = 2
 
 _KINDS = Kinds(VERSION, NAMES, lambda kind: f"no message has the number {kind}; they go from 1 to {len(NAMES)}")
 _packer = msgpack.Packer()

@@ -111,6 +111,7 @@ _UPDATE_ACKNOWLEDGED = Shape(
     epoch=int,
     sequence=int,
     hop_limit=int,
+    is_inquiry=bool,
 )
 
 
@@ -124,14 +125,14 @@ def _write_update_acknowledged(message: UpdateAcknowledged) -> Packable:
         message.epoch,
         message.sequence,
         message.hop_limit,
+        message.is_inquiry,
     )
 
 
 def _read_update_acknowledged(fields: object, limits: Limits) -> UpdateAcknowledged:
     kind = "UpdateAcknowledged"
-    source, incarnation, domain, to, heard, epoch, sequence, hop_limit = _UPDATE_ACKNOWLEDGED.check(fields, kind)
-    destinations = destinations_of(to, kind, "destinations", limits)
-    return UpdateAcknowledged(source, incarnation, domain, destinations, heard, epoch, sequence, hop_limit)
+    source, incarnation, domain, to, *rest = _UPDATE_ACKNOWLEDGED.check(fields, kind)
+    return UpdateAcknowledged(source, incarnation, domain, destinations_of(to, kind, "destinations", limits), *rest)
 
 
 _RESEND = Shape("the header", source=str, incarnation=int, domain=str, destinations=tuple, epoch=int, hop_limit=int)
@@ -154,19 +155,28 @@ def _read_resend(fields: object, limits: Limits) -> Resend:
     return Resend(source, incarnation, domain, destinations, epoch, hop_limit)
 
 
-_SETTLED = Shape("the header", source=str, domain=str, destinations=tuple, publications=tuple, hop_limit=int)
+_SETTLED = Shape(
+    "the header", source=str, domain=str, destinations=tuple, publications=tuple, hop_limit=int, duties=int
+)
 
 
 def _write_settled(message: Settled) -> Packable:
-    return (message.source, message.domain, message.destinations, message.publications, message.hop_limit)
+    return (
+        message.source,
+        message.domain,
+        message.destinations,
+        message.publications,
+        message.hop_limit,
+        message.duties,
+    )
 
 
 def _read_settled(fields: object, limits: Limits) -> Settled:
-    source, domain, to, publications, hop_limit = _SETTLED.check(fields, "Settled")
+    source, domain, to, publications, hop_limit, duties = _SETTLED.check(fields, "Settled")
     destinations = destinations_of(to, "Settled", "destinations", limits)
     bounded(publications, "Settled", "publications", "items", limits.items)
     settled = tuple(publication_id(each, "Settled") for each in publications)
-    return Settled(source, domain, destinations, settled, hop_limit)
+    return Settled(source, domain, destinations, settled, hop_limit, duties)
 
 
 _LINK_STATES = Shape("the header", states=tuple)

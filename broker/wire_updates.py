@@ -21,7 +21,14 @@ from routing.messages import Advertise, Change, Subscribe, Turn, Unadvertise, Un
 _ADVERTISE = Shape("an advertisement", change=int, entry=tuple, expression=str, crossed=tuple, is_stale=bool)
 _UNADVERTISE = Shape("the end of an advertisement", change=int, entry=tuple)
 _SUBSCRIBE = Shape(
-    "a subscription", change=int, entry=tuple, expression=str, crossed=tuple, tree=MAYBE_ARRAY, is_stale=bool
+    "a subscription",
+    change=int,
+    entry=tuple,
+    expression=str,
+    crossed=tuple,
+    tree=MAYBE_ARRAY,
+    is_stale=bool,
+    since=int,
 )
 _UNSUBSCRIBE = Shape("the end of a subscription", change=int, entry=tuple, tree=MAYBE_ARRAY)
 
@@ -46,13 +53,13 @@ def _read_unadvertise(value: Packable, _limits: Limits) -> Unadvertise:
 
 
 def _write_subscribe(change: Subscribe) -> Packable:
-    return (change.entry, change.expression, change.crossed, change.tree, change.is_stale)
+    return (change.entry, change.expression, change.crossed, change.tree, change.is_stale, change.since)
 
 
 def _read_subscribe(value: Packable, limits: Limits) -> Subscribe:
-    _, entry, expression, crossed, tree, is_stale = _SUBSCRIBE.check(value, "Update")
+    _, entry, expression, crossed, tree, is_stale, since = _SUBSCRIBE.check(value, "Update")
     crossed = texts(crossed, "Update", "crossed", "items", limits.items)
-    return Subscribe(entry_id(entry, "Update"), expression, crossed, maybe_entry_id(tree, "Update"), is_stale)
+    return Subscribe(entry_id(entry, "Update"), expression, crossed, maybe_entry_id(tree, "Update"), is_stale, since)
 
 
 def _write_unsubscribe(change: Unsubscribe) -> Packable:

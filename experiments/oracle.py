@@ -1,216 +1,169 @@
 """What a run owes its subscribers, from what the simulation knows and no broker does.
 
-A pair of publication and client is *expected* when a subscription of the client that was there when the publication
-was accepted matches it. It is *owed* when, besides, the subscription had been in place long enough for every broker
-that must know of it, was not withdrawn before the publication could arrive, and publisher's and subscriber's brokers
-stayed connected in the protocol's own sense: by any path under D-DBR and flooding, by the links of the advertisement's
-tree under FBR, by clusters that are connected inside under MERC.
+A pair of publication and client is *expected* when a matching subscription of the client was confirmed by its broker
+before the publication was accepted, and the client had not left by then. The order of the brokers' answers decides.
+There is no time of grace. Each expected pair has exactly one fate:
+
+- delivered;
+- withdrawn: the client left after the publication was accepted, and before it arrived;
+- lost with a broker: the subscriber's broker was killed, or one that alone answered for the publication on its way to
+  the subscriber's broker. Simulated brokers keep everything in memory;
+- dropped: a broker dropped the publication for good, and the drop names it (see `drop_reasons`);
+- missed: none of these, which is a defect.
+
+A pair is *owed* when it was delivered or missed.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 import matching
 from matching import Expression
 from matching.values import Value
 from routing.messages import PublicationId
-from topologies import Overlay
 
-FOREVER = 2**62
+
+class Fate(StrEnum):
+    DELIVERED = "delivered"
+    WITHDRAWN = "withdrawn"
+    LOST = "lost with a broker"
+    DROPPED = "dropped"
+    MISSED = "missed"
+
+    @property
+    def is_owed(self) -> bool:
+        return self is Fate.DELIVERED or self is Fate.MISSED
 
 
 @dataclass(slots=True)
 class _Subscription:
     client: str
+    name: str
     broker: str
-    added: int
-    removed: int = FOREVER
-
-
-@dataclass(frozen=True, slots=True)
-class _Publication:
-    id: PublicationId
-    broker: str
-    at: int
-    wanted: tuple[int, ...]
-    """Numbers of the subscriptions that match, of those that were there."""
-    paths: Mapping[str, tuple[tuple[str, str], ...] | None]
-    """Under FBR, the tree's links to each broker with such a subscription; None where there is no way."""
-
-
-@dataclass(frozen=True, slots=True)
-class Expectation:
-    publication: PublicationId
-    client: str
-    is_owed: bool
+    end: Fate | None = None
+    """WITHDRAWN or LOST; None while it stands."""
 
 
 @dataclass(slots=True)
-class _Outages:
-    """When a link or broker was down: pairs of start and end, in order."""
+class Accepted:
+    """A publication that was accepted and not judged."""
 
-    spans: list[tuple[int, int]] = field(default_factory=list)
+    id: PublicationId
+    at: int
+    """When it was published."""
+    wanted: tuple[_Subscription, ...]
+    """The subscriptions that match, of those that stood."""
+    lost_for: set[str] = field(default_factory=set)
+    """Subscribers' brokers: one was killed that alone answered for it on its way to them."""
 
-    def started(self, at: int) -> None:
-        if not self.spans or self.spans[-1][1] != FOREVER:
-            self.spans.append((at, FOREVER))
+    def fates(self, delivered: Collection[str], *, is_dropped: bool) -> dict[str, Fate]:
+        """The fate of each expected pair, by client; a client counts once however many subscriptions match.
 
-    def ended(self, at: int) -> None:
-        if self.spans and self.spans[-1][1] == FOREVER:
-            self.spans[-1] = (self.spans[-1][0], at)
+        `delivered` are the clients that got the publication.
+        """
+        fates: dict[str, Fate] = {}
+        for subscription in self.wanted:
+            client = subscription.client
+            if client in delivered:
+                fates[client] = Fate.DELIVERED
+            elif subscription.end is not None:
+                fates.setdefault(client, subscription.end)
+            elif subscription.broker in self.lost_for:
+                fates[client] = Fate.LOST
+            else:
+                fates[client] = Fate.DROPPED if is_dropped else Fate.MISSED
+        return dict(sorted(fates.items()))
 
-    def overlap(self, start: int, end: int) -> bool:
-        return any(begin < end and stop > start for begin, stop in self.spans)
-
-    def is_down(self, at: int) -> bool:
-        position = bisect_right(self.spans, (at, FOREVER + 1)) - 1
-        return position >= 0 and self.spans[position][1] > at
+    def is_accounted_for(self, delivered: Collection[str], *, is_dropped: bool) -> bool:
+        """Whether no pair would be missed if the publication were judged now."""
+        return is_dropped or all(
+            each.end is not None or each.client in delivered or each.broker in self.lost_for for each in self.wanted
+        )
 
 
 class Oracle:
-    def __init__(self, overlay: Overlay, protocol: str, *, settled_after: int, reach: int) -> None:
-        """`settled_after`: how long until a subscription is everywhere. `reach`: how long a publication may take."""
-        self._overlay = overlay
-        self._protocol = protocol
-        self._settled_after = settled_after
-        self._reach = reach
+    def __init__(self) -> None:
         self._index = matching.create("auto")
-        self._subscriptions: dict[int, _Subscription] = {}
-        self._numbers: dict[tuple[str, str], int] = {}
-        self._publications: deque[_Publication] = deque()
+        self._requested: dict[tuple[str, str], tuple[str, Expression]] = {}
+        """Subscriptions without an answer: broker and expression, by client and name."""
+        self._standing: dict[int, _Subscription] = {}
+        self._numbers: dict[str, list[int]] = {}
+        """Of the subscriptions that stand, by client."""
         self._next_number = 0
-        self._withdrawn: deque[int] = deque()
-        self._links = {_ends(link.a, link.b): _Outages() for link in overlay.links}
-        self._brokers = {broker.id: _Outages() for broker in overlay.brokers}
-        self._changes: list[int] = []
-        self._reached: dict[tuple[int, str], frozenset[str]] = {}
+        self._publications: deque[Accepted] = deque()
+        self._aside: list[Accepted] = []
 
-    def subscribed(self, client: str, name: str, broker: str, expression: Expression, at: int) -> None:
+    def requested(self, client: str, name: str, broker: str, expression: Expression) -> None:
+        """The client asked its broker for a subscription, and has no answer yet."""
+        self._requested[client, name] = (broker, expression)
+
+    def confirmed(self, client: str, name: str) -> None:
+        """The broker answers for the subscription. An answer to any other request is ignored."""
+        found = self._requested.pop((client, name), None)
+        if found is None:
+            return
+        broker, expression = found
         number, self._next_number = self._next_number, self._next_number + 1
-        self._subscriptions[number] = _Subscription(client, broker, at)
-        self._numbers[client, name] = number
+        self._standing[number] = _Subscription(client, name, broker)
+        self._numbers.setdefault(client, []).append(number)
         self._index.add(number, expression)
 
-    def unsubscribed(self, client: str, name: str, at: int) -> None:
-        number = self._numbers.pop((client, name))
-        self._subscriptions[number].removed = at
-        self._withdrawn.append(number)
-        self._index.remove(number)
+    def left(self, client: str) -> None:
+        """The client told its broker that it leaves."""
+        self._end(self._numbers.get(client, ()), Fate.WITHDRAWN)
+        for key in [key for key in self._requested if key[0] == client]:
+            del self._requested[key]
 
-    def published(
-        self,
-        id: PublicationId,
-        broker: str,
-        attributes: Mapping[str, Value],
-        at: int,
-        path: Callable[[str], tuple[tuple[str, str], ...] | None] | None = None,
-    ) -> None:
-        """`path` gives, under FBR, the links of the publication's tree to a broker."""
-        wanted = tuple(self._index.match(attributes).ids)
-        homes = {self._subscriptions[number].broker for number in wanted}
-        paths = {home: path(home) for home in sorted(homes)} if path is not None else {}
-        self._publications.append(_Publication(id, broker, at, wanted, paths))
+    def killed(self, broker: str, alone_answered: Callable[[PublicationId, str], bool]) -> None:
+        """`alone_answered`: the broker answered for the publication on its way to a subscriber's broker, and no other
+        that lives did."""
+        self._end([number for number, each in self._standing.items() if each.broker == broker], Fate.LOST)
+        for key in [key for key, (home, _) in self._requested.items() if home == broker]:
+            del self._requested[key]
+        for publication in self:
+            homes = {each.broker for each in publication.wanted} - publication.lost_for
+            publication.lost_for.update(home for home in homes if alone_answered(publication.id, home))
 
-    def link_went(self, first: str, second: str, at: int, *, is_up: bool) -> None:
-        outages = self._links.setdefault(_ends(first, second), _Outages())
-        (outages.ended if is_up else outages.started)(at)
-        self._changed(at)
+    def _end(self, numbers: Collection[int], end: Fate) -> None:
+        for number in list(numbers):
+            subscription = self._standing.pop(number)
+            subscription.end = end
+            self._numbers[subscription.client].remove(number)
+            self._index.remove(number)
 
-    def broker_went(self, name: str, at: int, *, is_up: bool) -> None:
-        (self._brokers[name].ended if is_up else self._brokers[name].started)(at)
-        if not is_up:
-            for (client, entry), number in list(self._numbers.items()):
-                if self._subscriptions[number].broker == name:
-                    self.unsubscribed(client, entry, at)
-        self._changed(at)
+    def published(self, id: PublicationId, attributes: Mapping[str, Value], at: int) -> None:
+        """A broker accepted the publication."""
+        wanted = tuple(self._standing[number] for number in self._index.match(attributes).ids)
+        self._publications.append(Accepted(id, at, wanted))
 
-    def _changed(self, at: int) -> None:
-        if not self._changes or self._changes[-1] != at:
-            self._changes.append(at)
+    def __iter__(self) -> Iterator[Accepted]:
+        """Publications that were not judged, those that were put aside first."""
+        yield from self._aside
+        yield from self._publications
 
     def __len__(self) -> int:
-        """Publications that were not judged."""
-        return len(self._publications)
+        return len(self._aside) + len(self._publications)
 
     @property
-    def oldest(self) -> tuple[PublicationId, int] | None:
-        """Of the publications that were not judged: its id, and when it was accepted."""
-        return (self._publications[0].id, self._publications[0].at) if self._publications else None
+    def oldest(self) -> Accepted | None:
+        """Of the publications that were neither judged nor put aside."""
+        return self._publications[0] if self._publications else None
 
-    def judge_oldest(self) -> list[Expectation]:
-        """Its expected pairs; a client counts once however many subscriptions match. Then it is forgotten.
+    def put_oldest_aside(self) -> None:
+        """It lacks a delivery that may still come: it is judged at the end of the run."""
+        self._aside.append(self._publications.popleft())
 
-        What happened up to `reach` after it decides, so it is not to be asked for earlier than that.
-        """
-        publication = self._publications.popleft()
-        owed: dict[str, bool] = {}
-        for number in publication.wanted:
-            subscription = self._subscriptions[number]
-            is_owed = owed.get(subscription.client, False) or self._is_owed(publication, subscription)
-            owed[subscription.client] = is_owed
-        self._forget_withdrawn(publication.at)
-        return [Expectation(publication.id, client, is_owed) for client, is_owed in sorted(owed.items())]
+    def forget_oldest(self) -> None:
+        """It was judged."""
+        self._publications.popleft()
 
-    def _forget_withdrawn(self, before: int) -> None:
-        """Publications accepted later than that do not want what was gone by then."""
-        while self._withdrawn and self._subscriptions[self._withdrawn[0]].removed < before:
-            del self._subscriptions[self._withdrawn.popleft()]
-
-    def _is_owed(self, publication: _Publication, subscription: _Subscription) -> bool:
-        end = publication.at + self._reach
-        in_place_since = publication.at - self._settled_after
-        if subscription.added > in_place_since or subscription.removed < end:
-            return False
-        for name in (publication.broker, subscription.broker):
-            if self._brokers[name].overlap(in_place_since, end):
-                return False
-        if self._protocol == "fbr":
-            links = publication.paths.get(subscription.broker)
-            return links is not None and not any(self._links[link].overlap(0, end) for link in links)
-        moments = [in_place_since, *(each for each in self._changes if in_place_since < each < end)]
-        return all(subscription.broker in self._reachable(moment, publication.broker) for moment in moments)
-
-    def _reachable(self, moment: int, start: str) -> frozenset[str]:
-        key = (bisect_right(self._changes, moment), start)
-        if key not in self._reached:
-            live = [link for link, outages in self._links.items() if not outages.is_down(moment)]
-            reached = self._by_clusters(start, live) if self._protocol == "merc" else _component(start, live)
-            self._reached[key] = frozenset(reached)
-        return self._reached[key]
-
-    def _by_clusters(self, start: str, live: list[tuple[str, str]]) -> set[str]:
-        linked = {end for link in live for end in link}
-        whole: list[set[str]] = []
-        for cluster in self._overlay.clusters:
-            members = {name for name in self._overlay.members(cluster) if name in linked or name == start}
-            inside = [link for link in live if set(link) <= members]
-            if members and _component(min(members), inside) >= members:
-                whole.append(members)
-        reached, is_growing = {start}, True
-        while is_growing:
-            joined = [members for members in whole if members & reached and not members <= reached]
-            is_growing = bool(joined)
-            reached.update(*joined)
-        return reached
-
-
-def _ends(first: str, second: str) -> tuple[str, str]:
-    return (first, second) if first < second else (second, first)
-
-
-def _component(start: str, links: list[tuple[str, str]]) -> set[str]:
-    neighbours: dict[str, list[str]] = {}
-    for first, second in links:
-        neighbours.setdefault(first, []).append(second)
-        neighbours.setdefault(second, []).append(first)
-    reached, pending = {start}, [start]
-    while pending:
-        for other in neighbours.get(pending.pop(), ()):
-            if other not in reached:
-                reached.add(other)
-                pending.append(other)
-    return reached
+    def take_rest(self) -> Iterator[Accepted]:
+        """At the end of a run: what was not judged, in order; it is forgotten."""
+        rest = [*self]
+        self._aside.clear()
+        self._publications.clear()
+        return iter(rest)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from broker.trace import DeliveryRow, DropRow, ExpectationRow, HopRow, MatchRow, PublicationRow, TraceError
 from broker.trace_files import iter_rows
+from experiments.drop_reasons import TERMINAL_DROPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +73,9 @@ class PublicationTrace:
         if expectation is None:
             return f"{client} did not get it: none of its subscriptions matched when it was accepted"
         if not expectation.owed:
-            return (
-                f"{client} did not get it and was not owed it: its subscription matches, but it was not in place in "
-                f"time, did not stay, or its broker was not connected with the publisher's"
-            )
+            reasons = sorted({row.reason for row in self.drops if row.reason in TERMINAL_DROPS})
+            why = f"it was dropped ({', '.join(reasons)})" if reasons else "the client left, or a broker was killed"
+            return f"{client} did not get it and was not owed it: its subscription matches, but {why}"
         return f"{client} did not get it although it was owed; {len(self.drops)} drops are recorded"
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from broker.trace import BrokerRow, DeliveryRow, DropRow, ExpectationRow, HopRow, MatchRow, PublicationRow, Row, Trace
-from experiments.oracle import Expectation
+from experiments.drop_reasons import TERMINAL_DROPS
+from experiments.oracle import Fate
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,15 +22,28 @@ class RunSummary:
     published: int
     refused: int
     expected: int
-    """Pairs of publication and client where a subscription matches."""
+    """Pairs of publication and client with a matching subscription that stood when the publication was accepted."""
+    withdrawn: int
+    """Expected, and the client left before the publication arrived."""
+    lost_with_broker: int
+    """Expected, and the subscriber's broker was killed, or one that alone answered for its way."""
+    dropped: int
+    """Expected, and the publication is named by a drop that is the end of it."""
     owed: int
+    """The other expected pairs."""
+    is_weak: bool
+    """Fewer than half of the expected pairs were owed: the run says little about delivery."""
     delivered: int
-    """Distinct pairs."""
+    """Distinct pairs, expected or not."""
     missed: int
     """Owed and not delivered."""
     duplicated: int
     unexpected: int
-    """Delivered, and no subscription of the client was there when the publication was accepted."""
+    """Delivered, and no subscription of the client stood when the publication was accepted."""
+    held: int
+    """Publications that brokers still answer for at the end of the run."""
+    unsettled: int
+    """Publications of brokers' own clients that are not settled everywhere at the end of the run."""
     latency_ms_mean: float
     latency_ms_p50: float
     latency_ms_p95: float
@@ -66,7 +80,10 @@ class Gatherer:
         """How often each client got a publication, by publication."""
         self._matching: dict[str, set[str]] = {}
         """The brokers that matched a publication."""
+        self._dropped: set[str] = set()
+        """Publications that are named by a drop that is the end of them."""
         self._pairs: Counter[str] = Counter()
+        self._fates: Counter[Fate] = Counter()
         self._delivery_hops = 0
         self._destinations = [0, 0]
         self._source_destinations = [0, 0]
@@ -90,25 +107,29 @@ class Gatherer:
             self._published += 1
         elif isinstance(row, DropRow):
             self._drops[row.reason] += 1
+            if row.publication is not None and row.reason in TERMINAL_DROPS:
+                self._dropped.add(row.publication)
         elif isinstance(row, BrokerRow):
             self._brokers[row.broker] = row
 
-    def judge(self, publication: str, expectations: Sequence[Expectation], *, is_under_way: bool = False) -> None:
-        """Compares what arrived of a publication with what should have, and forgets it. What is still under way at the
-        end of a run is owed to those alone who have it."""
+    def got(self, publication: str) -> Collection[str]:
+        """The clients that got a publication that was not judged."""
+        return self._clients.get(publication, ())
+
+    def is_dropped(self, publication: str) -> bool:
+        """Whether a drop that is the end of the publication names it. For publications that were not judged."""
+        return publication in self._dropped
+
+    def judge(self, publication: str, fates: Mapping[str, Fate]) -> None:
+        """Records the fate of each expected pair of the publication, by client, and forgets the publication."""
         delivered = self._clients.pop(publication, Counter())
-        expected = {each.client for each in expectations}
-        owed = {each.client for each in expectations if each.is_owed}
-        if is_under_way:
-            owed &= delivered.keys()
-        for each in expectations:
-            self.record(ExpectationRow(publication, each.client, expected=True, owed=each.client in owed))
-        self._pairs["expected"] += len(expected)
-        self._pairs["owed"] += len(owed)
+        self._dropped.discard(publication)
+        for client, fate in fates.items():
+            self.record(ExpectationRow(publication, client, expected=True, owed=fate.is_owed))
+            self._fates[fate] += 1
         self._pairs["delivered"] += len(delivered)
-        self._pairs["missed"] += len(owed - delivered.keys())
         self._pairs["duplicated"] += delivered.total() - len(delivered)
-        self._pairs["unexpected"] += len(delivered.keys() - expected)
+        self._pairs["unexpected"] += len(delivered.keys() - fates.keys())
         self._pairs["matching brokers"] += len(self._matching.pop(publication, ()))
 
     def summary(
@@ -119,6 +140,8 @@ class Gatherer:
         seed: int,
         matcher: str,
         refused: int,
+        held: int,
+        unsettled: int,
         duplicate_advertisements: int,
         busy_share_max: float,
         messages: Mapping[str, int],
@@ -127,7 +150,9 @@ class Gatherer:
         """When all publications were judged."""
         for publication in [*self._clients, *self._matching]:
             # A delivery that came after its publication was judged, or of one that was never accepted.
-            self.judge(publication, ())
+            self.judge(publication, {})
+        expected = self._fates.total()
+        owed = sum(count for fate, count in self._fates.items() if fate.is_owed)
         latencies = sorted(self._latencies)
         stored = [row.local_subscriptions + row.remote_subscriptions for row in self._brokers.values()]
         return RunSummary(
@@ -137,12 +162,18 @@ class Gatherer:
             matcher=matcher,
             published=self._published,
             refused=refused,
-            expected=self._pairs["expected"],
-            owed=self._pairs["owed"],
+            expected=expected,
+            withdrawn=self._fates[Fate.WITHDRAWN],
+            lost_with_broker=self._fates[Fate.LOST],
+            dropped=self._fates[Fate.DROPPED],
+            owed=owed,
+            is_weak=2 * owed < expected,
             delivered=self._pairs["delivered"],
-            missed=self._pairs["missed"],
+            missed=self._fates[Fate.MISSED],
             duplicated=self._pairs["duplicated"],
             unexpected=self._pairs["unexpected"],
+            held=held,
+            unsettled=unsettled,
             latency_ms_mean=_mean(sum(latencies), len(latencies)) * 1e3,
             latency_ms_p50=_percentile(latencies, 0.50) * 1e3,
             latency_ms_p95=_percentile(latencies, 0.95) * 1e3,

@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 import msgpack
 
+from broker.core import Broker
 from broker.effects import Refuse
 from broker.inputs import Advertised, ClientConnected, ClientLeft, Published, Subscribed
 from broker.runtime.code_version import code_version
@@ -28,8 +29,9 @@ from broker.simulation.world import SimulatedOverlay
 from broker.trace import Digest, DropRow, FaultRow, Trace, seconds
 from broker.trace_files import TraceWriter
 from experiments.cpu_timing import collecting_rarely
+from experiments.drop_reasons import RUN_ENDED
 from experiments.errors import OutputError, ScenarioError
-from experiments.oracle import Oracle
+from experiments.oracle import Accepted, Oracle
 from experiments.run_summary import Gatherer, RunSummary
 from experiments.scenario import (
     ClientPlan,
@@ -49,23 +51,19 @@ from experiments.scenario import (
 )
 from matching.language import parse
 from matching.registry import backend_in_words
-from routing.fbr import FBR
 from routing.messages import PublicationId
 from topologies.random_streams import stream
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 
-SETTLED_AFTER = 5 * SECOND
-"""By then a subscription is wherever it must be, unless brokers are saturated."""
-REACH = 10 * SECOND
-"""A publication is owed to a subscriber that stays so long."""
 PATIENCE = 60 * SECOND
 """Longer than a publication takes at saturated brokers, or what is merely late would be sent again."""
 PATIENCE_WITH_LOSS = 15 * SECOND
 """Where links lose frames, nobody notices before that; a broken link is noticed at once."""
 OVER_AFTER = 60 * SECOND
-"""A publication that is so old, and that no broker answers for, arrives nowhere any more."""
-RUN_ENDED = "under way when the run ended"
+"""A publication that is so old is judged, if no broker answers for it and no delivery is lacking. One that lacks a
+delivery is judged at the end of the run, because it may still come. A broker keeps a publication for 30 s for whom it
+cannot reach, and a broker that it passed it on to keeps it for 30 s more."""
 SLICE = SECOND
 
 
@@ -161,7 +159,7 @@ class Run:
         self._published: dict[tuple[str, int], TimedPublication] = {}
         self._references = 0
         self._cores = cores_of(scenario, protocol, self._overlay)
-        self._oracle = Oracle(self._overlay, protocol, settled_after=SETTLED_AFTER, reach=REACH)
+        self._oracle = Oracle()
         self._world = SimulatedOverlay(
             self._overlay,
             protocol,
@@ -178,7 +176,7 @@ class Run:
         )
         self._world.on_accepted = self._accepted
         self._world.on_refused = self._was_refused
-        self._world.on_link = self._link_changed
+        self._world.on_confirmed = self._oracle.confirmed
 
     def _settings(self) -> Settings:
         scenario = self._scenario
@@ -211,16 +209,17 @@ class Run:
         )
         is_behind = self._drain(last)
         self._world.finish()
-        brokers = [node.broker for node in self._world.nodes.values() if node.broker is not None]
-        while (oldest := self._oracle.oldest) is not None:
-            is_under_way = is_behind and any(broker.answers_for(oldest[0]) for broker in brokers)
-            self._judge_oldest(is_under_way=is_under_way)
+        brokers = self._living()
+        for publication in self._oracle.take_rest():
+            self._judge(publication, is_under_way=is_behind and _is_answered_for(publication.id, brokers))
         return self._gatherer.summary(
             scenario=self._scenario.name,
             protocol=self._protocol,
             seed=self._scenario.seed,
             matcher=self._scenario.matcher,
             refused=self._refused,
+            held=sum(broker.in_custody for broker in brokers),
+            unsettled=sum(broker.unsettled for broker in brokers),
             duplicate_advertisements=sum(broker.router.counts().duplicate_advertisements for broker in brokers),
             busy_share_max=busy,
             messages=self._world.sent,
@@ -248,31 +247,41 @@ class Run:
         """Publications that the run still holds, with what arrived of them."""
         return len(self._oracle)
 
+    def _living(self) -> list[Broker]:
+        return [node.broker for node in self._world.nodes.values() if node.broker is not None]
+
     def _judge_settled(self) -> None:
         """Publications that are over, in their order, so that a long run does not hold them all."""
-        brokers = [node.broker for node in self._world.nodes.values() if node.broker is not None]
+        brokers = self._living()
         while (oldest := self._oracle.oldest) is not None:
-            id, accepted = oldest
-            if self._world.now < accepted + OVER_AFTER or any(broker.answers_for(id) for broker in brokers):
+            if self._world.now < oldest.at + OVER_AFTER or _is_answered_for(oldest.id, brokers):
                 return
-            self._judge_oldest()
+            if self._is_accounted_for(oldest):
+                self._judge(oldest)
+                self._oracle.forget_oldest()
+            else:
+                self._oracle.put_oldest_aside()
 
-    def _judge_oldest(self, *, is_under_way: bool = False) -> None:
+    def _is_accounted_for(self, publication: Accepted) -> bool:
+        id = str(publication.id)
+        return publication.is_accounted_for(self._gatherer.got(id), is_dropped=self._gatherer.is_dropped(id))
+
+    def _judge(self, publication: Accepted, *, is_under_way: bool = False) -> None:
         """`is_under_way`: the run ends before the publication is settled, because brokers had too much to do."""
-        oldest = self._oracle.oldest
-        assert oldest is not None
-        self._gatherer.judge(str(oldest[0]), self._oracle.judge_oldest(), is_under_way=is_under_way)
+        id = str(publication.id)
         if is_under_way:
-            self._gatherer.record(DropRow(seconds(self._world.now), oldest[0].broker, RUN_ENDED, str(oldest[0]), ""))
-        self._world.forget_publication(oldest[0])
+            self._gatherer.record(DropRow(seconds(self._world.now), publication.id.broker, RUN_ENDED, id, ""))
+        is_dropped = self._gatherer.is_dropped(id)
+        self._gatherer.judge(id, publication.fates(self._gatherer.got(id), is_dropped=is_dropped))
+        self._world.forget_publication(publication.id)
 
     def _is_done(self) -> bool:
-        """Is nothing under way any more?"""
+        """Whether nothing is under way any more, and no delivery is lacking."""
         nodes = self._world.nodes.values()
         return all(
             not node.working and not node.queue and (node.broker is None or node.broker.in_custody == 0)
             for node in nodes
-        )
+        ) and all(map(self._is_accounted_for, self._oracle))
 
     def _schedule(self) -> None:
         for publisher in self._plan.publishers:
@@ -287,15 +296,15 @@ class Run:
     def _arrive(self, subscriber: Subscriber) -> None:
         self._world.submit(subscriber.broker, ClientConnected(subscriber.name))
         for number, text in enumerate(subscriber.subscriptions):
+            # First, because the answer may come at once.
+            self._oracle.requested(subscriber.name, f"n{number}", subscriber.broker, parse(text))
             self._world.submit(subscriber.broker, Subscribed(subscriber.name, f"n{number}", text))
-            self._oracle.subscribed(subscriber.name, f"n{number}", subscriber.broker, parse(text), self._world.now)
         if subscriber.leaves_ns is not None:
             self._world.later(subscriber.leaves_ns, lambda: self._depart(subscriber))
 
     def _depart(self, subscriber: Subscriber) -> None:
+        self._oracle.left(subscriber.name)
         self._world.submit(subscriber.broker, ClientLeft(subscriber.name))
-        for number in range(len(subscriber.subscriptions)):
-            self._oracle.unsubscribed(subscriber.name, f"n{number}", self._world.now)
 
     def _publish_next(self, coming: Iterator[TimedPublication]) -> None:
         """One at a time, so that a long run's publications are not all in memory."""
@@ -315,46 +324,32 @@ class Run:
 
     def _accepted(self, id: PublicationId, request: Published, at: int) -> None:
         publication = self._published.pop((request.client, request.reference))
-        path = self._tree_path(id.broker, request) if self._protocol == "fbr" else None
-        self._oracle.published(id, id.broker, publication.attributes, at, path)
-
-    def _tree_path(self, broker: str, request: Published) -> Callable[[str], tuple[tuple[str, str], ...] | None]:
-        """The links of the publication's tree, from a subscriber's broker to the publisher's."""
-        routers = {name: node.broker.router for name, node in self._world.nodes.items() if node.broker is not None}
-        home = routers[broker]
-        tree = home.tree_of(request.client, request.attributes) if isinstance(home, FBR) else None
-
-        def path(start: str) -> tuple[tuple[str, str], ...] | None:
-            links: list[tuple[str, str]] = []
-            while start != broker:
-                router = routers.get(start)
-                parent = router.parent_in(tree) if isinstance(router, FBR) and tree is not None else None
-                if parent is None or len(links) > len(routers):
-                    return None
-                links.append((min(start, parent), max(start, parent)))
-                start = parent
-            return tuple(links)
-
-        return path
+        self._oracle.published(id, publication.attributes, at)
 
     def _was_refused(self, refusal: Refuse) -> None:
         if isinstance(refusal.reference, int):
             self._refused += 1
             self._published.pop((refusal.client, refusal.reference), None)
 
-    def _link_changed(self, first: str, second: str, is_up: bool) -> None:
-        self._oracle.link_went(first, second, self._world.now, is_up=is_up)
-
     def _fault(self, step: FaultStep) -> None:
         now = self._world.now
         subject = step.broker or "-".join(step.link or ())
         self._gatherer.record(FaultRow(seconds(now), step.action.value, subject, None))
         if step.broker is not None:
-            is_up = step.action is FaultAction.RESTART
-            self._oracle.broker_went(step.broker, now, is_up=is_up)
-            (self._world.restart if is_up else self._world.crash)(step.broker)
+            if step.action is FaultAction.RESTART:
+                self._world.restart(step.broker)
+            else:
+                self._kill(step.broker)
         elif step.link is not None:
             self._fault_of_link(step, *step.link)
+
+    def _kill(self, name: str) -> None:
+        dying = self._world.nodes[name].broker
+        if dying is None:
+            return
+        others = [broker for broker in self._living() if broker is not dying]
+        self._oracle.killed(name, lambda each, home: _alone_answered(dying, others, each, home))
+        self._world.crash(name)
 
     def _fault_of_link(self, step: FaultStep, first: str, second: str) -> None:
         link = self._world.links[first, second]
@@ -369,3 +364,24 @@ class Run:
                 link.extra_delay = step.delay_ns
             case _:
                 link.loss = step.loss
+
+
+def _is_answered_for(id: PublicationId, brokers: list[Broker]) -> bool:
+    return any(broker.answers_for(id) for broker in brokers)
+
+
+def _alone_answered(dying: Broker, others: list[Broker], id: PublicationId, home: str) -> bool:
+    """Whether a publication is lost for a subscriber's broker when `dying` is killed and `others` live on."""
+    waiting = {other.me: other.awaits(id) for other in others if other.answers_for(id)}
+    if any(dying.me in each for each in waiting.values()):
+        # Another will send it to the broker again.
+        return False
+    if dying.unknown_interest(id):
+        # It alone kept the publication for brokers out of reach.
+        return True
+    if not dying.answers_for(id):
+        return dying.retains(id) and not any(other.answers_for(id) or other.retains(id) for other in others)
+    if waiting and dying.awaits(id) <= waiting.keys():
+        # Whoever got it from the broker answers for it now.
+        return False
+    return not any(home in each for each in waiting.values())

@@ -37,8 +37,9 @@ def simulate(
 ) -> None:
     """Run a scenario in virtual time, under one or more protocols, and compare them.
 
-    What a run owes comes from an oracle that knows every subscription and link.
+    What a run owes comes from an oracle that knows every subscription and every broker that was killed.
     A run that misses or repeats something owed ends with exit code 1.
+    A run that owes less than half of what was expected is called weak.
 
     \b
     Examples:
@@ -78,10 +79,20 @@ def simulate(
                     raise SimulationError(f"{name}: two runs with seed {loaded.seed} differ: a bug, please report it")
     _print(loaded, summaries, as_json=as_json)
     for summary in summaries:
+        if summary.is_weak:
+            typer.echo(_weakness(summary), err=True)
+    for summary in summaries:
         if summary.missed or summary.duplicated:
             raise SimulationError(
                 f"{summary.protocol} missed {summary.missed} and repeated {summary.duplicated} of {summary.owed} owed"
             )
+
+
+def _weakness(run: RunSummary) -> str:
+    return (
+        f"{run.protocol}: a weak run; of {run.expected:,} expected deliveries {run.owed:,} are owed, "
+        f"{run.withdrawn:,} withdrawn, {run.lost_with_broker:,} lost with a broker, {run.dropped:,} dropped"
+    )
 
 
 def _overrides(
@@ -121,7 +132,10 @@ ROWS: tuple[tuple[str, Callable[[RunSummary], str]], ...] = (
     ("published", lambda run: f"{run.published:,}"),
     ("refused", lambda run: f"{run.refused:,}"),
     ("expected deliveries", lambda run: f"{run.expected:,}"),
-    ("owed", lambda run: f"{run.owed:,}"),
+    ("  withdrawn before they came", lambda run: f"{run.withdrawn:,}"),
+    ("  lost with a broker", lambda run: f"{run.lost_with_broker:,}"),
+    ("  dropped by name", lambda run: f"{run.dropped:,}"),
+    ("  owed", lambda run: f"{run.owed:,}"),
     ("delivered", lambda run: f"{run.delivered:,}"),
     ("owed and missed", lambda run: f"{run.missed:,}"),
     ("delivered twice", lambda run: f"{run.duplicated:,}"),
@@ -139,6 +153,7 @@ ROWS: tuple[tuple[str, Callable[[RunSummary], str]], ...] = (
     ("messages of publications", lambda run: f"{run.messages.get('Publish', 0):,}"),
     ("messages of changes", lambda run: f"{run.messages.get('Update', 0):,}"),
     ("drops", lambda run: ", ".join(f"{reason}: {count:,}" for reason, count in run.drops.items()) or "none"),
+    ("publications held at the end", lambda run: f"{run.held:,}"),
     ("digest of the trace", lambda run: run.digest[:12]),
 )
 

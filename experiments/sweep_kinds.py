@@ -51,7 +51,7 @@ def simulate(parameters: Parameters, folder: Path) -> Found:
     for each in dataclasses.fields(summary):
         value = getattr(summary, each.name)
         if isinstance(value, int | float):
-            numbers[each.name] = value
+            numbers[each.name] = int(value) if isinstance(value, bool) else value
     numbers |= {f"messages.{kind}": count for kind, count in summary.messages.items()}
     numbers |= {f"drops.{reason}": count for reason, count in summary.drops.items()}
     return numbers, {}

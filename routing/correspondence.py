@@ -6,14 +6,16 @@ subscription that it ends, and a destination needs no memory of entries that are
 
 A destination that cannot be reached keeps what it was told, and hears the rest when it can be reached again. When
 too much has piled up for it, or when it or the source started anew, the source begins a new epoch with everything that
-there is to tell: this replaces, at once, what the destination held from this source.
+there is to tell. This opening may take several batches. What it adds counts at once; what the destination held before
+and the opening does not repeat goes when the opening is complete. So a restart of the source leaves no gap. A source
+that recovers from a restart leaves its openings unfinished until it has heard everything that it passes on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeAlias
 
 from routing.messages import (
     Advertise,
@@ -63,14 +65,28 @@ class _Batch:
 class _Told:
     """What one destination was told."""
 
-    __slots__ = ("epoch", "incarnation", "is_reachable", "is_started", "next_sequence", "unacknowledged", "waiting")
+    __slots__ = (
+        "epoch",
+        "incarnation",
+        "is_asked",
+        "is_opening",
+        "is_reachable",
+        "is_started",
+        "next_sequence",
+        "unacknowledged",
+        "waiting",
+    )
 
     def __init__(self, incarnation: int) -> None:
         self.incarnation = incarnation
         self.epoch = 0
         self.next_sequence = 0
         self.is_started = False
-        """Has this epoch's first batch been made? Until then, everything is told from the entries themselves."""
+        """This epoch's first batch was made. Until then, everything is told from the entries themselves."""
+        self.is_opening = False
+        """The opening was begun and more of it is to come."""
+        self.is_asked = False
+        """The destination wants to hear if there is nothing more to tell."""
         self.is_reachable = True
         self.waiting: list[Change] = []
         self.unacknowledged: dict[int, tuple[_Batch, int]] = {}
@@ -98,6 +114,7 @@ class Teller:
         self._incarnation = incarnation
         self._domain = domain
         self._tick = 0
+        self._is_complete = True
         self._for_all: dict[Key, Change] = {}
         self._for_one: dict[str, dict[Key, Change]] = {}
         self._told: dict[str, _Told] = {}
@@ -105,6 +122,17 @@ class Teller:
         self.ended: dict[EntryId, Unadvertise] = {}
         """Entries that are gone and that a destination which starts to listen must hear of all the same; none, unless
         the owner puts them here."""
+
+    def leave_open(self) -> None:
+        """Leaves openings unfinished: the source does not know yet all that it has to tell."""
+        self._is_complete = False
+
+    def finish(self) -> None:
+        """Completes the openings that were left unfinished."""
+        self._is_complete = True
+        for destination, told in self._told.items():
+            if told.is_opening or not told.is_started:
+                self._touched[destination] = None
 
     def tell_all(self, change: Change) -> None:
         """For every broker of the domain, those to come included."""
@@ -143,6 +171,13 @@ class Teller:
         self._for_one.pop(destination, None)
         self._touched.pop(destination, None)
 
+    def has_told(self, destination: str) -> bool:
+        """The destination has acknowledged everything that there is to tell."""
+        told = self._told.get(destination)
+        if told is None or told.unacknowledged or told.waiting or told.is_opening:
+            return False
+        return told.is_started or not (self._for_all or self._for_one.get(destination))
+
     def acknowledged(self, acknowledgement: UpdateAcknowledged) -> None:
         told = self._told.get(acknowledgement.source)
         if (
@@ -154,11 +189,17 @@ class Teller:
             return
         for sequence in [each for each in told.unacknowledged if each <= acknowledgement.sequence]:
             del told.unacknowledged[sequence]
+        if acknowledgement.is_inquiry and not told.unacknowledged:
+            told.is_asked = True
+            self._touched[acknowledgement.source] = None
 
     def asked_to_resend(self, request: Resend) -> None:
         told = self._told.get(request.source)
-        if told is not None and told.epoch == request.epoch:
+        if told is None:
+            return
+        if told.epoch == request.epoch:
             told.start_over()
+        if not told.is_started:
             self._touched[request.source] = None
 
     def flush(self) -> list[Update]:
@@ -182,16 +223,27 @@ class Teller:
         if not told.is_started:
             return self._opening(destination, told)
         waiting, told.waiting = told.waiting, []
-        return [_Batch(changes) for changes in _batches(waiting)]
+        is_asked, told.is_asked = told.is_asked, False
+        if told.is_opening:
+            return self._more_of_opening(waiting, told)
+        batches = [_Batch(changes) for changes in _batches(waiting)]
+        return [*batches, _Batch(())] if is_asked else batches
+
+    def _more_of_opening(self, changes: list[Change], told: _Told) -> list[_Batch]:
+        batches = [_Batch(some, is_unfinished=True) for some in _batches(changes)]
+        if self._is_complete:
+            told.is_opening = False
+            last = batches.pop().changes if batches else ()
+            batches.append(_Batch(last))
+        return batches
 
     def _opening(self, destination: str, told: _Told) -> list[_Batch]:
         everything = [*self.ended.values(), *self._for_all.values(), *self._for_one.get(destination, {}).values()]
-        # Whoever was never told anything need not be told that there is nothing.
-        if not everything and told.epoch == 0:
+        # A destination that was never told anything need not be told that there is nothing. Who wants to know asks.
+        if not everything and (told.epoch == 0 or not self._is_complete):
             return []
-        told.is_started = True
-        *first, last = list(_batches(everything)) or [()]
-        return [*(_Batch(changes, is_unfinished=True) for changes in first), _Batch(last)]
+        told.is_started = told.is_opening = True
+        return self._more_of_opening(everything, told)
 
     def repeat(self) -> list[Update]:
         """Called once a tick: what was sent before the last tick and is not acknowledged is sent again."""
@@ -254,34 +306,59 @@ def _put(entries: dict[Key, Change], change: Change) -> None:
         entries.pop(key_of(change), None)
 
 
+class Heard(NamedTuple):
+    """What an update brought."""
+
+    changes: list[Change]
+    """To be applied now, in order."""
+    repeated: list[Change]
+    """Entries that were known and that a new incarnation of the source tells again."""
+    gone: list[Change]
+    """The ends of entries that a complete opening did not repeat."""
+    is_all: bool = False
+    """The source says that this is all that it has to tell."""
+    answer: UpdateAcknowledged | Resend | None = None
+
+
 class _Heard:
     """What one source told."""
 
-    __slots__ = ("early", "epoch", "held", "incarnation", "next_sequence", "opening")
+    __slots__ = ("early", "epoch", "held", "incarnation", "is_new_life", "next_sequence", "opening")
 
-    def __init__(self, incarnation: int, epoch: int, held: dict[Key, Change]) -> None:
+    def __init__(self, incarnation: int, epoch: int, before: _Heard | None) -> None:
         self.incarnation = incarnation
         self.epoch = epoch
         self.next_sequence = 0
-        self.held = held
+        self.held: dict[Key, Change] = before.held if before is not None else {}
+        self.is_new_life = before is not None and before.incarnation != incarnation
         self.early: dict[int, _Batch] = {}
-        self.opening: list[Change] | None = []
-        """What the epoch started with, until it is complete; what was held before stays until then."""
+        self.opening: set[Key] | None = set()
+        """The keys that the epoch started with, until that is complete; what was held before stays until then."""
 
-    def take(self, batch: _Batch) -> list[Change]:
+    def take(self, batch: _Batch, heard: Heard) -> bool:
+        """Returns True if the source says that this is all."""
         if self.opening is None:
             for change in batch.changes:
                 _put(self.held, change)
-            return list(batch.changes)
-        self.opening += batch.changes
-        if batch.is_unfinished:
-            return []
-        told = {key_of(change): change for change in self.opening}
-        gone = [undone(change) for key, change in self.held.items() if key not in told]
-        new = [change for key, change in told.items() if self.held.get(key) != change]
-        self.held = {key: change for key, change in told.items() if isinstance(change, Advertise | Subscribe)}
-        self.opening = None
-        return [*gone, *new]
+            heard.changes.extend(batch.changes)
+            return not batch.changes
+        for change in batch.changes:
+            key = key_of(change)
+            if isinstance(change, Unadvertise | Unsubscribe):
+                self.opening.discard(key)
+                heard.changes.append(change)
+            else:
+                self.opening.add(key)
+                if self.held.get(key) != change:
+                    heard.changes.append(change)
+                elif self.is_new_life:
+                    heard.repeated.append(change)
+            _put(self.held, change)
+        if not batch.is_unfinished:
+            for key in [key for key in self.held if key not in self.opening]:
+                heard.gone.append(undone(self.held.pop(key)))
+            self.opening = None
+        return not batch.is_unfinished
 
 
 class Hearer:
@@ -295,35 +372,60 @@ class Hearer:
         self._earliest: dict[str, int] = {}
         """The incarnation of a source from which on it counts: what an earlier one said may still be under way."""
 
-    def take(self, update: Update, turn: Turn) -> tuple[list[Change], UpdateAcknowledged | Resend | None]:
-        """The changes to apply now, in order, and the answer for the source."""
+    def take(self, update: Update, turn: Turn) -> Heard:
         if update.incarnation < self._earliest.get(update.source, 0):
-            return [], None
+            return Heard([], [], [])
         heard = self._heard.get(update.source)
         stage = (update.incarnation, turn.epoch)
         if heard is None or (heard.incarnation, heard.epoch) < stage:
             if turn.sequence > 0:
-                return [], self._resend(update.source, turn.epoch)
-            heard = _Heard(*stage, heard.held if heard is not None else {})
-            self._heard[update.source] = heard
+                return Heard([], [], [], answer=self._resend(update.source, turn.epoch))
+            heard = self._heard[update.source] = _Heard(*stage, heard)
         elif (heard.incarnation, heard.epoch) > stage:
-            return [], None
+            return Heard([], [], [])
         if heard.next_sequence <= turn.sequence < heard.next_sequence + MOST_UNACKNOWLEDGED:
             heard.early[turn.sequence] = _Batch(update.changes, update.is_unfinished)
-        applied: list[Change] = []
+        result = Heard([], [], [])
+        is_all = False
         while heard.next_sequence in heard.early:
-            applied += heard.take(heard.early.pop(heard.next_sequence))
+            is_all = heard.take(heard.early.pop(heard.next_sequence), result)
             heard.next_sequence += 1
-        return applied, self._acknowledgement(update.source, heard)
+        # Batches that came early may have told again, after the opening, what it left out.
+        gone = [change for change in result.gone if key_of(change) not in heard.held]
+        return result._replace(gone=gone, is_all=is_all, answer=self._acknowledgement(update.source, heard))
 
-    def disregard_before(self, source: str, incarnation: int) -> list[Change]:
-        """The source left, or started anew without what it had told: what earlier incarnations told goes."""
+    def drop_before(self, source: str, incarnation: int) -> list[Change]:
+        """Drops what earlier incarnations of a source told that has left. Returns the ends of those entries."""
         self._earliest[source] = incarnation
         heard = self._heard.get(source)
         if heard is None or heard.incarnation >= incarnation:
             return []
         del self._heard[source]
         return [undone(change) for change in heard.held.values()]
+
+    def is_complete(self, source: str, incarnation: int) -> bool:
+        """This incarnation of the source, or a later one, has told all that it had to tell."""
+        heard = self._heard.get(source)
+        return heard is not None and heard.incarnation >= incarnation and heard.opening is None
+
+    def holds_older(self, source: str, incarnation: int) -> bool:
+        """What is held from the source is from an earlier incarnation, or may be."""
+        heard = self._heard.get(source)
+        return heard is not None and (heard.incarnation < incarnation or heard.opening is not None)
+
+    def request(self, source: str, incarnation: int) -> Resend | None:
+        """The request for this incarnation's opening; None if some of it came: the source repeats the rest."""
+        heard = self._heard.get(source)
+        if heard is not None and heard.incarnation >= incarnation:
+            return None
+        return self._resend(source, 0)
+
+    def inquiry(self, source: str) -> UpdateAcknowledged | Resend:
+        """Asks whether the source has told everything."""
+        heard = self._heard.get(source)
+        if heard is None:
+            return self._resend(source, 0)
+        return replace(self._acknowledgement(source, heard), is_inquiry=True)
 
     def held_from(self, source: str) -> tuple[Change, ...]:
         heard = self._heard.get(source)

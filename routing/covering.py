@@ -4,12 +4,14 @@ A subscription covers another when every publication that satisfies the other sa
 not hear of the covered one: whatever the covered one wants comes down for the covering one anyhow. So fewer copies are
 stored up the tree, and the same publications come down.
 
-Whoever is asked here answers with the changes to tell, new copies before withdrawn ones: a broker that has heard half
-of them holds too much and never too little.
+The answers are changes to tell, new copies before withdrawn ones: a broker that has heard half of them holds too much
+and never too little. A copy that was confirmed earlier than the one that covers it is withdrawn after a while only:
+brokers that hear of it late owe it publications which they do not owe the other.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -28,6 +30,10 @@ class Telling(Protocol):
     def felled(self, tree: EntryId) -> list[Unsubscribe]:
         """The tree is gone, with all its copies."""
 
+    def tick(self, kept_for: int) -> list[tuple[EntryId, Subscribe | Unsubscribe]]:
+        """Changes, with their trees, that had to wait until no broker retains a publication that was accepted between
+        two subscriptions: `kept_for` ticks."""
+
 
 class TellAll:
     def __init__(self) -> None:
@@ -44,18 +50,37 @@ class TellAll:
     def felled(self, tree: EntryId) -> list[Unsubscribe]:
         return [Unsubscribe(entry, tree) for entry in self._told.pop(tree, {})]
 
+    def tick(self, kept_for: int) -> list[tuple[EntryId, Subscribe | Unsubscribe]]:
+        return []
+
 
 class TellUncovered:
     """A copy is told when no told copy of its tree covers it, and withdrawn when one comes that does."""
 
     def __init__(self) -> None:
         self._trees: dict[EntryId, _Copies] = {}
+        self._now = 0
+        """In ticks."""
+        self._due: deque[tuple[int, EntryId, EntryId]] = deque()
+        """Trees and copies in them that may cover earlier ones, with the tick in which they came."""
 
     def added(self, tree: EntryId, copy: Subscribe, expression: Expression) -> list[Subscribe | Unsubscribe]:
         copies = self._trees.setdefault(tree, _Copies())
         before = dict(copies.told)
-        copies.add(copy, prepared(expression))
+        for wider in copies.add(copy, prepared(expression)):
+            self._due.append((self._now, tree, wider))
         return _difference(before, copies.told, tree)
+
+    def tick(self, kept_for: int) -> list[tuple[EntryId, Subscribe | Unsubscribe]]:
+        self._now += 1
+        changes: list[tuple[EntryId, Subscribe | Unsubscribe]] = []
+        while self._due and self._due[0][0] + kept_for <= self._now:
+            _, tree, entry = self._due.popleft()
+            copies = self._trees.get(tree, _Copies())
+            before = dict(copies.told)
+            copies.cover_earlier(entry)
+            changes += [(tree, change) for change in _difference(before, copies.told, tree)]
+        return changes
 
     def removed(self, tree: EntryId, entry: EntryId) -> list[Subscribe | Unsubscribe]:
         copies = self._trees[tree]
@@ -73,6 +98,10 @@ class _Copy:
     change: Subscribe
     region: Region
 
+    def covers(self, other: _Copy) -> bool:
+        """Everything that the other one wants, and from no later time on: it may be owed earlier publications."""
+        return self.change.since <= other.change.since and self.region.covers(other.region)
+
 
 @dataclass(slots=True)
 class _Copies:
@@ -81,8 +110,21 @@ class _Copies:
     told: dict[EntryId, _Copy] = field(default_factory=dict)
     covered: dict[EntryId, tuple[_Copy, EntryId]] = field(default_factory=dict)
 
-    def add(self, change: Subscribe, region: Region) -> None:
-        self._place(_Copy(change, region))
+    def add(self, change: Subscribe, region: Region) -> list[EntryId]:
+        """Returns copies that are wider than others, and confirmed later: both are told for a while."""
+        copy = _Copy(change, region)
+        self._place(copy)
+        if change.entry not in self.told:
+            return []
+        others = [(name, each.region) for name, each in self.told.items() if name != change.entry]
+        wider = [name for name, other in others if other.covers(region)]
+        return [*wider, change.entry] if any(region.covers(other) for _, other in others) else wider
+
+    def cover_earlier(self, entry: EntryId) -> None:
+        """Covers copies that were confirmed earlier than this one too."""
+        copy = self.told.get(entry)
+        if copy is not None:
+            self._cover(entry, [name for name, each in self.told.items() if copy.region.covers(each.region)])
 
     def remove(self, entry: EntryId) -> None:
         if self.covered.pop(entry, None) is not None:
@@ -96,16 +138,20 @@ class _Copies:
 
     def _place(self, copy: _Copy) -> None:
         entry = copy.change.entry
-        cover = next((name for name, each in self.told.items() if each.region.covers(copy.region)), None)
+        cover = next((name for name, each in self.told.items() if each.covers(copy)), None)
         if cover is not None:
             self.covered[entry] = (copy, cover)
             return
-        for name in [name for name, each in self.told.items() if copy.region.covers(each.region)]:
-            # What the narrower one covered, the wider one covers as well.
-            for other in [other for other, (_, by) in self.covered.items() if by == name]:
-                self.covered[other] = (self.covered[other][0], entry)
-            self.covered[name] = (self.told.pop(name), entry)
         self.told[entry] = copy
+        self._cover(entry, [name for name, each in self.told.items() if copy.covers(each)])
+
+    def _cover(self, entry: EntryId, narrower: list[EntryId]) -> None:
+        for name in narrower:
+            if name != entry:
+                # What the narrower one covered, the wider one covers as well.
+                for other in [other for other, (_, by) in self.covered.items() if by == name]:
+                    self.covered[other] = (self.covered[other][0], entry)
+                self.covered[name] = (self.told.pop(name), entry)
 
 
 def _difference(

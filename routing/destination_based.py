@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from matching.model import Expression
+from matching.model import TRUE, Expression
 from routing.domain import Domain
 from routing.messages import (
+    GAP,
     Advertise,
     Announce,
     Credit,
@@ -27,7 +28,8 @@ from routing.messages import (
 )
 from routing.multicast import Multicasting
 from routing.reorganise import CloseLink, OpenLink, Reorganisation
-from routing.router import Counts, Matched, Stretch, TableWork, work_of
+from routing.router import Counts, Learned, Matched, Pace, Stretch, TableWork, UnknownInterest, work_of
+from routing.silence import Silence
 from routing.tables import LocalAdvertisements, LocalSubscriptions, region_of
 
 
@@ -40,14 +42,29 @@ class DestinationBased:
         self._clusters = clusters
         self._local_advertisements = LocalAdvertisements()
         self._local_subscriptions = LocalSubscriptions(matcher)
+        self.learned: list[Learned] = []
         self._domains = {
-            name: Domain(Multicasting(me, incarnation, name, clusters, address), incarnation, matcher)
+            name: Domain(Multicasting(me, incarnation, name, clusters, address), incarnation, matcher, self.learned)
             for name in sorted(clusters)
         }
+        self._pace = Pace()
         self._reorganisations: dict[str, Reorganisation] = {}
+        self._expected: dict[str, None] = {}
+        """Neighbours that a configuration names and that were not heard of yet, in whichever domain."""
+        self._missing_silence: Silence[str] = Silence()
         self.is_behind = False
         """Link states came that the matching layer has not heard of. A failure brings hundreds of them within
         moments, so it hears of them together: before it is next asked anything, or when the broker says so."""
+
+    @property
+    def pace(self) -> Pace:
+        return self._pace
+
+    @pace.setter
+    def pace(self, pace: Pace) -> None:
+        self._pace = pace
+        for domain in self._domains.values():
+            domain.pace = pace
 
     def catch_up(self) -> None:
         if self.is_behind:
@@ -79,21 +96,26 @@ class DestinationBased:
             domain.topology_changed()
         self._topology_changed()
 
+    def neighbour_left(self, peer: str) -> None:
+        """Its link state says so."""
+
     def advertise(self, entry: EntryId, client: str, expression: Expression) -> None:
         self._local_advertisements.insert(entry, client, expression)
         for domain in self._domains.values():
             domain.export_advertisement(Advertise(entry, str(expression)))
 
-    def unadvertise(self, entry: EntryId) -> None:
+    def close_advertisement(self, entry: EntryId) -> None:
         self._local_advertisements.remove(entry)
+
+    def unadvertise(self, entry: EntryId) -> None:
         for domain in self._domains.values():
             domain.withdraw_advertisement(entry)
 
-    def subscribe(self, entry: EntryId, client: str, expression: Expression) -> None:
+    def subscribe(self, entry: EntryId, client: str, expression: Expression, since: int = 0) -> None:
         self._local_subscriptions.insert(entry, client, expression)
         text, region = str(expression), region_of(expression)
         for domain in self._domains.values():
-            domain.export_subscription(Subscribe(entry, text), region)
+            domain.export_subscription(Subscribe(entry, text, since=since), region)
 
     def unsubscribe(self, entry: EntryId) -> None:
         self._local_subscriptions.remove(entry)
@@ -102,11 +124,12 @@ class DestinationBased:
 
     def match_own(self, client: str, attributes: bytes) -> Matched | None:
         self.catch_up()
-        if self._local_advertisements.permitting(client, attributes) is None:
+        advertisement = self._local_advertisements.permitting(client, attributes)
+        if advertisement is None:
             return None
         report, clients = self._local_subscriptions.match(attributes)
         stretches, work = self._stretches(attributes, self._domains, self._served_here())
-        return Matched(clients, stretches, (work_of("L-PRT", report), *work))
+        return Matched(clients, stretches, (work_of("L-PRT", report), *work), advertisement=advertisement)
 
     def match_arrived(self, publication: Publish, peer: str) -> Matched:
         clients: Mapping[str, tuple[EntryId, ...]] = {}
@@ -120,6 +143,95 @@ class DestinationBased:
             stretches, further = self._onward(publication)
             work += further
         return Matched(clients, stretches, work)
+
+    def stretches_now(self, publication: Publish, peer: str | None) -> tuple[Stretch, ...]:
+        self.catch_up()
+        if peer is not None:
+            return self._onward(publication)[0]
+        return self._stretches(publication.attributes, self._domains, self._served_here())[0]
+
+    def unknown_interest(self, publication: Publish, peer: str | None) -> UnknownInterest:
+        self.catch_up()
+        been = {*publication.crossed, publication.domain} if peer is not None else set()
+        crossed = tuple(been) if peer is not None else self._served_here()
+        silent = {name: domain.silent_members() for name, domain in self._domains.items()}
+        own = {broker: ticks for name in silent if name not in been for broker, ticks in silent[name].items()}
+        if len(self._domains) > 1:
+            # A broker in several common domains says what it wants in each of them.
+            own = {broker: ticks for broker, ticks in own.items() if not self._says_elsewhere(broker, silent)}
+        own.update((broker, self._missing_silence.ticks(broker, 0)) for broker in self._missing())
+        behind = {broker: ticks for broker, ticks in own.items() if self._may_pass_on(broker)}
+        gaps: dict[str, int] = {}
+        for name, domain in self._domains.items():
+            if name not in been:
+                gaps.update(domain.gaps(crossed))
+        return UnknownInterest(own, behind, gaps)
+
+    def _says_elsewhere(self, broker: str, silent: Mapping[str, Mapping[str, int]]) -> bool:
+        states = ((name, domain.multicasting.state_of(broker)) for name, domain in self._domains.items())
+        return any(state is not None and not state.has_left and broker not in silent[name] for name, state in states)
+
+    def _may_pass_on(self, broker: str) -> bool:
+        """The broker may be an edge broker."""
+        states = [domain.multicasting.state_of(broker) for domain in self._domains.values()]
+        known = [state for state in states if state is not None]
+        return not known or any(len(state.clusters) > 1 for state in known)
+
+    def expect_neighbours(self, peers: tuple[str, ...]) -> None:
+        self._expected = dict.fromkeys(peers)
+
+    def _missing(self) -> tuple[str, ...]:
+        """Brokers that should be there and that no other broker may know of, so that this one has to say it."""
+        known = self._domains.values()
+        self._expected = {
+            broker: None
+            for broker in self._expected
+            if all(domain.multicasting.state_of(broker) is None for domain in known)
+        }
+        return tuple(self._expected)
+
+    def _tell_of_gaps(self) -> None:
+        """Says in each domain whether this broker knows what all brokers behind it want."""
+        for name, domain in self._domains.items():
+            behind = self._gap_behind(name)
+            gap = EntryId(self.me, self._incarnation, GAP)
+            if behind is None:
+                domain.withdraw_subscription(gap)
+            else:
+                domain.export_subscription(Subscribe(gap, str(TRUE), behind))
+
+    def _gap_behind(self, target: str) -> tuple[str, ...] | None:
+        """The clusters, seen from the target, in which brokers cannot be reached; empty: somewhere. None: there is no
+        gap."""
+        return () if self._missing() else None
+
+    @property
+    def is_settling(self) -> bool:
+        return any(domain.is_settling for domain in self._domains.values())
+
+    def incarnation_of(self, broker: str) -> int:
+        states = (domain.multicasting.state_of(broker) for domain in self._domains.values())
+        return max((state.incarnation for state in states if state is not None), default=0)
+
+    def members(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        return tuple((name, domain.members()) for name, domain in self._domains.items())
+
+    def restore_members(self, domain: str, members: tuple[str, ...]) -> None:
+        if domain in self._domains:
+            self._domains[domain].restore_members(members)
+
+    def begin_recovery(self) -> None:
+        for domain in self._domains.values():
+            domain.begin_recovery()
+
+    @property
+    def is_informed(self) -> bool:
+        self.catch_up()
+        return all(domain.is_informed for domain in self._domains.values())
+
+    def end_recovery(self) -> None:
+        for domain in self._domains.values():
+            domain.end_recovery()
 
     def _served_here(self) -> tuple[str, ...]:
         """The clusters of this broker in which a publication reaches everybody."""
@@ -230,6 +342,7 @@ class DestinationBased:
         for reorganisation in self._reorganisations.values():
             reorganisation.topology_changed()
         self._pass_on_news()
+        self._tell_of_gaps()
 
     def _pass_on_news(self) -> None:
         changed = [entry for domain in self._domains.values() for entry in domain.heard]
@@ -247,6 +360,8 @@ class DestinationBased:
             domain.tick()
         for reorganisation in self._reorganisations.values():
             reorganisation.tick()
+        self._missing_silence.tick(dict.fromkeys(self._missing(), 0))
+        self._tell_of_gaps()
 
     def greeting(self) -> Heartbeat:
         known = tuple((name, domain.multicasting.digest) for name, domain in self._domains.items())

@@ -1,7 +1,8 @@
 """The matching layer of D-DBR in one domain: an overlay without clusters, or one cluster of MERC [THESIS 4.1, 5.1].
 
 A broker tells every broker of the domain what is advertised at it, and tells a broker of its subscriptions when an
-advertisement from there intersects them. What it hears from the others is the domain's R-SRT and R-PRT.
+advertisement from there intersects them. What it hears from the others is the domain's R-SRT and R-PRT. What a broker
+told before a restart counts until its new incarnation has told everything.
 
 Removal travels where the insertion went: an entry that is withdrawn is withdrawn from whoever was told of it, and a
 subscription is withdrawn from a broker whose last intersecting advertisement is gone. A broker that joins is told
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from matching.intersection import Region
 from routing.correspondence import Hearer, Teller
 from routing.messages import (
+    GAP,
     Advertise,
     Change,
     EntryId,
@@ -27,7 +29,12 @@ from routing.messages import (
     UpdateAcknowledged,
 )
 from routing.multicast import Multicasting
+from routing.router import Learned, Pace
+from routing.silence import Silence
 from routing.tables import Advertisement, AdvertisementTable, RemoteSubscriptions, expression_of, is_readable, region_of
+
+STARTING_TICKS = 2
+"""Whoever is heard of later may have had subscribers before, and is asked for them."""
 
 
 @dataclass(slots=True)
@@ -48,14 +55,20 @@ class _Offer:
 
 
 class Domain:
-    def __init__(self, multicasting: Multicasting, incarnation: int, matcher: str) -> None:
+    def __init__(
+        self, multicasting: Multicasting, incarnation: int, matcher: str, learned: list[Learned] | None = None
+    ) -> None:
+        """`learned` collects subscriptions that were not known before, or that a new incarnation of their source told
+        again."""
         self.name = multicasting.domain
         self.me = multicasting.me
         self.multicasting = multicasting
         self.advertisements = AdvertisementTable()
         self.subscriptions = RemoteSubscriptions(matcher)
+        self.pace = Pace()
         self.heard: list[EntryId] = []
         """Entries of which something changed since this was last emptied: an edge broker passes them on."""
+        self._learned = learned if learned is not None else []
         self._teller = Teller(self.me, incarnation, self.name)
         self._hearer = Hearer(self.me, incarnation, self.name)
         self._exported: dict[EntryId, _Exported] = {}
@@ -64,8 +77,23 @@ class Domain:
         self._subscription_offers: dict[EntryId, dict[str, _Offer]] = {}
         self._followed: dict[EntryId, _Offer] = {}
         """The offer by which a subscription stands in the R-PRT."""
+        self._gaps: dict[EntryId, _Offer] = {}
+        """Of those, the entries by which brokers say that some behind them are out of reach."""
         self._unreachable: set[str] = set()
+        self._returned: dict[str, None] = {}
+        """Brokers that can be reached again, and have not said yet that they have told everything."""
+        self._settling = 0
+        """Ticks in which more may be heard from brokers that can be reached again, or of others behind them."""
         self._known_digest = b""
+        self._is_recovering = False
+        self._awaited: dict[str, int] = {}
+        """Brokers whose present incarnation, given here, has yet to tell everything."""
+        self._silence: Silence[str] = Silence()
+        """Of brokers that are silent, or say that some behind them are: they may be one after the other."""
+        self._known_since: dict[str, int] = {}
+        """The tick in which a broker was first heard of."""
+        self._former_members: dict[str, None] = {}
+        """Stored names of brokers that were in the domain before a restart."""
 
     def export_advertisement(self, change: Advertise) -> None:
         """For all brokers of the domain."""
@@ -116,17 +144,33 @@ class Domain:
     def take(self, message: Message) -> None:
         """An update for this broker, or an answer to one of its own."""
         if isinstance(message, Update):
-            turn = next(turn for turn in message.turns if turn.destination == self.me)
-            changes, answer = self._hearer.take(message, turn)
-            for change in changes:
-                if isinstance(change, Unadvertise | Unsubscribe) or is_readable(change.expression):
-                    self._apply(change, message.source)
-            if answer is not None:
-                self.multicasting.spread(answer)
+            self._take_update(message)
         elif isinstance(message, UpdateAcknowledged):
             self._teller.acknowledged(message)
+            if message.source in self._returned and not message.is_inquiry:
+                self._inquire()
         elif isinstance(message, Resend):
             self._teller.asked_to_resend(message)
+
+    def _take_update(self, update: Update) -> None:
+        turn = next(turn for turn in update.turns if turn.destination == self.me)
+        heard = self._hearer.take(update, turn)
+        for change in heard.changes:
+            if isinstance(change, Unadvertise | Unsubscribe) or is_readable(change.expression):
+                self._apply(change, update.source)
+        for change in heard.repeated:
+            if isinstance(change, Subscribe):
+                self._learn(change, update.source)
+        for change in heard.gone:
+            self._apply(change, update.source)
+        if heard.is_all:
+            self._returned.pop(update.source, None)
+        if heard.answer is not None:
+            self.multicasting.spread(heard.answer)
+
+    def _learn(self, change: Subscribe, source: str) -> None:
+        if not change.is_gap and is_readable(change.expression):
+            self._learned.append(Learned(source, change.expression, change.since))
 
     def _apply(self, change: Change, source: str) -> None:
         self.heard.append(change.entry)
@@ -175,14 +219,24 @@ class Domain:
         if best == followed:
             return
         self.heard.append(entry)
+        if entry.number == GAP:
+            if best is None:
+                self._gaps.pop(entry, None)
+            else:
+                self._gaps[entry] = best
+            return
         if followed is not None:
             self.subscriptions.remove(entry)
         if best is not None:
+            assert isinstance(best.change, Subscribe)
             expression = expression_of(best.change.expression)
             self.subscriptions.insert(entry, best.source, expression, best.change.crossed)
+            # By another way too: whoever was asked to pass a publication on may have relied on this one.
+            self._learn(best.change, best.source)
 
     def topology_changed(self) -> None:
-        """Whoever can be reached again hears the rest; who left, or started anew, is not held to what it said."""
+        """Tells those that can be reached again the rest, and asks restarted ones for theirs; drops what brokers said
+        that have left."""
         if self.multicasting.digest == self._known_digest:
             return
         self._known_digest = self.multicasting.digest
@@ -190,22 +244,118 @@ class Domain:
         for state in self.multicasting.states():
             if state.broker == self.me:
                 continue
-            earliest = state.incarnation + 1 if state.has_left else state.incarnation
-            for change in self._hearer.disregard_before(state.broker, earliest):
-                self._apply(change, state.broker)
+            if state.broker not in self._known_since:
+                self._known_since[state.broker] = self._silence.now
+                if self._silence.now > STARTING_TICKS and state.broker in routes:
+                    self._returned[state.broker] = None
+                    self._settling = self.pace.noticed_within
             if state.has_left:
+                for change in self._hearer.drop_before(state.broker, state.incarnation + 1):
+                    self._apply(change, state.broker)
                 self._teller.forget(state.broker)
             elif state.broker in routes:
                 self._teller.reaches(state.broker, state.incarnation)
             else:
                 self._teller.cannot_reach(state.broker)
         self._follow_reachable({state.broker for state in self.multicasting.states()} - routes.keys() - {self.me})
+        self._inquire()
+        self._await_openings()
+        self._ask_for_openings()
+
+    def begin_recovery(self) -> None:
+        """What is to be told depends on others' advertisements and, at an edge broker, on other clusters' entries."""
+        self._is_recovering = True
+        self._await_openings()
+        self._teller.leave_open()
+
+    def end_recovery(self) -> None:
+        self._is_recovering = False
+        self._teller.finish()
+        self._settling = self.pace.noticed_within
+
+    @property
+    def is_informed(self) -> bool:
+        return not self._uninformed()
+
+    def _await_openings(self) -> None:
+        """Of a broker that nothing was held from before, nothing is missing, unless this broker itself started anew."""
+        self._awaited = {
+            state.broker: state.incarnation
+            for state in self.multicasting.states()
+            if state.broker != self.me
+            and not state.has_left
+            and not self._hearer.is_complete(state.broker, state.incarnation)
+            and (self._is_recovering or self._hearer.holds_older(state.broker, state.incarnation))
+        }
+
+    def _uninformed(self) -> list[str]:
+        """Brokers that can be reached and whose present incarnation has yet to tell everything."""
+        if self._awaited:
+            self._awaited = {
+                broker: incarnation
+                for broker, incarnation in self._awaited.items()
+                if not self._hearer.is_complete(broker, incarnation)
+            }
+        return [broker for broker in self._awaited if broker not in self._unreachable]
+
+    def _inquire(self) -> None:
+        """What a broker has to tell depends on what it was told: it is asked after that."""
+        for broker in self._returned:
+            if self._teller.has_told(broker):
+                self.multicasting.spread(self._hearer.inquiry(broker))
+
+    def _ask_for_openings(self) -> None:
+        for broker in self._uninformed():
+            request = self._hearer.request(broker, self._awaited[broker])
+            if request is not None:
+                self.multicasting.spread(request)
+
+    def members(self) -> tuple[str, ...]:
+        known = {state.broker: state.has_left for state in self.multicasting.states() if state.broker != self.me}
+        here = {broker for broker, has_left in known.items() if not has_left}
+        return tuple(sorted(here.union(self._unheard_of())))
+
+    def restore_members(self, members: tuple[str, ...]) -> None:
+        self._former_members = dict.fromkeys(members)
+
+    def _unheard_of(self) -> list[str]:
+        """Brokers that were there before a restart and that nobody has told of since."""
+        state_of = self.multicasting.state_of
+        self._former_members = {broker: None for broker in self._former_members if state_of(broker) is None}
+        return list(self._former_members)
+
+    def silent_members(self) -> dict[str, int]:
+        """Brokers of the domain that cannot say at present what they want, with the ticks for which that is so."""
+        states = {broker: self.multicasting.state_of(broker) for broker in (*self._unreachable, *self._returned)}
+        gone = [broker for broker, state in states.items() if state is not None and not state.has_left]
+        silent = sorted({*gone, *self._uninformed(), *self._unheard_of()})
+        return {broker: self._ticks_silent(broker) for broker in silent}
+
+    def _ticks_silent(self, broker: str) -> int:
+        return self._silence.ticks(broker, self._known_since.get(broker, 0))
+
+    @property
+    def is_settling(self) -> bool:
+        return bool(self._settling or self._returned)
+
+    def gaps(self, crossed: tuple[str, ...] | None) -> dict[str, int]:
+        """Brokers that pass entries on and cannot reach all brokers behind them, with the ticks for which that is so;
+        but for what came through clusters that a publication has crossed."""
+        return {
+            offer.source: self._ticks_silent(offer.source)
+            for offer in self._gaps.values()
+            if not set(offer.change.crossed) & set(crossed or ())
+        }
 
     def _follow_reachable(self, unreachable: set[str]) -> None:
         """Subscriptions follow an offer that can be reached; edge brokers pass on what has become stale, or fresh."""
         if unreachable == self._unreachable:
             return
         changed = unreachable ^ self._unreachable
+        if self._unreachable - unreachable:
+            self._settling = self.pace.noticed_within
+        self._returned.update(dict.fromkeys(sorted(self._unreachable - unreachable)))
+        self._returned = {broker: None for broker in self._returned if broker not in unreachable}
         self._unreachable = unreachable
         for offers in (self._subscription_offers, self._advertisement_offers):
             for entry in [entry for entry, by_source in offers.items() if changed.intersection(by_source)]:
@@ -221,6 +371,11 @@ class Domain:
     def tick(self) -> None:
         for update in self._teller.repeat():
             self.multicasting.spread(update)
+        silent = {**self.silent_members(), **self.gaps(None)}
+        self._silence.tick({broker: self._known_since.get(broker, 0) for broker in silent})
+        self._settling = max(0, self._settling - 1)
+        self._inquire()
+        self._ask_for_openings()
 
     @property
     def unacknowledged(self) -> int:

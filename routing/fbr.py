@@ -7,9 +7,11 @@ publisher's advertisements; every broker on its way matches it with the copies o
 neighbours from which the matching ones came.
 
 All trees' copies at a broker are in one index, with the tree as one more condition: every copy is stored and paid for.
-Trees are not repaired when a link fails. A broker that starts anew finds its place in a tree again when the neighbour
-towards the advertisement's home tells it; until then the brokers behind it keep theirs. It also hears which trees are
-gone, and passes that on to those who were behind it.
+Trees are not repaired when a link fails, and carry publications again when it is back. A broker that starts anew finds
+its place in a tree again when the neighbour towards the advertisement's home tells it; until then the brokers behind it
+keep theirs. It also hears which trees are gone, and passes that on to those who were behind it. A broker that has lost
+a neighbour which may be behind it in a tree says so towards the home (a gap): publications of the tree may be wanted
+there, and nobody can tell.
 
 Option `covering`: a copy stays where it is while another copy of its tree that went on covers it; see `covering`.
 Option `readvertise`: a broker whose way to the home is lost takes another, with all its copies; see `tree_ways`.
@@ -21,11 +23,12 @@ from dataclasses import dataclass, replace
 
 from matching.intersection import Region
 from matching.matcher import unpack_attributes
-from matching.model import And, Expression, Operator, Predicate
+from matching.model import TRUE, And, Expression, Operator, Predicate
 from matching.with_fallback import for_any_expression
 from routing.covering import TellAll, Telling, TellUncovered
 from routing.hop_by_hop import DOMAIN, HopByHop
 from routing.messages import (
+    GAP,
     Advertise,
     Change,
     EntryId,
@@ -34,9 +37,10 @@ from routing.messages import (
     Unadvertise,
     Unsubscribe,
 )
-from routing.router import Counts, Matched, Stretch, work_of
-from routing.tables import LocalAdvertisements, expression_of, region_of
-from routing.tree_ways import FirstWays, Ways, WholeWays
+from routing.router import Counts, Learned, Matched, Stretch, UnknownInterest, work_of
+from routing.silence import Silence
+from routing.tables import LocalAdvertisements, expression_of, is_readable, region_of
+from routing.tree_ways import FirstWays, WholeWays
 
 MOST_FELLED = 10_000
 TREE = "\0tree"
@@ -57,6 +61,7 @@ class _LocalSubscription:
     client: str
     expression: Expression
     region: Region
+    since: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +89,7 @@ class FBR(HopByHop):
         readvertises: bool = False,
     ) -> None:
         super().__init__(me, incarnation)
-        self._ways: Ways = WholeWays(me) if readvertises else FirstWays()
+        self._ways = WholeWays(me) if readvertises else FirstWays(me)
         self._telling: Telling = TellUncovered() if is_covering else TellAll()
         self._local_advertisements = LocalAdvertisements()
         self._local_subscriptions: dict[EntryId, _LocalSubscription] = {}
@@ -98,21 +103,34 @@ class FBR(HopByHop):
         self._felled = self._teller.ended
         """Withdrawn advertisements. An id is never used twice, so no straggler can plant such a tree again; without
         this, news of it and of its end could chase each other around a cycle."""
+        self._felled_gaps: dict[EntryId, dict[str, int]] = {}
+        """Withdrawn advertisements, with neighbours behind this broker that were out of reach or said that others were;
+        and for how many ticks."""
         self._doomed: dict[EntryId, None] = {}
         """Trees that are gone, as others say; publications of them may still come from the neighbour towards home."""
-        self._met: dict[str, None] = {}
-        """Neighbours that are here or were once: those hear of changes when they are back."""
+        self._gaps: dict[EntryId, dict[str, EntryId]] = {}
+        """Trees behind whose neighbours here not all brokers can be reached, with the entry by which they said so."""
+        self._tree_silence: Silence[tuple[EntryId, str]] = Silence()
+        """Of neighbours in a tree that are silent, or say that some behind them are, one after the other perhaps."""
+        self._planted_in: dict[EntryId, int] = {}
+        """The tick in which a tree became known here; and a neighbour."""
+        self._met_in: dict[str, int] = {}
+        self._told_gaps: dict[EntryId, str] = {}
+        """Trees whose parent, given here, was told of a gap."""
 
     def advertise(self, entry: EntryId, client: str, expression: Expression) -> None:
         self._local_advertisements.insert(entry, client, expression)
         self._plant(self._ways.passed_on(Advertise(entry, str(expression))), region_of(expression), None)
 
-    def unadvertise(self, entry: EntryId) -> None:
+    def close_advertisement(self, entry: EntryId) -> None:
         self._local_advertisements.remove(entry)
-        self._fell(entry)
 
-    def subscribe(self, entry: EntryId, client: str, expression: Expression) -> None:
-        subscription = _LocalSubscription(client, expression, region_of(expression))
+    def unadvertise(self, entry: EntryId) -> None:
+        if entry in self._trees:
+            self._fell(entry)
+
+    def subscribe(self, entry: EntryId, client: str, expression: Expression, since: int = 0) -> None:
+        subscription = _LocalSubscription(client, expression, region_of(expression), since)
         self._local_subscriptions[entry] = subscription
         for tree in list(self._trees.values()):
             self._bind(entry, subscription, tree)
@@ -128,14 +146,28 @@ class FBR(HopByHop):
             self._fell(entry)
         for entry in self._ways.neighbour_lost(peer):
             self._reconsider(entry)
+        self._tell_of_gaps()
 
-    def _restarted(self, peer: str, withdrawn: list[Change]) -> None:
-        for change in withdrawn:
+    def _apply_gone(self, gone: list[Change], peer: str) -> None:
+        for change in gone:
             if not isinstance(change, Unadvertise) or change.entry.broker == peer:
                 self._apply(change, peer)
             else:
                 self._ways.withdrawn(change.entry, peer)
                 self._reconsider(change.entry)
+        self._tell_of_gaps()
+
+    def tick(self) -> None:
+        silent = self._silent()
+        lost = [(entry, peer) for entry in (self._trees if silent else ()) for peer in silent]
+        gaps = [(entry, peer) for entry, peers in self._gaps.items() for peer in peers]
+        self._tree_silence.tick({(entry, peer): self._known_since(entry, peer) for entry, peer in (*lost, *gaps)})
+        self._tell_of_gaps()
+        for entry, change in self._telling.tick(self.pace.kept_for):
+            parent = self.parent_in(entry)
+            if parent is not None:
+                self._teller.tell(parent, change)
+        super().tick()
 
     def _apply(self, change: Change, peer: str) -> None:
         if isinstance(change, Advertise | Unadvertise):
@@ -146,6 +178,11 @@ class FBR(HopByHop):
     def _apply_to_tree(self, change: Advertise | Unadvertise, tree: _Tree | None, peer: str) -> None:
         if isinstance(change, Unadvertise):
             self._heard_of_end(change, tree, peer)
+        elif change.entry.broker == self.me:
+            if tree is None and change.entry not in self._felled:
+                # An earlier incarnation advertised it. Planted here, it would have its parent behind itself.
+                self._remember_felled(change.entry)
+                self._tell_of_end(change.entry, but=None)
         elif change.entry not in self._felled:
             leads_home = self._ways.heard(change, peer)
             if tree is not None:
@@ -166,10 +203,68 @@ class FBR(HopByHop):
             self._doomed[change.entry] = None
 
     def _apply_to_copies(self, change: Subscribe | Unsubscribe, tree: _Tree, peer: str) -> None:
-        if isinstance(change, Subscribe):
+        if change.entry.number == GAP:
+            self._apply_to_gaps(change, tree, peer)
+        elif isinstance(change, Subscribe):
             self._insert_copy(_Copy(change, tree.change.entry, None, peer), expression_of(change.expression), tree)
         else:
             self._remove_copy(change.entry, tree.change.entry, peer)
+
+    def _apply_to_gaps(self, change: Subscribe | Unsubscribe, tree: _Tree, peer: str) -> None:
+        behind = self._gaps.setdefault(tree.change.entry, {})
+        if isinstance(change, Subscribe):
+            behind[peer] = change.entry
+        elif behind.get(peer) == change.entry:
+            # An earlier incarnation's gap has another id, and may end after the present one's began.
+            del behind[peer]
+        if not behind:
+            del self._gaps[tree.change.entry]
+        self._tell_of_gap(tree, self._silent())
+
+    def _tell_of_gaps(self) -> None:
+        silent = self._silent()
+        if silent or self._gaps or self._told_gaps:
+            for tree in list(self._trees.values()):
+                self._tell_of_gap(tree, silent)
+
+    def _tell_of_gap(self, tree: _Tree, silent: list[str]) -> None:
+        """Says to the tree's parent whether publications of the tree may be wanted here by brokers out of reach."""
+        entry = tree.change.entry
+        has_gap = entry in self._gaps or bool(self._lost_behind(tree, silent, None))
+        parent = tree.parent if has_gap else None
+        told = self._told_gaps.get(entry)
+        if parent == told:
+            return
+        gap = EntryId(self.me, self._incarnation, GAP)
+        if told is not None:
+            del self._told_gaps[entry]
+            self._teller.tell(told, Unsubscribe(gap, entry))
+        if parent is not None:
+            self._told_gaps[entry] = parent
+            self._teller.tell(parent, Subscribe(gap, str(TRUE), tree=entry))
+
+    def _lost_behind(self, tree: _Tree, silent: list[str], but: str | None) -> dict[str, int]:
+        """Neighbours that may be behind this broker in the tree and cannot say what they want."""
+        entry = tree.change.entry
+        return {
+            peer: self._ticks_silent(entry, peer)
+            for peer in silent
+            if peer not in (tree.parent, but) and self._ways.may_be_behind(entry, peer)
+        }
+
+    def _gaps_behind(self, entry: EntryId, but: str | None) -> dict[str, int]:
+        return {peer: self._ticks_silent(entry, peer) for peer in self._gaps.get(entry, ()) if peer != but}
+
+    def _ticks_silent(self, entry: EntryId, peer: str) -> int:
+        return self._tree_silence.ticks((entry, peer), self._known_since(entry, peer))
+
+    def _known_since(self, entry: EntryId, peer: str) -> int:
+        """The tick in which the neighbour could first say something about the tree."""
+        return max(self._planted_in.get(entry, 0), self._met_in.get(peer, 0))
+
+    def _repeated(self, change: Change, peer: str) -> None:
+        if isinstance(change, Subscribe) and not change.is_gap and change.tree in self._trees:
+            self.learned.append(Learned(peer, change.expression, change.since, change.tree))
 
     def _reconsider(self, entry: EntryId) -> None:
         """Something was said of ways to the tree's home: another may be better now, or this one be lost."""
@@ -177,8 +272,6 @@ class FBR(HopByHop):
         if tree is None or entry.broker == self.me:
             return
         way = self._ways.choose(tree.change, tree.parent)
-        if way is None:
-            return
         if way.parent != tree.parent:
             if entry in self._doomed:
                 self._fell(entry)
@@ -197,6 +290,7 @@ class FBR(HopByHop):
             for change in self._telling.felled(entry):
                 self._teller.tell(tree.parent, change)
         self._trees[entry] = replace(tree, parent=parent)
+        self._tell_of_gap(self._trees[entry], self._silent())
         if parent is not None:
             for by_neighbour in self._numbers.get(entry, {}).values():
                 self._tell_up(self._copies[next(iter(by_neighbour.values()))], parent)
@@ -205,6 +299,7 @@ class FBR(HopByHop):
         """`change` is what this broker tells of the tree."""
         tree = _Tree(change, region, parent)
         self._trees[change.entry] = tree
+        self._planted_in[change.entry] = self._tree_silence.now
         for neighbour in self._met:
             if neighbour != parent:
                 self._teller.tell(neighbour, change)
@@ -213,11 +308,14 @@ class FBR(HopByHop):
         # After a restart, neighbours may have told of subscriptions before the tree that they belong to was known.
         for neighbour in self._met:
             for held in self._hearer.held_from(neighbour):
-                if isinstance(held, Subscribe) and held.tree == change.entry:
+                if isinstance(held, Subscribe) and held.tree == change.entry and is_readable(held.expression):
                     self._apply_to_copies(held, tree, neighbour)
 
     def _fell(self, entry: EntryId) -> None:
         tree = self._trees[entry]
+        out_of_reach = self._lost_behind(tree, self._silent(), None) | self._gaps_behind(entry, None)
+        if out_of_reach:
+            self._felled_gaps[entry] = out_of_reach
         self._remember_felled(entry)
         for by_neighbour in self._numbers.pop(entry, {}).values():
             for number in by_neighbour.values():
@@ -226,7 +324,11 @@ class FBR(HopByHop):
         if tree.parent is not None:
             for change in self._telling.felled(entry):
                 self._teller.tell(tree.parent, change)
-        del self._trees[entry]
+        told = self._told_gaps.pop(entry, None)
+        if told is not None:
+            self._teller.tell(told, Unsubscribe(EntryId(self.me, self._incarnation, GAP), entry))
+        self._gaps.pop(entry, None)
+        del self._trees[entry], self._planted_in[entry]
         self._ways.forget(entry)
         self._tell_of_end(entry, but=tree.parent)
 
@@ -234,7 +336,9 @@ class FBR(HopByHop):
         self._doomed.pop(entry, None)
         self._felled[entry] = Unadvertise(entry)
         if len(self._felled) > MOST_FELLED:
-            del self._felled[next(iter(self._felled))]
+            oldest = next(iter(self._felled))
+            del self._felled[oldest]
+            self._felled_gaps.pop(oldest, None)
 
     def _tell_of_end(self, entry: EntryId, but: str | None) -> None:
         for neighbour in self._met:
@@ -242,17 +346,20 @@ class FBR(HopByHop):
                 self._teller.tell(neighbour, Unadvertise(entry))
 
     def _neighbour_added(self, peer: str) -> None:
-        if peer not in self._met:
-            self._met[peer] = None
-            for tree in self._trees.values():
-                if tree.parent != peer:
-                    self._teller.tell(peer, tree.change)
+        self._met_in[peer] = self._tree_silence.now
+        for tree in self._trees.values():
+            if tree.parent != peer:
+                self._teller.tell(peer, tree.change)
+
+    def _neighbour_came(self, peer: str) -> None:
         for entry in self._ways.neighbour_up(peer):
             self._reconsider(entry)
+        self._tell_of_gaps()
 
     def _bind(self, entry: EntryId, subscription: _LocalSubscription, tree: _Tree) -> None:
         if tree.region.intersects(subscription.region):
-            change = Subscribe(entry, str(subscription.expression), tree=tree.change.entry)
+            text = str(subscription.expression)
+            change = Subscribe(entry, text, tree=tree.change.entry, since=subscription.since)
             copy = _Copy(change, tree.change.entry, subscription.client, None)
             self._insert_copy(copy, subscription.expression, tree)
 
@@ -264,6 +371,8 @@ class FBR(HopByHop):
         self._index.add(self._next_number, And((expression, Predicate(TREE, Operator.EQ, (str(copy.tree),)))))
         self._copies[self._next_number] = copy
         by_neighbour[copy.neighbour] = self._next_number
+        if copy.neighbour is not None:
+            self.learned.append(Learned(copy.neighbour, copy.change.expression, copy.change.since, copy.tree))
         if tree.parent is not None and len(by_neighbour) == 1:
             self._tell_up(copy, tree.parent)
 
@@ -301,12 +410,33 @@ class FBR(HopByHop):
 
     def match_own(self, client: str, attributes: bytes) -> Matched | None:
         tree = self.tree_of(client, attributes)
-        return None if tree is None else self._match(attributes, tree, None)
+        return None if tree is None else replace(self._match(attributes, tree, None), advertisement=tree)
 
     def match_arrived(self, publication: Publish, peer: str) -> Matched:
         if publication.tree not in self._trees:
             return Matched(dropped="tree is gone")
-        return self._match(publication.attributes, publication.tree, peer)
+        matched = self._match(publication.attributes, publication.tree, peer)
+        return Matched(
+            matched.clients if self.me in publication.local else {},
+            matched.stretches if self.me in publication.transit else (),
+            matched.work,
+            tree=publication.tree,
+        )
+
+    def stretches_now(self, publication: Publish, peer: str | None) -> tuple[Stretch, ...]:
+        if publication.tree not in self._trees:
+            return ()
+        return self._match(publication.attributes, publication.tree, peer).stretches
+
+    def unknown_interest(self, publication: Publish, peer: str | None) -> UnknownInterest:
+        if publication.tree is None:
+            return UnknownInterest()
+        tree = self._trees.get(publication.tree)
+        if tree is None:
+            lost = {who: ticks for who, ticks in self._felled_gaps.get(publication.tree, {}).items() if who != peer}
+            return UnknownInterest(behind=lost)
+        lost = self._lost_behind(tree, self._silent(), peer)
+        return UnknownInterest(behind=lost, gaps=self._gaps_behind(publication.tree, peer))
 
     def _match(self, attributes: bytes, tree: EntryId, peer: str | None) -> Matched:
         report = self._index.match({**unpack_attributes(attributes), TREE: str(tree)})
@@ -319,8 +449,9 @@ class FBR(HopByHop):
             elif copy.neighbour is not None and copy.neighbour != peer:
                 onward.add(copy.neighbour)
         wanted = {client: tuple(entries) for client, entries in sorted(clients.items())}
-        stretches = (Stretch(DOMAIN, (), tuple(sorted(onward)), tree=tree),) if onward else ()
-        return Matched(wanted, stretches, (work_of("PRT", report),))
+        others = tuple(sorted(onward))
+        stretches = (Stretch(DOMAIN, others, others, tree=tree),) if others else ()
+        return Matched(wanted, stretches, (work_of("PRT", report),), tree=tree)
 
     def leave(self) -> None:
         for entry in [entry for entry in self._trees if entry.broker == self.me]:

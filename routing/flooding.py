@@ -1,15 +1,16 @@
 """Flooding: every publication goes to every broker; the floor that other routers are compared with [THESIS 2.1].
 
 Nothing is stored but local subscriptions. On an overlay with cycles a broker gets copies over several links; it
-keeps the first and answers for the others at once.
+keeps the first. A neighbour that is lost is sent what it missed when it is back, as far as that is retained.
 """
 
 from __future__ import annotations
 
-from matching.model import Expression
+from matching.model import TRUE, Expression
 from routing.hop_by_hop import DOMAIN, HopByHop
 from routing.messages import EntryId, Publish
-from routing.router import Counts, Matched, Stretch, work_of
+from routing.router import Counts, Learned, Matched, Stretch, UnknownInterest, work_of
+from routing.silence import EVER
 from routing.tables import LocalAdvertisements, LocalSubscriptions
 
 
@@ -26,27 +27,49 @@ class Flooding(HopByHop):
     def advertise(self, entry: EntryId, client: str, expression: Expression) -> None:
         self._local_advertisements.insert(entry, client, expression)
 
-    def unadvertise(self, entry: EntryId) -> None:
+    def close_advertisement(self, entry: EntryId) -> None:
         self._local_advertisements.remove(entry)
 
-    def subscribe(self, entry: EntryId, client: str, expression: Expression) -> None:
+    def unadvertise(self, entry: EntryId) -> None:
+        """Nobody else knows it."""
+
+    def subscribe(self, entry: EntryId, client: str, expression: Expression, since: int = 0) -> None:
         self._local_subscriptions.insert(entry, client, expression)
 
     def unsubscribe(self, entry: EntryId) -> None:
         self._local_subscriptions.remove(entry)
 
     def match_own(self, client: str, attributes: bytes) -> Matched | None:
-        if self._local_advertisements.permitting(client, attributes) is None:
+        advertisement = self._local_advertisements.permitting(client, attributes)
+        if advertisement is None:
             return None
-        return self._match(attributes, self.neighbours())
+        report, clients = self._local_subscriptions.match(attributes)
+        work = (work_of("L-PRT", report),)
+        return Matched(clients, self._to_all_but(None), work, advertisement=advertisement)
 
     def match_arrived(self, publication: Publish, peer: str) -> Matched:
-        return self._match(publication.attributes, tuple(each for each in self.neighbours() if each != peer))
-
-    def _match(self, attributes: bytes, onward: tuple[str, ...]) -> Matched:
-        report, clients = self._local_subscriptions.match(attributes)
-        stretches = (Stretch(DOMAIN, (), onward),) if onward else ()
+        stretches = self._to_all_but(peer) if self.me in publication.transit else ()
+        if self.me not in publication.local:
+            return Matched({}, stretches)
+        report, clients = self._local_subscriptions.match(publication.attributes)
         return Matched(clients, stretches, (work_of("L-PRT", report),))
+
+    def stretches_now(self, publication: Publish, peer: str | None) -> tuple[Stretch, ...]:
+        return self._to_all_but(peer)
+
+    def _to_all_but(self, peer: str | None) -> tuple[Stretch, ...]:
+        """Neighbours out of reach are sent it when they are back: from what is retained, or held while others wait."""
+        known = self._neighbours if self.pace.settles_early else self._met
+        others = tuple(sorted(each for each in known if each != peer))
+        return (Stretch(DOMAIN, others, others),) if others else ()
+
+    def unknown_interest(self, publication: Publish, peer: str | None) -> UnknownInterest:
+        """Of neighbours that are out of reach, and of all behind them: these say nothing of whom they cannot reach."""
+        lost = dict.fromkeys((each for each in self._met if each not in self._neighbours and each != peer), EVER)
+        return UnknownInterest(behind=lost, gaps=lost)
+
+    def _neighbour_came(self, peer: str) -> None:
+        self.learned.append(Learned(peer, str(TRUE), 0))
 
     def leave(self) -> None:
         """Nobody holds anything of this broker's."""

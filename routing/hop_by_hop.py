@@ -21,7 +21,7 @@ from routing.messages import (
 )
 from routing.multicast import narrowed
 from routing.reorganise import CloseLink, OpenLink
-from routing.router import Stretch
+from routing.router import Learned, Pace, Stretch
 from routing.tables import is_readable
 
 DOMAIN = ""
@@ -32,9 +32,20 @@ class HopByHop:
 
     def __init__(self, me: str, incarnation: int) -> None:
         self.me = me
+        self.pace = Pace()
         self.is_behind = False
         self._incarnation = incarnation
         self._neighbours: dict[str, int] = {}
+        self._met: dict[str, int] = {}
+        """Neighbours that are here or were once and have not left, with their last incarnation (0: it is not known)."""
+        self._returned: dict[str, None] = {}
+        """Neighbours that are back, and have not said yet that they have told everything."""
+        self._settling = 0
+        """Ticks in which more may be heard from neighbours that are back, or of others behind them."""
+        self.learned: list[Learned] = []
+        self._is_recovering = False
+        self._started_anew = False
+        """There was an earlier incarnation, which knew more than this one at its start."""
         self._sends: list[tuple[str, Message]] = []
         self._teller = Teller(me, incarnation, DOMAIN)
         self._hearer = Hearer(me, incarnation, DOMAIN)
@@ -46,27 +57,104 @@ class HopByHop:
         """Nothing beyond the neighbours matters here, and these introduce themselves."""
 
     def neighbour_up(self, peer: str, greeting: Heartbeat, cost: int = 1) -> None:
-        withdrawn = self._hearer.disregard_before(peer, greeting.incarnation)
-        if withdrawn:
-            self._restarted(peer, withdrawn)
-        is_new = peer not in self._neighbours
-        self._neighbours[peer] = greeting.incarnation
+        if peer not in self._neighbours and (self._met.get(peer) or (peer in self._met and self._started_anew)):
+            self._returned[peer] = None
+            self._settling = self.pace.noticed_within
+        self._meet(peer)
+        self._neighbours[peer] = self._met[peer] = greeting.incarnation
         self._teller.reaches(peer, greeting.incarnation)
-        if is_new:
+        self._inquire()
+        self._ask_for_openings()
+        self._neighbour_came(peer)
+
+    def _meet(self, peer: str) -> None:
+        if peer not in self._met:
+            self._met[peer] = 0
             self._neighbour_added(peer)
 
     def neighbour_lost(self, peer: str) -> None:
         if self._neighbours.pop(peer, None) is not None:
+            self._returned.pop(peer, None)
             self._teller.cannot_reach(peer)
 
-    def _neighbour_added(self, peer: str) -> None:
-        """A neighbour that was not there before."""
+    def neighbour_left(self, peer: str) -> None:
+        self.neighbour_lost(peer)
+        incarnation = self._met.pop(peer, None)
+        self._teller.forget(peer)
+        if incarnation is not None:
+            self._apply_gone(self._hearer.drop_before(peer, incarnation + 1), peer)
 
-    def _restarted(self, peer: str, withdrawn: list[Change]) -> None:
-        """A neighbour started anew and knows nothing of what it had told."""
+    def _neighbour_added(self, peer: str) -> None:
+        """A neighbour that was not known before."""
+
+    def _neighbour_came(self, peer: str) -> None:
+        """A neighbour that can be reached again, or for the first time."""
+
+    def _apply_gone(self, gone: list[Change], peer: str) -> None:
+        """A neighbour that started anew has told everything, and did not repeat these; or it has left."""
 
     def _apply(self, change: Change, peer: str) -> None:
         """A neighbour said something about advertisements or subscriptions."""
+
+    def _repeated(self, change: Change, peer: str) -> None:
+        """A neighbour that started anew said again what is known."""
+
+    def begin_recovery(self) -> None:
+        self._is_recovering = self._started_anew = True
+        self._teller.leave_open()
+
+    @property
+    def is_informed(self) -> bool:
+        return not self._uninformed()
+
+    def end_recovery(self) -> None:
+        self._is_recovering = False
+        self._teller.finish()
+        self._settling = self.pace.noticed_within
+
+    def _uninformed(self) -> dict[str, int]:
+        """Neighbours whose present incarnation has yet to tell everything. Of a neighbour that nothing was held from
+        before, nothing is missing, unless this broker itself started anew."""
+        return {
+            peer: incarnation
+            for peer, incarnation in self._neighbours.items()
+            if not self._hearer.is_complete(peer, incarnation)
+            and (self._is_recovering or self._hearer.holds_older(peer, incarnation))
+        }
+
+    def _inquire(self) -> None:
+        """What a neighbour has to tell depends on what it was told: it is asked after that."""
+        for peer in self._returned:
+            if self._teller.has_told(peer):
+                self._sends.append((peer, self._hearer.inquiry(peer)))
+
+    def _ask_for_openings(self) -> None:
+        for peer, incarnation in self._uninformed().items():
+            request = self._hearer.request(peer, incarnation)
+            if request is not None:
+                self._sends.append((peer, request))
+
+    def incarnation_of(self, broker: str) -> int:
+        return self._met.get(broker, 0)
+
+    def members(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        return ((DOMAIN, tuple(sorted(self._met))),)
+
+    def expect_neighbours(self, peers: tuple[str, ...]) -> None:
+        self.restore_members(DOMAIN, peers)
+
+    def restore_members(self, domain: str, members: tuple[str, ...]) -> None:
+        for peer in members:
+            self._meet(peer)
+
+    def _silent(self) -> list[str]:
+        """Neighbours that cannot say at present what they and those behind them want."""
+        untold = self._uninformed().keys() | self._returned.keys()
+        return [peer for peer in self._met if peer not in self._neighbours or peer in untold]
+
+    @property
+    def is_settling(self) -> bool:
+        return bool(self._settling or self._returned)
 
     def neighbours(self) -> tuple[str, ...]:
         return tuple(sorted(self._neighbours))
@@ -99,6 +187,8 @@ class HopByHop:
             self._take_update(message, peer)
         elif isinstance(message, UpdateAcknowledged):
             self._teller.acknowledged(message)
+            if peer in self._returned and not message.is_inquiry:
+                self._inquire()
         elif isinstance(message, Resend):
             self._teller.asked_to_resend(message)
         elif not isinstance(message, LinkStates | Announce | Heartbeat):
@@ -109,15 +199,25 @@ class HopByHop:
         turn = next((turn for turn in update.turns if turn.destination == self.me), None)
         if turn is None or update.source != peer:
             return
-        changes, answer = self._hearer.take(update, turn)
-        for change in changes:
+        heard = self._hearer.take(update, turn)
+        for change in heard.changes:
             if isinstance(change, Unadvertise | Unsubscribe) or is_readable(change.expression):
                 self._apply(change, peer)
-        if answer is not None:
-            self._sends.append((peer, answer))
+        for change in heard.repeated:
+            if isinstance(change, Unadvertise | Unsubscribe) or is_readable(change.expression):
+                self._repeated(change, peer)
+        if heard.gone:
+            self._apply_gone(heard.gone, peer)
+        if heard.is_all:
+            self._returned.pop(peer, None)
+        if heard.answer is not None:
+            self._sends.append((peer, heard.answer))
 
     def tick(self) -> None:
         self._send_updates(self._teller.repeat())
+        self._settling = max(0, self._settling - 1)
+        self._inquire()
+        self._ask_for_openings()
 
     def greeting(self) -> Heartbeat:
         return Heartbeat(self._incarnation, ())

@@ -9,6 +9,7 @@ their subscriptions, as the text says.
 
 Beyond the thesis: several edge brokers between two clusters, and clusters in a cycle. Of the live edge brokers between
 two clusters the smallest passes entries on; the others hold the same tables, and the next one takes over when it dies.
+When a smaller one comes or comes back, the present one goes on for a while: the other has to hear of the entries first.
 An edge broker that cannot reach an entry's source offers it as stale: others follow a way that is whole, if there is
 one, and keep the entry all the same, because unreachable is not gone. Entries carry the clusters that they crossed and
 never enter one twice, as routes do in a path-vector protocol; a publication carries the clusters that it has been in
@@ -25,6 +26,9 @@ from routing.destination_based import DestinationBased
 from routing.messages import Advertise, EntryId, Publish, Subscribe
 from routing.router import Stretch, TableWork
 
+Duty = tuple[str, str]
+"""Two clusters: from the first, entries are passed on into the second."""
+
 
 class MERC(DestinationBased):
     name = "merc"
@@ -35,8 +39,15 @@ class MERC(DestinationBased):
         if not clusters:
             raise ValueError(f"broker {me} is in no cluster; MERC needs clusters, D-DBR does not")
         super().__init__(me, incarnation, matcher, clusters, address)
-        self._duties: tuple[tuple[str, str], ...] = ()
-        """Pairs of clusters, from and into, between which this broker passes entries on."""
+        self._whole: tuple[str, ...] = ()
+        """This broker's clusters of which all brokers can be reached, as of these digests of link states."""
+        self._whole_as_of: tuple[bytes, ...] = ()
+        self._present: tuple[Duty, ...] = ()
+        """Those that are this broker's now."""
+        self._duties: tuple[Duty, ...] = ()
+        """Those, and the ones that fade."""
+        self._fading: dict[Duty, int] = {}
+        """Duties that a smaller edge broker has now, with the ticks that are left: it has to recover first."""
 
     def _onward(self, publication: Publish) -> tuple[tuple[Stretch, ...], tuple[TableWork, ...]]:
         been = {*publication.crossed, publication.domain}
@@ -48,7 +59,21 @@ class MERC(DestinationBased):
 
     def _served_here(self) -> tuple[str, ...]:
         """A cluster that is cut inside does not count: whoever is beyond the cut must be served by another way."""
-        return tuple(name for name in self._clusters if self._domains[name].multicasting.is_whole)
+        known = tuple([domain.multicasting.digest for domain in self._domains.values()])
+        if known != self._whole_as_of:
+            self._whole_as_of = known
+            self._whole = tuple(name for name in self._clusters if self._is_whole(name))
+        return self._whole
+
+    def _is_whole(self, cluster: str) -> bool:
+        """All brokers of the cluster can be reached in it. One may be known to be in it from another cluster alone."""
+        inside = self._domains[cluster].multicasting
+        return inside.is_whole and all(
+            inside.is_reachable(state.broker)
+            for domain in self._domains.values()
+            for state in domain.multicasting.states()
+            if cluster in state.clusters and not state.has_left
+        )
 
     def _beyond(self, stretch: Stretch, been: set[str]) -> Stretch | None:
         """Without the brokers that were served in a cluster where the publication has been.
@@ -66,16 +91,41 @@ class MERC(DestinationBased):
         return replace(stretch, local=local, transit=transit) if local or transit else None
 
     def _topology_changed(self) -> None:
-        duties = tuple(
+        self._choose_duties()
+        super()._topology_changed()
+
+    def _choose_duties(self) -> None:
+        present = tuple(
             (source, target)
             for source in self._domains
             for target in self._domains
             if source != target and self._is_responsible(source, target)
         )
+        lost = [duty for duty in self._present if duty not in present]
+        self._present = present
+        self._fading = {duty: left for duty, left in self._fading.items() if duty not in present}
+        self._fading.update(dict.fromkeys(lost, self.pace.noticed_within + 2))
+        self._take_on(present)
+
+    def _take_on(self, present: tuple[Duty, ...]) -> None:
+        duties = (*present, *self._fading)
         if duties != self._duties:
             self._duties = duties
             self._entries_changed([entry for domain in self._domains.values() for entry in domain.entries()])
-        super()._topology_changed()
+
+    def tick(self) -> None:
+        self._fading = {duty: left - 1 for duty, left in self._fading.items() if left > 1}
+        self._take_on(self._present)
+        super().tick()
+
+    def _gap_behind(self, target: str) -> tuple[str, ...] | None:
+        if self._missing():
+            return ()
+        sources = [source for source, into in self._duties if into == target]
+        cut = tuple(source for source in sources if self._domains[source].silent_members())
+        if not cut:
+            return None
+        return cut if len(cut) == 1 else ()
 
     def _is_responsible(self, source: str, target: str) -> bool:
         """Is this the smallest of the edge brokers that both clusters reach?"""
@@ -118,7 +168,7 @@ class MERC(DestinationBased):
         if offers:
             source, best = min(offers, key=_way)
             crossed = (*best.crossed, source)
-            self._domains[target].export_subscription(Subscribe(entry, best.expression, crossed, None, best.is_stale))
+            self._domains[target].export_subscription(replace(best, crossed=crossed))
         elif entry.broker != self.me:
             self._domains[target].withdraw_subscription(entry)
 
@@ -142,8 +192,7 @@ class MERC(DestinationBased):
                     onward = (lost,) if lost in publication.transit else ()
                     return Stretch(name, local, onward, publication.crossed, publication.tree)
         _, _, transit = domain.subscriptions.match(publication.attributes, publication.crossed)
-        known = {*publication.transit, *publication.local}
-        found = tuple(each for each in transit if each not in known and domain.multicasting.is_reachable(each))
+        found = tuple(each for each in transit if each != lost and domain.multicasting.is_reachable(each))
         return Stretch(publication.domain, (), found, publication.crossed, publication.tree) if found else None
 
 

@@ -13,6 +13,15 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 DEFAULT_HOP_LIMIT = 64
+GAP = 0
+"""The number of an entry by which a broker says that it does not know what all brokers behind it want. Those of
+subscriptions and advertisements count from 1 on."""
+
+
+SERVE = 1
+PASS_ON = 2
+BOTH_DUTIES = SERVE | PASS_ON
+"""What a destination may be asked for: to serve its own clients, and to pass the publication on."""
 
 
 class PublicationId(NamedTuple):
@@ -62,6 +71,15 @@ class Subscribe:
     crossed: tuple[str, ...] = ()
     tree: EntryId | None = None
     is_stale: bool = False
+    since: int = 0
+    """When its home broker confirmed it, in nanoseconds. Publications accepted later are owed to it, even by brokers
+    that hear of it later still. 0: before anything that a broker remembers."""
+
+    @property
+    def is_gap(self) -> bool:
+        """It is no subscription: its source says that it cannot reach all brokers behind it, and so does not know what
+        they want."""
+        return self.entry.number == GAP
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +131,8 @@ class UpdateAcknowledged:
     epoch: int
     sequence: int
     hop_limit: int = DEFAULT_HOP_LIMIT
+    is_inquiry: bool = False
+    """`source` could not reach the destination for a while, and asks for an empty batch if there is no more to tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,13 +198,15 @@ class Publish(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """`source` and all behind it are done with these publications: delivered, or given up with a counted reason."""
+    """`source` has done these duties for these publications: clients were served, those behind it have settled; or it
+    gave up with a counted reason."""
 
     source: str
     domain: str
     destinations: tuple[str, ...]
     publications: tuple[PublicationId, ...]
     hop_limit: int = DEFAULT_HOP_LIMIT
+    duties: int = BOTH_DUTIES
 
 
 class Neighbour(NamedTuple):

@@ -246,7 +246,8 @@ def _one_hop_further(message: R, destinations: Sequence[str]) -> R:
         return _publish_for(message, destinations, further=1)  # type: ignore[return-value]
     if isinstance(message, Settled):
         remaining = message.hop_limit - 1
-        return Settled(message.source, message.domain, tuple(destinations), message.publications, remaining)  # type: ignore[return-value]
+        to = tuple(destinations)
+        return Settled(message.source, message.domain, to, message.publications, remaining, message.duties)  # type: ignore[return-value]
     if isinstance(message, UpdateAcknowledged):
         return _acknowledgement_for(message, tuple(destinations))  # type: ignore[return-value]
     return replace(narrowed(message, destinations), hop_limit=message.hop_limit - 1)
@@ -262,6 +263,7 @@ def _acknowledgement_for(message: UpdateAcknowledged, destinations: tuple[str, .
         message.epoch,
         message.sequence,
         message.hop_limit - 1,
+        message.is_inquiry,
     )
 
 

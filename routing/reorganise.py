@@ -103,10 +103,13 @@ class Reorganisation:
 
     def minimal_loss(self) -> float:
         """What a place for a new link costs."""
-        neighbours = self._place.neighbours()
-        if len(neighbours) < self._most_links:
+        if len(self._place.neighbours()) < self._most_links:
             return 0.0
-        return min(self._loss(neighbour) for neighbour in neighbours)
+        return min(map(self._loss, self._agreed_neighbours()), default=math.inf)
+
+    def _agreed_neighbours(self) -> tuple[str, ...]:
+        """Those that name this broker as a neighbour too. One that has left does not, and its link is about to go."""
+        return self._place.topology.neighbours(self._place.me)
 
     def _loss(self, neighbour: str) -> float:
         without = self._place.topology.without_link(self._place.me, neighbour)
@@ -157,7 +160,7 @@ class Reorganisation:
         goes first and the others see what it left: two that give up at once could cut off a third."""
         if any(other < self._place.me and self._has_too_many(other) for other in self._place.neighbours()):
             return
-        loss, neighbour = min((self._loss(each), each) for each in self._place.neighbours())
+        loss, neighbour = min((self._loss(each), each) for each in self._agreed_neighbours())
         self._has_changed = True
         if loss < math.inf:
             self._standby[neighbour] = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from matching.matcher import DestinationReport, MatchReport
 from matching.model import Expression
@@ -26,6 +26,11 @@ class Stretch:
     transit: tuple[str, ...]
     crossed: tuple[str, ...] = ()
     tree: EntryId | None = None
+
+    def only_to(self, brokers: set[str]) -> Stretch:
+        local = tuple([each for each in self.local if each in brokers])
+        transit = tuple([each for each in self.transit if each in brokers])
+        return Stretch(self.domain, local, transit, self.crossed, self.tree)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,32 @@ class Matched:
     work: tuple[TableWork, ...] = ()
     dropped: str | None = None
     """Why the publication goes nowhere from here, when that is not for lack of interest."""
+    tree: EntryId | None = None
+    """The tree that the publication belongs to; filter-based routing alone uses it."""
+    advertisement: EntryId | None = None
+    """For a publication of a client here: what permits it."""
+
+
+class Learned(NamedTuple):
+    """Interest that became known here. Publications that were accepted after `since` are owed to it."""
+
+    source: str
+    """The broker that told of it, to which they go from here."""
+    expression: str
+    since: int
+    tree: EntryId | None = None
+    """The tree whose publications are concerned; None: all."""
+
+
+class UnknownInterest(NamedTuple):
+    """Brokers that may want a publication and could not say so, with the ticks for which that has been so."""
+
+    own: Mapping[str, int] = {}
+    """Brokers out of reach, for their clients."""
+    behind: Mapping[str, int] = {}
+    """Brokers out of reach, for others behind them."""
+    gaps: Mapping[str, int] = {}
+    """Brokers that said that some behind them are out of reach."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +95,23 @@ class Counts:
     unacknowledged_changes: int = 0
 
 
+class Pace(NamedTuple):
+    """Times that matter to a router, in ticks, and how long others keep publications for it."""
+
+    noticed_within: int = 10
+    """By then it is noticed everywhere that a broker is out of reach or back, and what it told has arrived."""
+    kept_for: int = 60
+    """So long a publication may be retained."""
+    settles_early: bool = True
+    """A broker may settle a publication that it keeps for neighbours out of reach. If it crashes, nobody else keeps it
+    for these: that is accepted in memory mode."""
+
+
 class Router(Protocol):
     name: str
+    pace: Pace
+    learned: list[Learned]
+    """What others want and was not known here before. The broker empties it."""
     is_behind: bool
     """Is there news of other brokers' links that `catch_up` has not taken account of?"""
 
@@ -79,11 +125,19 @@ class Router(Protocol):
 
     def neighbour_lost(self, peer: str) -> None: ...
 
+    def neighbour_left(self, peer: str) -> None:
+        """A neighbour that was lost, or is about to be, has left the overlay for good."""
+
     def advertise(self, entry: EntryId, client: str, expression: Expression) -> None: ...
 
-    def unadvertise(self, entry: EntryId) -> None: ...
+    def close_advertisement(self, entry: EntryId) -> None:
+        """Nothing may be published under it any more. Other brokers keep it until `unadvertise`."""
 
-    def subscribe(self, entry: EntryId, client: str, expression: Expression) -> None: ...
+    def unadvertise(self, entry: EntryId) -> None:
+        """Withdraws an advertisement that was closed."""
+
+    def subscribe(self, entry: EntryId, client: str, expression: Expression, since: int = 0) -> None:
+        """`since`: when the subscription was confirmed; see `Subscribe`."""
 
     def unsubscribe(self, entry: EntryId) -> None: ...
 
@@ -92,6 +146,41 @@ class Router(Protocol):
 
     def match_arrived(self, publication: Publish, peer: str) -> Matched:
         """A publication arrived that names this broker."""
+
+    def stretches_now(self, publication: Publish, peer: str | None) -> tuple[Stretch, ...]:
+        """Where a publication that was matched here before would go from here by what is known now.
+
+        `peer` is the neighbour that it came from; None: it was published here.
+        """
+
+    def unknown_interest(self, publication: Publish, peer: str | None) -> UnknownInterest:
+        """Brokers that may want the publication and could not say so: they cannot be reached, or say that some behind
+        them cannot."""
+
+    @property
+    def is_settling(self) -> bool:
+        """Brokers can be reached again since a short while, or recover: there may be more to hear."""
+
+    def incarnation_of(self, broker: str) -> int:
+        """As far as it is known; 0 for a broker that is not."""
+
+    def members(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """For each domain, the brokers whose interest this broker must know. A durable broker stores them."""
+
+    def restore_members(self, domain: str, members: tuple[str, ...]) -> None:
+        """They were there before a restart, and may be unreachable now."""
+
+    def expect_neighbours(self, peers: tuple[str, ...]) -> None:
+        """A configuration names them. They may be unreachable now, and nobody else may know them."""
+
+    def begin_recovery(self) -> None:
+        """After a restart: asks others for what they want, and passes nothing on as complete."""
+
+    @property
+    def is_informed(self) -> bool:
+        """All brokers that can be reached have told what they want, in their present incarnation."""
+
+    def end_recovery(self) -> None: ...
 
     def still_leads(self, stretch: Stretch) -> bool:
         """Does a stretch that was planned before a restart lead anywhere now?"""

@@ -74,8 +74,9 @@ class TopologyTable:
 
     def without_link(self, first: str, second: str) -> TopologyTable:
         links = {broker: dict(neighbours) for broker, neighbours in self._links.items()}
-        links[first].pop(second, None)
-        links[second].pop(first, None)
+        for one, other in ((first, second), (second, first)):
+            # An end that has left is not in the table.
+            links.get(one, {}).pop(other, None)
         return TopologyTable.of(links)
 
     @property

@@ -1,15 +1,21 @@
-"""Which neighbour leads to the home of an advertisement tree: the first that told of it, or one whose way is whole.
+"""Which neighbour leads to the home of an advertisement tree.
 
-Filter-based routing as the thesis has it never changes a tree. With the option `readvertise` an advertisement carries
-the brokers that it came over, as routes do in a path-vector protocol, and a broker remembers what each neighbour said.
-When the way over its neighbour is lost, it takes another that does not lead back over itself, and advertises the tree
-again as it now stands; where there is no other, it says that the way is stale, so that those behind it look elsewhere.
+An advertisement carries the brokers that it came over, as routes do in a path-vector protocol, and a broker remembers
+what each neighbour said. So a way never leads back over the broker itself, whatever has been restarted in between.
+
+`FirstWays` is filter-based routing as the thesis has it: the first neighbour that told of the tree stays, also while
+its link is down. Another one takes its place only when it has lost the tree, or has come to lead back here: else the
+tree would stay broken after everything has healed.
+
+`WholeWays` is the option `readvertise`: when the way over its neighbour is lost, a broker takes another, and advertises
+the tree again as it now stands. Where there is no other, it says that the way is stale, so that those behind it look
+elsewhere.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from routing.messages import Advertise, EntryId
 
@@ -20,60 +26,18 @@ class Way(NamedTuple):
     """What the broker tells its neighbours of the tree."""
 
 
-class Ways(Protocol):
-    def passed_on(self, change: Advertise) -> Advertise:
-        """As this broker tells it on."""
-
-    def neighbour_up(self, peer: str) -> list[EntryId]:
-        """The trees of which the neighbour has told."""
-
-    def neighbour_lost(self, peer: str) -> list[EntryId]: ...
-
-    def heard(self, change: Advertise, peer: str) -> bool:
-        """A neighbour tells of a tree. Does its way lead to the home?"""
-
-    def withdrawn(self, tree: EntryId, peer: str) -> None:
-        """A neighbour that started anew knows nothing of the tree."""
-
-    def forget(self, tree: EntryId) -> None: ...
-
-    def choose(self, present: Advertise, parent: str | None) -> Way | None:
-        """The way to take, for a tree that is told as `present` and has this parent. None: no change, ever."""
-
-
 class FirstWays:
-    def passed_on(self, change: Advertise) -> Advertise:
-        return change
-
-    def neighbour_up(self, peer: str) -> list[EntryId]:
-        return []
-
-    def neighbour_lost(self, peer: str) -> list[EntryId]:
-        return []
-
-    def heard(self, change: Advertise, peer: str) -> bool:
-        return True
-
-    def withdrawn(self, tree: EntryId, peer: str) -> None:
-        """The neighbour will tell it again."""
-
-    def forget(self, tree: EntryId) -> None:
-        """Nothing was remembered."""
-
-    def choose(self, present: Advertise, parent: str | None) -> Way | None:
-        return None
-
-
-class WholeWays:
     def __init__(self, me: str) -> None:
         self._me = me
         self._here: dict[str, None] = {}
         self._offers: dict[EntryId, dict[str, Advertise]] = {}
 
     def passed_on(self, change: Advertise) -> Advertise:
+        """As this broker tells it on."""
         return replace(change, crossed=(*change.crossed, self._me))
 
     def neighbour_up(self, peer: str) -> list[EntryId]:
+        """Returns the trees of which the neighbour has told."""
         self._here[peer] = None
         return self._offered_by(peer)
 
@@ -85,22 +49,34 @@ class WholeWays:
         return [tree for tree, offers in self._offers.items() if peer in offers]
 
     def heard(self, change: Advertise, peer: str) -> bool:
+        """A neighbour tells of a tree. Returns True if its way does not lead over this broker."""
         self._offers.setdefault(change.entry, {})[peer] = change
         return self._me not in change.crossed
 
     def withdrawn(self, tree: EntryId, peer: str) -> None:
+        """A neighbour that started anew knows nothing of the tree."""
         self._offers.get(tree, {}).pop(peer, None)
 
     def forget(self, tree: EntryId) -> None:
         self._offers.pop(tree, None)
 
-    def choose(self, present: Advertise, parent: str | None) -> Way | None:
+    def may_be_behind(self, tree: EntryId, peer: str) -> bool:
+        """The neighbour may have this broker as its parent in the tree, as far as it has said."""
+        offer = self._offers.get(tree, {}).get(peer)
+        return offer is None or offer.is_stale or self._me in offer.crossed[-2:]
+
+    def choose(self, present: Advertise, parent: str | None) -> Way:
+        """The way to take, for a tree that is told as `present` and has this parent."""
         offers = self._offers.get(present.entry, {})
+        if parent in offers and self._is_whole(offers[parent]):
+            return Way(parent, self.passed_on(offers[parent]))
+        return self._choose_another(present, parent, offers)
+
+    def _choose_another(self, present: Advertise, parent: str | None, offers: dict[str, Advertise]) -> Way:
         whole = [peer for peer, offer in offers.items() if peer in self._here and self._is_whole(offer)]
         if not whole:
             return self._stale(present, parent, offers)
-        # A tree that changes as seldom as possible loses as little as possible on the way.
-        chosen = parent if parent in whole else min(whole, key=lambda peer: (len(offers[peer].crossed), peer))
+        chosen = min(whole, key=lambda peer: (len(offers[peer].crossed), peer))
         return Way(chosen, self.passed_on(offers[chosen]))
 
     def _stale(self, present: Advertise, parent: str | None, offers: dict[str, Advertise]) -> Way:
@@ -114,3 +90,12 @@ class WholeWays:
 
     def _is_whole(self, offer: Advertise) -> bool:
         return not offer.is_stale and self._me not in offer.crossed
+
+
+class WholeWays(FirstWays):
+    def choose(self, present: Advertise, parent: str | None) -> Way:
+        offers = self._offers.get(present.entry, {})
+        # A tree that changes as seldom as possible loses as little as possible on the way.
+        if parent in self._here and parent in offers and self._is_whole(offers[parent]):
+            return Way(parent, self.passed_on(offers[parent]))
+        return self._choose_another(present, parent, offers)

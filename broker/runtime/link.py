@@ -95,4 +95,5 @@ class Link:
 
     def lost(self) -> None:
         if self._server.neighbours.remove(self):
-            self._server.handle(PeerLost(self.peer))
+            has_left = self.goodbye is not None and self.goodbye.code == hello.LEFT
+            self._server.handle(PeerLost(self.peer, has_left))

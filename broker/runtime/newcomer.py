@@ -27,9 +27,10 @@ class Newcomer:
     def received(self, frames: list[bytes]) -> None:
         first, *rest = frames
         self._is_broker = 0 < kind_of(first) < FIRST_KIND
-        if len(first) > 5 and first[5] != wire.VERSION:
+        spoken = wire.VERSION if self._is_broker else client_wire.CLIENT_VERSION
+        if len(first) > 5 and first[5] != spoken:
             self._server.violated("version", self.connection.other_end)
-            text = f"version {first[5]} of the protocol is not spoken here; this is version {wire.VERSION}"
+            text = f"version {first[5]} of the protocol is not spoken here; this is version {spoken}"
             self.refuse(Reason.VERSION, hello.VERSION_UNKNOWN, text)
             return
         if self._is_broker:

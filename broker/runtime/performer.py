@@ -16,6 +16,7 @@ from broker.effects import (
     Disconnect,
     DroppedRow,
     Effect,
+    Failed,
     Forget,
     Greet,
     OpenLink,
@@ -65,6 +66,7 @@ class Performer:
             ResetLink: lambda effect: server.neighbours.reset(effect.peer),
             OpenLink: lambda effect: server.neighbours.open(effect.peer, effect.address),
             CloseLink: lambda effect: server.neighbours.close(effect.peer),
+            Failed: lambda effect: server.errors.note("core failed", effect.error, input=effect.input),
         }
 
     def perform(self, effects: list[Effect]) -> None:

@@ -75,14 +75,15 @@ def _read_arrival(value: Any) -> tuple[Deliver, ...]:
     )
 
 
-def _write_publication(record: tuple[Publish, str, tuple[Stretch, ...], tuple[str, ...]]) -> object:
-    message, client, stretches, clients = record
+def _write_publication(record: tuple[Publish, str, tuple[Stretch, ...]]) -> object:
+    message, client, stretches = record
     ways = tuple((each.domain, each.local, each.transit, each.crossed, each.tree) for each in stretches)
-    return encode_message(message), client, ways, clients
+    return encode_message(message), client, ways
 
 
-def _read_publication(value: Any) -> tuple[Publish, str, tuple[Stretch, ...], tuple[str, ...]]:
-    frame, client, ways, clients = value
+def _read_publication(value: Any) -> tuple[Publish, str, tuple[Stretch, ...]]:
+    # Earlier versions stored the names of clients too.
+    frame, client, ways, *_ = value
     message, _ = decode_message(frame, Limits(frame_bytes=len(frame)))
     if not isinstance(message, Publish):
         raise TypeError(f"a {type(message).__name__}, not a publication")
@@ -90,7 +91,7 @@ def _read_publication(value: Any) -> tuple[Publish, str, tuple[Stretch, ...], tu
         Stretch(domain, local, transit, crossed, EntryId._make(tree) if tree is not None else None)
         for domain, local, transit, crossed, tree in ways
     )
-    return message, client, stretches, clients
+    return message, client, stretches
 
 
 _PLAIN: tuple[Callable[[Any], Any], Callable[[Any], Any]] = (_as_it_is, _as_it_is)

@@ -128,7 +128,12 @@ class BrokerServer:
             config.overlay.general.router_options,
         )
         self.core = Broker(
-            router, config.id, incarnation, config.settings(is_traced=self._trace is not None), has_lived=earlier > 0
+            router,
+            config.id,
+            incarnation,
+            config.settings(is_traced=self._trace is not None),
+            has_lived=earlier > 0,
+            expected_neighbours=tuple(neighbour.id for neighbour in config.neighbours),
         )
         self.neighbours = Neighbours(self, random.Random(f"{config.id} {incarnation}"))
         self.steps = Steps(self.neighbours.address_of)
@@ -317,7 +322,7 @@ class BrokerServer:
     @property
     def admits(self) -> bool:
         """Is there room for a publication, and is it known who wants it?"""
-        return self._knows_the_overlay and self.core.admits and not self.core.is_relearning
+        return self._knows_the_overlay and self.core.admits and not self.core.is_recovering
 
     def _meet_neighbours(self) -> None:
         """After its start a broker takes publications in when its neighbours are there, or had their time to come."""
@@ -334,7 +339,8 @@ class BrokerServer:
 
     @property
     def is_settled(self) -> bool:
-        return not self.core.unsettled and not self.core.in_custody and not self.holding
+        core = self.core
+        return not (core.unsettled or core.in_custody or core.postponed or self.holding)
 
     @property
     def _store_has_failed(self) -> bool:

@@ -62,6 +62,10 @@ class Queues:
     """Clients whose publications wait for room."""
     store: int
     """Records that are not stored yet."""
+    postponed: int
+    """After a restart: publications that are passed on when it is known again who wants them."""
+    retained: int
+    """Publications that are kept for subscriptions which this broker hears of late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +142,12 @@ def status_of(server: BrokerServer) -> Status:
             counts.unacknowledged_changes,
         ),
         queues=Queues(
-            core.in_custody, core.unsettled, len(server.holding), server.store.waiting if server.store else 0
+            core.in_custody,
+            core.unsettled,
+            len(server.holding),
+            server.store.waiting if server.store else 0,
+            core.postponed,
+            core.retained,
         ),
         rates=dict(server.rates),
         totals=server.totals(),

@@ -22,6 +22,7 @@ from broker.effects import (
     Deliver,
     DroppedRow,
     Effect,
+    Failed,
     Forget,
     OpenLink,
     Persist,
@@ -85,7 +86,8 @@ class SimulatedOverlay:
         self.on_accepted: Callable[[PublicationId, Published, int], None] = _ignore
         self.on_delivered: Callable[[Deliver, int], None] = _ignore
         self.on_refused: Callable[[Refuse], None] = _ignore
-        self.on_link: Callable[[str, str, bool], None] = _ignore
+        self.on_confirmed: Callable[[str, str], None] = _ignore
+        """Hears the client and the name of what it entered or withdrew."""
         self._overlay = overlay
         self._costs = {link.ends: link.cost(metric) for link in overlay.links}
         self._matcher = matcher
@@ -185,7 +187,6 @@ class SimulatedOverlay:
         link.is_up = True
         link.life += 1
         link.up_since = self.now
-        self.on_link(link.first, link.second, True)
         greetings = one.router.greeting(), other.router.greeting()
         cost = self._cost(first, second)
         self._now(self.nodes[first], PeerUp(second, greetings[1], cost))
@@ -197,7 +198,6 @@ class SimulatedOverlay:
             return
         link.is_up = False
         self._recorder.link(link, self.now)
-        self.on_link(link.first, link.second, False)
         self._now(self.nodes[first], PeerLost(second))
         self._now(self.nodes[second], PeerLost(first))
 
@@ -289,6 +289,8 @@ class SimulatedOverlay:
                     self._close(node, effect)
                 case OpenLink():
                     self._open(node.name, effect.peer)
+                case Failed():
+                    raise effect.error
                 case Record():
                     pass
 
@@ -306,7 +308,10 @@ class SimulatedOverlay:
         self.later(self.now + NEW_LINK_LATENCY, lambda: self.connect(first, second))
 
     def _accept(self, node: Node, effect: Accept) -> None:
-        if effect.publication is None or not isinstance(effect.reference, int):
+        if isinstance(effect.reference, str):
+            self.on_confirmed(effect.client, effect.reference)
+            return
+        if effect.publication is None:
             return
         request, at = self._requests.pop((node.name, effect.client, effect.reference))
         self._published_at[effect.publication] = at

@@ -1,6 +1,7 @@
 """Delivery: what arrived, against what was expected and what the overlay owed.
 
-A pair of publication and client is expected when a subscription matches, and owed when the overlay had to deliver it.
+A pair of publication and client is expected when a subscription that stood matches. It is owed unless the client left
+before the publication came, it was lost with a broker that was killed, or a drop names it for good.
 Only a simulation knows: where nothing is recorded of that, the counts and ratios are empty, not zero.
 """
 

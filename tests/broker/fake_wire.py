@@ -1,8 +1,9 @@
 """Broker cores joined by queues: no sockets, no sleeps, and time that only moves when something is due.
 
 Delays, losses and the order in which links deliver come from one seeded generator. A link keeps its order while it is
-up; what is under way when it goes down is gone. A broker that crashes loses its memory and keeps its store, if it has
-one. Clients sit beside the brokers and note what they get.
+up; what is under way when it goes down is gone. A broker that crashes loses its memory and keeps what its store had
+committed, if it has one: records are written in transactions, one at a time, and reported a moment after the commit.
+Clients sit beside the brokers and note what they get.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from broker.effects import (
     CloseLink,
     Deliver,
     Effect,
+    Failed,
     Forget,
     OpenLink,
     Persist,
@@ -71,7 +73,11 @@ class Seat:
     broker: Broker | None = None
     incarnation: int = 0
     store: dict[tuple[str, ...], object] = field(default_factory=dict)
+    """What is committed."""
+    unwritten: list[Persist | Forget] = field(default_factory=list)
+    is_writing: bool = False
     timers: dict[str, int] = field(default_factory=dict)
+    has_left: bool = False
 
 
 class World:
@@ -108,6 +114,13 @@ class World:
         """The same by incarnation: after a restart, a durable broker repeats what was not acknowledged."""
         self.got: dict[tuple[PublicationId, str], tuple[str, ...]] = {}
         self.accepted: dict[PublicationId, dict[str, Value]] = {}
+        self.published_at: dict[PublicationId, int] = {}
+        self.accepted_as: dict[PublicationId, int] = {}
+        """When publications were accepted: numbers that grow with everything that happens."""
+        self.confirmed_as: dict[tuple[str, str], int] = {}
+        """The same for subscriptions and advertisements, by client and name."""
+        self.lost_with: dict[PublicationId, str] = {}
+        """In memory mode: publications that a broker which crashed alone knew of, or had to deliver."""
         self.refused: list[Refuse] = []
         self.records: list[tuple[str, Record]] = []
         """With the broker whose record it is."""
@@ -117,14 +130,17 @@ class World:
         self._agenda: list[tuple[int, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._busy_until: dict[tuple[str, str], int] = {}
+        self._moments = itertools.count()
         self._references = itertools.count()
-        self._publishing: dict[int, dict[str, Value]] = {}
+        self._publishing: dict[int, tuple[int, dict[str, Value]]] = {}
         self._lives = itertools.count(1)
-        wanted = [link(*each) for each in links]
-        for name in sorted({end for each in wanted for end in each} | set(clusters or ())):
+        self.configured = [link(*each) for each in links]
+        """The links that brokers know from their configurations."""
+        for name in sorted({end for each in self.configured for end in each} | set(clusters or ())):
             self.seats[name] = Seat((clusters or {}).get(name, ()))
+        for name in self.seats:
             self.start(name)
-        for each in wanted:
+        for each in self.configured:
             self.connect(*each)
 
     def start(self, name: str) -> None:
@@ -132,7 +148,10 @@ class World:
         seat = self.seats[name]
         seat.incarnation += 1
         seat.timers = {}
-        seat.broker = Broker(self.router(name), name, seat.incarnation, self.settings)
+        seat.unwritten, seat.is_writing = [], False
+        neighbours = {end for each in self.configured if name in each for end in each if end != name}
+        here = tuple(sorted(each for each in neighbours if not self.seats[each].has_left))
+        seat.broker = Broker(self.router(name), name, seat.incarnation, self.settings, expected_neighbours=here)
         if seat.store:
             self._perform(name, seat.broker.handle(Restored(dict(seat.store)), self.now))
         self._perform(name, seat.broker.start(self.now))
@@ -143,13 +162,30 @@ class World:
 
     def crash(self, name: str) -> None:
         """Without a word: neighbours notice by silence."""
-        self.seats[name].broker = None
+        seat = self.seats[name]
+        victim, seat.broker = seat.broker, None
         if not self.settings.is_durable:
-            self.seats[name].store = {}
+            seat.store = {}
+            assert victim is not None
+            self._note_lost(name, victim)
         for each in [each for each in self.links if name in each]:
             del self.links[each]
             other = each[0] if each[1] == name else each[1]
             self._later(2 * SECOND, lambda other=other, each=each: self._notice(other, name, each))  # type: ignore[misc]
+
+    def _note_lost(self, name: str, victim: Broker) -> None:
+        """What a broker has yet to deliver or pass on dies with it, unless another one waits for its answer. What it
+        only retains dies with it if no other broker has it, or if it alone looks after brokers out of reach."""
+        others = [seat.broker for seat in self.seats.values() if seat.broker is not None]
+        for id in self.accepted:
+            if any(name in other.awaits(id) for other in others):
+                is_lost = False
+            elif victim.answers_for(id) or victim.unknown_interest(id):
+                is_lost = True
+            else:
+                is_lost = victim.retains(id) and not any(other.answers_for(id) or other.retains(id) for other in others)
+            if is_lost:
+                self.lost_with.setdefault(id, name)
 
     def _notice(self, broker: str, lost: str, over: Link) -> None:
         if over not in self.links:
@@ -167,8 +203,8 @@ class World:
 
     def cut(self, first: str, second: str) -> None:
         if self.links.pop(link(first, second), None) is not None:
-            self.input(first, PeerLost(second))
-            self.input(second, PeerLost(first))
+            self.input(first, PeerLost(second, self.seats[second].has_left))
+            self.input(second, PeerLost(first, self.seats[first].has_left))
 
     def _reset(self, name: str, peer: str) -> None:
         """What a driver does about a silent neighbour: close, wait, dial again."""
@@ -178,6 +214,7 @@ class World:
             self._later(SECOND, lambda: self.connect(name, peer))
 
     def leave(self, name: str) -> None:
+        self.seats[name].has_left = True
         self.input(name, LeaveRequested())
 
     def input(self, name: str, happened: Input) -> None:
@@ -194,17 +231,16 @@ class World:
                 case Deliver():
                     self._deliver(name, effect)
                 case Accept():
-                    if effect.publication is not None:
-                        self.accepted[effect.publication] = self._publishing[int(effect.reference)]
+                    self._accept(effect)
                 case Refuse():
                     self.refused.append(effect)
                 case SetTimer():
                     self._set_timer(name, effect)
-                case Persist():
-                    seat.store[effect.key] = effect.record
-                    self._later_for(name, self.random.randrange(MILLISECOND), Persisted(effect.key))
-                case Forget():
-                    seat.store.pop(effect.key, None)
+                case Persist() | Forget():
+                    seat.unwritten.append(effect)
+                    self._write(name)
+                case Failed():
+                    raise effect.error
                 case Record():
                     self.records.append((name, effect))
                 case ResetLink():
@@ -213,6 +249,51 @@ class World:
                     self._later(MILLISECOND, lambda peer=effect.peer: self.connect(name, peer))  # type: ignore[misc]
                 case CloseLink():
                     self._later(MILLISECOND, lambda peer=effect.peer: self.cut(name, peer))  # type: ignore[misc]
+
+    def _accept(self, effect: Accept) -> None:
+        if effect.publication is None:
+            self.confirmed_as[effect.client, str(effect.reference)] = next(self._moments)
+        else:
+            published, self.accepted[effect.publication] = self._publishing[int(effect.reference)]
+            self.published_at[effect.publication] = published
+            self.accepted_as[effect.publication] = next(self._moments)
+
+    def moment(self) -> int:
+        """A number for what happens now, comparable with those of acceptance."""
+        return next(self._moments)
+
+    def _write(self, name: str) -> None:
+        """All that has come up since the last commit goes into one transaction. A crash comes before the commit, or
+        between the commit and the report of it, or after both."""
+        seat = self.seats[name]
+        if seat.is_writing or not seat.unwritten:
+            return
+        seat.is_writing = True
+        broker = seat.broker
+        batch, seat.unwritten = seat.unwritten, []
+
+        def commit() -> None:
+            if seat.broker is broker:
+                for change in batch:
+                    if isinstance(change, Persist):
+                        seat.store[change.key] = change.record
+                    else:
+                        seat.store.pop(change.key, None)
+                self._later(self.random.randrange(MILLISECOND // 10), report)
+
+        def report() -> None:
+            if seat.broker is broker:
+                seat.is_writing = False
+                for key in dict.fromkeys(change.key for change in batch if isinstance(change, Persist)):
+                    self.input(name, Persisted(key))
+                self._write(name)
+
+        if broker is None:
+            # At the very start; nothing can come between.
+            seat.is_writing = False
+            seat.unwritten = batch
+            return
+        self._later(self.random.randrange(1, MILLISECOND // 2), commit)
 
     def _deliver(self, name: str, effect: Deliver) -> None:
         self.delivered[effect.publication, effect.client] += 1
@@ -298,7 +379,7 @@ class World:
     def publish(self, broker: str, client: str, attributes: dict[str, Value]) -> PublicationId | None:
         """The id, unless the broker refused or has yet to persist it."""
         reference = next(self._references)
-        self._publishing[reference] = attributes
+        self._publishing[reference] = (self.now, attributes)
         before = set(self.accepted)
         self.input(broker, Published(client, reference, msgpack.packb(attributes), b"body"))
         return next((each for each in self.accepted if each not in before), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker.effects import MatchedRow
 from routing.destination_based import DestinationBased
-from routing.messages import EntryId, PublicationId
+from routing.messages import GAP, EntryId, PublicationId
 from routing.shortest_paths import TopologyTable
 from tests.broker.fake_wire import World
 
@@ -35,7 +35,7 @@ def remote_advertisements(world: World, broker: str, domain: str = "") -> Rows:
 
 def remote_subscriptions(world: World, broker: str, domain: str = "") -> Rows:
     followed = router_of(world, broker)._domains[domain]._followed
-    return sorted((entry.broker, offer.source) for entry, offer in followed.items())
+    return sorted((entry.broker, offer.source) for entry, offer in followed.items() if entry.number != GAP)
 
 
 def topology(world: World, broker: str, domain: str = "") -> TopologyTable:

@@ -19,8 +19,7 @@ def digest(protocol: str, seed: int, *, is_durable: bool = False, options: dict[
     scenario = Scenario(seed, protocol, is_durable=is_durable, loss=0.02, options=options or {})
     for _ in range(5):
         scenario.churn(4)
-        if protocol != "flooding":
-            scenario.fault()
+        scenario.fault()
         scenario.pause()
     scenario.world.run(SETTLED)
     world = scenario.world

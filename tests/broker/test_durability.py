@@ -69,6 +69,7 @@ def test_an_accepted_publication_survives_a_crash_before_anything_was_sent(proto
     world.run(70 * SECOND)
     assert world.delivered == {(id, "subscriber"): 1}
     assert world.broker("b1").unsettled == 0
+    world.settle()
     assert not any(key[0] == "publication" for key in world.seats["b1"].store)
 
 
@@ -89,8 +90,9 @@ def test_a_publication_is_accepted_only_when_it_is_stored(protocol: str) -> None
     world = line(protocol)
     assert world.publish("b1", "publisher", {"a": 1}) is None
     assert not world.accepted
-    assert any(key[0] == "publication" for key in world.seats["b1"].store)
+    assert not any(key[0] == "publication" for key in world.seats["b1"].store)
     run_until(world, lambda: bool(world.accepted))
+    assert any(key[0] == "publication" for key in world.seats["b1"].store)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -164,6 +166,7 @@ def test_withdrawn_entries_do_not_come_back() -> None:
     world.settle()
     world.unsubscribe("b4", "subscriber", "all")
     world.unadvertise("b4", "subscriber", "mine")
+    world.run(2 * MILLISECOND)
     world.crash("b4")
     restart(world, "b4")
     counts = world.broker("b4").router.counts()
@@ -214,6 +217,8 @@ def test_the_store_keeps_what_the_window_needs_and_no_more() -> None:
     world.settle()
     kept = [key for key in world.seats["b4"].store if key[0] == "arrival"]
     assert len(kept) <= 4 + 1
+    assert sum(key[0] == "publication" for key in world.seats["b1"].store) <= 4
+    world.settle()
     assert not any(key[0] == "publication" for key in world.seats["b1"].store)
 
 

@@ -77,3 +77,16 @@ def test_without_a_cycle_links_stay_as_they_are() -> None:
         world.publish("b1", "p", {"a": number})
         world.run(SECOND)
     assert set(world.links) == set(LINE)
+
+
+def test_a_broker_goes_on_to_reorganise_after_a_neighbour_has_left() -> None:
+    """Between its farewell and the end of its link, a neighbour is no part of the topology."""
+    settings = Settings(reorganise_every=10 * SECOND, most_links=2, is_open=False)
+    world = World("d-dbr", RING, settings=settings)
+    world.run(5 * SECOND)
+    world.leave("b2")
+    world.run(10 * SECOND)
+    assert ("b1", "b2") in world.links
+    for name in ("b1", "b3"):
+        assert not world.broker(name).failures
+        assert "reorganise" in world.seats[name].timers

@@ -96,7 +96,7 @@ def test_an_edge_broker_that_returns_passes_on_again() -> None:
     world.crash("e1")
     world.run(10 * SECOND)
     restart(world, "e1")
-    world.run(10 * SECOND)
+    world.settle()
     assert remote_advertisements(world, "z", "y") == [("a", "e1")]
     assert remote_subscriptions(world, "a", "x") == [("z", "e1")]
     id = publish(world)

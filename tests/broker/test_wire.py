@@ -113,17 +113,17 @@ def test_sizes_are_those_of_the_frame(numbered: tuple[Message, int | None]) -> N
     assert header_size(message, sequence) == len(encode(message, sequence)) - body
 
 
-def test_the_format_of_version_1_stays_as_it_is() -> None:
+def test_the_format_of_version_2_stays_as_it_is() -> None:
     credit = encode(Credit(300))
-    assert credit.hex(" ") == "00 00 00 0c 94 01 03 ce 00 00 00 0c 91 cd 01 2c"
+    assert credit.hex(" ") == "00 00 00 0c 94 02 03 ce 00 00 00 0c 91 cd 01 2c"
     publish = encode(PUBLISH, 17)
     assert publish[:4] == (len(publish) - 4).to_bytes(4, "big")
     assert publish[-9:] == PUBLISH.attributes + PUBLISH.payload
     id, tree = ["b1", 3, 700], ["b1", 3, 5]
     fields = [17, 4, id, "b1", "west", ["b2", "b3"], ["b3"], ["west"], tree, 2, None, 62, False]
-    assert msgpack.unpackb(publish[4:-9]) == [1, 1, len(publish) - 13, fields]
-    update = Update("b1", 1, "", (Turn("b2", 0, 4),), (Subscribe(EntryId("b1", 1, 2), "a > 1", ("x",)),), 9)
-    changes = [[3, ["b1", 1, 2], "a > 1", ["x"], None, False]]
+    assert msgpack.unpackb(publish[4:-9]) == [2, 1, len(publish) - 13, fields]
+    update = Update("b1", 1, "", (Turn("b2", 0, 4),), (Subscribe(EntryId("b1", 1, 2), "a > 1", ("x",), since=700),), 9)
+    changes = [[3, ["b1", 1, 2], "a > 1", ["x"], None, False, 700]]
     assert msgpack.unpackb(encode(update)[4:])[3] == ["b1", 1, "", [["b2", 0, 4]], changes, 9, False]
 
 

@@ -217,8 +217,8 @@ NO_NUMBER = f"it must be from 0 to {LARGEST_NUMBER}"
         ("Heartbeat", [1, [], [["x"]]], "what is known of a domain has 1 fields, not 2"),
         ("Heartbeat", [1, [], [["x", "text"]]], "digest of what is known of a domain is a text, not bytes"),
         ("Heartbeat", [1, [], [["x", b"1"], ["x", b"2"]]], "known names 'x' twice"),
-        ("Settled", ["b1", "", ["b2", "b2"], [], 9], "destinations names 'b2' twice"),
-        ("Settled", ["b1", "", ["b2"], [7], 9], "a publication's id is an integer, not an array"),
+        ("Settled", ["b1", "", ["b2", "b2"], [], 9, 3], "destinations names 'b2' twice"),
+        ("Settled", ["b1", "", ["b2"], [7], 9, 3], "a publication's id is an integer, not an array"),
         ("Update", ["b1", 1, "", [["b2", 0, -1]], [], 9, False], f"sequence of a turn is -1; {NO_NUMBER}"),
         ("Update", ["b1", 1, "", [["b2", 0, 0], ["b2", 0, 1]], [], 9, False], "turns names 'b2' twice"),
         ("Update", ["b1", 1, "", [], [], 9, 0], "is_unfinished of the header is an integer, not a boolean"),
@@ -231,7 +231,7 @@ NO_NUMBER = f"it must be from 0 to {LARGEST_NUMBER}"
         ),
         (
             "Update",
-            ["b1", 1, "", [], [[3, ID, "", [], 0, False]], 9, False],
+            ["b1", 1, "", [], [[3, ID, "", [], 0, False, 0]], 9, False],
             "tree of a subscription is an integer, not an array",
         ),
         *(
@@ -245,7 +245,7 @@ NO_NUMBER = f"it must be from 0 to {LARGEST_NUMBER}"
         ("Propose", ["b1", "", ["b2"], 0.0, math.nan, "", 9], "minimal_loss of the header is not a number"),
         ("Propose", ["b1", "", ["b2"], 1, 0.0, "", 9], "gain of the header is an integer, not a float"),
         ("ProposalAnswered", ["b1", "", ["b2"], 1, "", 9], "accepted of the header is an integer, not a boolean"),
-        ("UpdateAcknowledged", ["b1", 1, "", ["b2"], 1, 0, -1, 9], f"sequence of the header is -1; {NO_NUMBER}"),
+        ("UpdateAcknowledged", ["b1", 1, "", ["b2"], 1, 0, -1, 9, False], f"sequence of the header is -1; {NO_NUMBER}"),
         ("Resend", ["b1", 1, "", ["b2"], None, 9], "epoch of the header is nil, not an integer"),
     ],
 )
@@ -296,15 +296,15 @@ CREDIT = encode(Credit(7))
         (CREDIT[:11], "a frame of 11 bytes is shorter than any header"),
         (CREDIT[:-1], "Credit: 10 bytes are announced, 9 follow"),
         (CREDIT + b"x", "Credit: 10 bytes are announced, 11 follow"),
-        (frame_of(3, b"\x91\x07", version=2), "version 2 is not known here; this is version 1"),
+        (frame_of(3, b"\x91\x07", version=1), "version 1 is not known here; this is version 2"),
         (frame_of(0, b"\x91\x07"), "no message has the number 0; they go from 1 to 11"),
         (frame_of(12, b"\x91\x07"), "no message has the number 12; they go from 1 to 11"),
         (frame_of(3, b"\x91\x07", b"xyz"), "Credit: 3 bytes follow the header"),
         (frame_of(3, b""), "Credit: the header cannot have 8 bytes in a frame of 12"),
         (CREDIT[:8] + (11).to_bytes(4, "big") + CREDIT[12:], "Credit: the header cannot have 11 bytes"),
         (CREDIT[:8] + (0).to_bytes(4, "big") + CREDIT[12:], "Credit: the header cannot have 0 bytes"),
-        (CREDIT[:4] + b"\x93" + CREDIT[5:], "Credit: the header does not start as one: 930103ce0000000a"),
-        (CREDIT[:7] + b"\xd2" + CREDIT[8:], "Credit: the header does not start as one: 940103d20000000a"),
+        (CREDIT[:4] + b"\x93" + CREDIT[5:], "Credit: the header does not start as one: 930203ce0000000a"),
+        (CREDIT[:7] + b"\xd2" + CREDIT[8:], "Credit: the header does not start as one: 940203d20000000a"),
     ],
 )
 def test_a_frame_that_does_not_fit_its_own_lengths_is_refused(frame: bytes, expected: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import msgpack
 from hypothesis import strategies as st
 
+from broker.wire import VERSION
 from broker.wire_limits import LARGEST_NUMBER
 from routing.messages import (
     Advertise,
@@ -70,6 +71,7 @@ CHANGE_FIELDS: dict[type, Fields] = {
         "crossed": tuples_of(TEXTS, 3),
         "tree": MAYBE_ENTRIES,
         "is_stale": st.booleans(),
+        "since": NUMBERS,
     },
     Unsubscribe: {"entry": ENTRIES, "tree": MAYBE_ENTRIES},
 }
@@ -110,9 +112,16 @@ MESSAGE_FIELDS: dict[type, Fields] = {
         "changes": tuples_of(CHANGES),
         "is_unfinished": st.booleans(),
     },
-    UpdateAcknowledged: {**_ROUTED, "incarnation": NUMBERS, "heard": NUMBERS, "epoch": NUMBERS, "sequence": NUMBERS},
+    UpdateAcknowledged: {
+        **_ROUTED,
+        "incarnation": NUMBERS,
+        "heard": NUMBERS,
+        "epoch": NUMBERS,
+        "sequence": NUMBERS,
+        "is_inquiry": st.booleans(),
+    },
     Resend: {**_ROUTED, "incarnation": NUMBERS, "epoch": NUMBERS},
-    Settled: {**_ROUTED, "publications": tuples_of(PUBLICATION_IDS)},
+    Settled: {**_ROUTED, "publications": tuples_of(PUBLICATION_IDS), "duties": NUMBERS},
     LinkStates: {"states": tuples_of(st.builds(LinkState, **LINK_STATE_FIELDS), 5)},
     Heartbeat: {"incarnation": NUMBERS, "clusters": tuples_of(TEXTS, 3), "known": DIGESTS.map(tuple)},
     Credit: {"taken": NUMBERS},
@@ -139,7 +148,7 @@ def numbered_messages(draw: st.DrawFn) -> tuple[Message, int | None]:
 _START = Struct(">IBBBBI")
 
 
-def frame_of(kind: int, packed: bytes, body: bytes = b"", version: int = 1) -> bytes:
+def frame_of(kind: int, packed: bytes, body: bytes = b"", version: int = VERSION) -> bytes:
     """A frame with these bytes for its fields, whatever they are."""
     header = _START.size - 4 + len(packed)
     return _START.pack(header + len(body), 0x94, version, kind, 0xCE, header) + packed + body

@@ -52,17 +52,20 @@ def test_every_shipped_scenario_is_tried() -> None:
 def test_what_is_owed_arrives_once_and_nothing_else_arrives(name: str, protocol: str) -> None:
     run = simulate(load(name, SHORTER[name]), protocol, no_progress)
     assert run.owed > 0
-    assert (run.missed, run.duplicated, run.unexpected) == (0, 0, 0)
+    assert (run.missed, run.duplicated) == (0, 0)
+    # Who comes while a publication is on its way may get it, and is not owed it.
+    assert run.unexpected == 0 or name == "churn"
     assert run.drops == {} or name in WITH_FAULTS
     if name not in (*WITH_FAULTS, "churn"):
         assert run.expected == run.owed == run.delivered
 
 
 @pytest.mark.slow
-def test_what_fbr_misses_when_links_fail_was_expected_and_not_owed() -> None:
+def test_what_fbr_does_not_deliver_when_links_fail_is_dropped_by_name() -> None:
     run = simulate(load("failures", SHORTER["failures"]), "fbr", no_progress)
     assert run.missed == 0
-    assert 0 < run.owed <= run.delivered < run.expected
+    assert 0 < run.owed == run.delivered < run.expected
+    assert run.dropped == run.expected - run.owed
 
 
 def everybody_interested(**overrides: str) -> RunSummary:

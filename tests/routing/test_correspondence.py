@@ -17,7 +17,7 @@ from hypothesis.stateful import (
 )
 
 from routing import correspondence
-from routing.correspondence import MOST_CHANGES, MOST_UNACKNOWLEDGED, MOST_WAITING, Hearer, Key, Teller, key_of
+from routing.correspondence import MOST_CHANGES, MOST_UNACKNOWLEDGED, MOST_WAITING, Heard, Hearer, Key, Teller, key_of
 from routing.messages import (
     Advertise,
     Change,
@@ -63,12 +63,10 @@ class Destination:
 
     def take(self, update: Update) -> UpdateAcknowledged | Resend | None:
         turn = next(turn for turn in update.turns if turn.destination == self.name)
-        changes, answer = self.hearer.take(update, turn)
-        self.apply(changes)
-        return answer
-
-    def disregard_before(self, incarnation: int) -> None:
-        self.apply(self.hearer.disregard_before(SOURCE, incarnation))
+        heard = self.hearer.take(update, turn)
+        self.apply(heard.changes)
+        self.apply(heard.gone)
+        return heard.answer
 
     def apply(self, changes: list[Change]) -> None:
         for change in changes:
@@ -179,6 +177,7 @@ class Correspondence(RuleBasedStateMachine):
         """It knows nothing of what it told; the destinations hear of it later, or never before the end."""
         self.incarnation += 1
         self.teller = Teller(SOURCE, self.incarnation, "")
+        self.teller.leave_open()
         self.for_all = {}
         self.for_one = {name: {} for name in DESTINATIONS}
         for name, destination in self.destinations.items():
@@ -186,7 +185,14 @@ class Correspondence(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(DESTINATIONS))
     def destination_hears_that_the_source_started_anew(self, name: str) -> None:
-        self.destinations[name].disregard_before(self.incarnation)
+        hearer = self.destinations[name].hearer
+        request = hearer.request(SOURCE, self.incarnation) if hearer.holds_older(SOURCE, self.incarnation) else None
+        if request is not None:
+            self.under_way.append(Letter(SOURCE, request))
+
+    @rule()
+    def source_has_recovered(self) -> None:
+        self.teller.finish()
 
     @invariant()
     def what_is_held_is_what_was_applied(self) -> None:
@@ -197,10 +203,12 @@ class Correspondence(RuleBasedStateMachine):
     def teardown(self) -> None:
         if not hasattr(self, "teller"):
             return
+        self.source_has_recovered()
         for name in DESTINATIONS:
             self.destination_is_within_reach(name)
-            self.destination_hears_that_the_source_started_anew(name)
         for _ in range(6):
+            for name in DESTINATIONS:
+                self.destination_hears_that_the_source_started_anew(name)
             self.flush()
             self.tick()
             while self.under_way:
@@ -263,7 +271,7 @@ def test_a_batch_is_repeated_until_it_is_acknowledged() -> None:
     sent = only(teller.flush())
     assert teller.repeat() == [], "it was sent only just now"
     assert teller.repeat() == [sent]
-    _, answer = hearer.take(sent, sent.turns[0])
+    answer = hearer.take(sent, sent.turns[0]).answer
     assert isinstance(answer, UpdateAcknowledged)
     teller.acknowledged(answer)
     assert teller.repeat() == teller.repeat() == []
@@ -273,7 +281,7 @@ def test_an_acknowledgement_of_what_an_earlier_life_told_settles_nothing() -> No
     earlier, hearer = told_to("b1"), Hearer("b1", 1, "")
     earlier.tell_all(advertise(1))
     update = only(earlier.flush())
-    _, late = hearer.take(update, update.turns[0])
+    late = hearer.take(update, update.turns[0]).answer
     assert isinstance(late, UpdateAcknowledged)
     present = Teller(SOURCE, 2, "")
     present.reaches("b1", 1)
@@ -294,7 +302,7 @@ def test_an_unsubscription_that_overtakes_its_subscription_waits_for_it() -> Non
     teller.tell("b1", Unsubscribe(entry(1)))
     unsubscribed = only(teller.flush())
     assert hearer.take(unsubscribed, unsubscribed.turns[0])[0] == []
-    changes, answer = hearer.take(subscribed, subscribed.turns[0])
+    changes, _, _, _, answer = hearer.take(subscribed, subscribed.turns[0])
     assert changes == [subscribe(1), Unsubscribe(entry(1))]
     assert isinstance(answer, UpdateAcknowledged)
     assert answer.sequence == 2
@@ -305,7 +313,7 @@ def test_what_comes_twice_is_applied_once_and_acknowledged_again() -> None:
     teller.tell_all(advertise(1))
     update = only(teller.flush())
     first = hearer.take(update, update.turns[0])
-    assert hearer.take(update, update.turns[0]) == ([], first[1])
+    assert hearer.take(update, update.turns[0]) == Heard([], [], [], answer=first.answer)
 
 
 def test_whoever_cannot_be_reached_hears_the_rest_later() -> None:
@@ -333,7 +341,7 @@ def test_what_waits_for_whoever_cannot_be_reached_has_an_end() -> None:
     teller.tell_all(Unadvertise(entry(1)))
     teller.reaches("b1", 1)
     update = only(teller.flush())
-    assert hearer.take(update, update.turns[0])[0] == [Unadvertise(entry(1))]
+    assert hearer.take(update, update.turns[0]).gone == [Unadvertise(entry(1))]
     assert hearer.held_from(SOURCE) == ()
 
 
@@ -368,8 +376,9 @@ def test_the_first_batch_of_an_epoch_replaces_what_was_held() -> None:
     first = Update(SOURCE, 1, "", (Turn("b1", 0, 0),), (advertise(1), advertise(2), subscribe(3)))
     hearer.take(first, first.turns[0])
     anew = Update(SOURCE, 1, "", (Turn("b1", 1, 0),), (advertise(2), advertise(1, "a > 9"), subscribe(4)))
-    changes, _ = hearer.take(anew, anew.turns[0])
-    assert changes == [Unsubscribe(entry(3)), advertise(1, "a > 9"), subscribe(4)]
+    heard = hearer.take(anew, anew.turns[0])
+    assert heard.changes == [advertise(1, "a > 9"), subscribe(4)]
+    assert heard.gone == [Unsubscribe(entry(3))]
 
 
 def test_an_epoch_that_starts_with_several_batches_replaces_what_was_held_when_all_are_there() -> None:
@@ -386,14 +395,15 @@ def test_an_epoch_that_starts_with_several_batches_replaces_what_was_held_when_a
     teller.tell("b1", Unsubscribe(entry(0)))
     teller.tell("b1", subscribe(-1))
     first, last = teller.flush()
-    assert hearer.take(first, first.turns[0])[0] == []
-    assert hearer.take(last, last.turns[0])[0] == [Unsubscribe(entry(0)), subscribe(-1)]
+    assert not any(hearer.take(first, first.turns[0])[:3])
+    heard = hearer.take(last, last.turns[0])
+    assert (heard.changes, heard.gone) == ([subscribe(-1)], [Unsubscribe(entry(0))])
 
 
 def test_a_batch_of_an_unknown_epoch_is_asked_for_again_from_the_start() -> None:
     hearer = Hearer("b1", 1, "")
     late = Update(SOURCE, 1, "", (Turn("b1", 3, 2),), (advertise(1),))
-    changes, answer = hearer.take(late, late.turns[0])
+    changes, _, _, _, answer = hearer.take(late, late.turns[0])
     assert changes == []
     assert isinstance(answer, Resend)
     assert (answer.destinations, answer.epoch) == ((SOURCE,), 3)
@@ -404,17 +414,112 @@ def test_a_batch_of_an_earlier_life_of_the_source_changes_nothing() -> None:
     present = Update(SOURCE, 2, "", (Turn("b1", 0, 0),), (advertise(1),))
     past = Update(SOURCE, 1, "", (Turn("b1", 7, 0),), (advertise(2),))
     hearer.take(present, present.turns[0])
-    assert hearer.take(past, past.turns[0]) == ([], None)
+    assert hearer.take(past, past.turns[0]) == Heard([], [], [])
     assert hearer.held_from(SOURCE) == (advertise(1),)
 
 
-def test_a_source_that_started_anew_leaves_nothing_behind_that_it_had_told() -> None:
+def test_what_a_source_told_counts_after_its_restart_until_it_has_told_everything_anew() -> None:
+    hearer = Hearer("b1", 1, "")
+    update = Update(SOURCE, 1, "", (Turn("b1", 0, 0),), (advertise(1), subscribe(2), subscribe(3)))
+    hearer.take(update, update.turns[0])
+    assert hearer.is_complete(SOURCE, 1)
+    assert hearer.holds_older(SOURCE, 2)
+    assert hearer.request(SOURCE, 2) == Resend("b1", 1, "", (SOURCE,), 0)
+    begun = Update(SOURCE, 2, "", (Turn("b1", 0, 0),), (subscribe(2), subscribe(4)), is_unfinished=True)
+    heard = hearer.take(begun, begun.turns[0])
+    assert heard.changes == [subscribe(4)], "what is new counts at once"
+    assert heard.repeated == [subscribe(2)]
+    assert heard.gone == []
+    assert hearer.request(SOURCE, 2) is None, "the source repeats the rest by itself"
+    assert not hearer.is_complete(SOURCE, 2)
+    ended = Update(SOURCE, 2, "", (Turn("b1", 0, 1),), ())
+    heard = hearer.take(ended, ended.turns[0])
+    assert heard.gone == [Unadvertise(entry(1)), Unsubscribe(entry(3))]
+    assert hearer.is_complete(SOURCE, 2)
+    assert hearer.held_from(SOURCE) == (subscribe(2), subscribe(4))
+
+
+def test_a_source_that_recovers_leaves_its_openings_unfinished() -> None:
+    teller, hearer = told_to("b1"), Hearer("b1", 1, "")
+    teller.leave_open()
+    teller.tell_all(advertise(1))
+    first = only(teller.flush())
+    teller.tell("b1", subscribe(2))
+    second = only(teller.flush())
+    assert first.is_unfinished
+    assert second.is_unfinished
+    for update in (first, second):
+        hearer.take(update, update.turns[0])
+    assert not hearer.is_complete(SOURCE, 1)
+    teller.finish()
+    last = only(teller.flush())
+    assert (last.changes, last.is_unfinished) == ((), False)
+    hearer.take(last, last.turns[0])
+    assert hearer.is_complete(SOURCE, 1)
+    assert hearer.held_from(SOURCE) == (advertise(1), subscribe(2))
+
+
+def test_a_source_that_left_leaves_nothing_behind() -> None:
     hearer = Hearer("b1", 1, "")
     update = Update(SOURCE, 1, "", (Turn("b1", 0, 0),), (advertise(1), subscribe(2)))
     hearer.take(update, update.turns[0])
-    assert hearer.disregard_before(SOURCE, 1) == [], "this is the incarnation that told it"
-    assert hearer.disregard_before(SOURCE, 2) == [Unadvertise(entry(1)), Unsubscribe(entry(2))]
-    assert hearer.disregard_before(SOURCE, 2) == []
+    assert hearer.drop_before(SOURCE, 1) == [], "this is the incarnation that told it"
+    assert hearer.drop_before(SOURCE, 2) == [Unadvertise(entry(1)), Unsubscribe(entry(2))]
+    assert hearer.drop_before(SOURCE, 2) == []
     assert hearer.held_from(SOURCE) == ()
-    assert hearer.take(update, update.turns[0]) == ([], None), "it was long under way"
+    assert hearer.take(update, update.turns[0]) == Heard([], [], []), "it was long under way"
     assert hearer.held_from(SOURCE) == ()
+
+
+def test_a_source_that_is_asked_whether_it_has_told_everything_answers_when_it_has() -> None:
+    teller, hearer = told_to("b1"), Hearer("b1", 1, "")
+    teller.tell_all(advertise(1))
+    first = only(teller.flush())
+    assert hearer.take(first, first.turns[0]).is_all, "it is the opening"
+    teller.cannot_reach("b1")
+    teller.tell("b1", subscribe(2))
+    teller.reaches("b1", 1)
+    asked = hearer.inquiry(SOURCE)
+    assert isinstance(asked, UpdateAcknowledged)
+    teller.acknowledged(asked)
+    more, nothing = teller.flush()
+    assert (more.changes, nothing.changes) == ((subscribe(2),), ())
+    assert not hearer.take(more, more.turns[0]).is_all
+    assert hearer.take(nothing, nothing.turns[0]).is_all
+
+
+def test_a_source_with_unacknowledged_batches_answers_after_these() -> None:
+    teller, hearer = told_to("b1"), Hearer("b1", 1, "")
+    teller.tell_all(advertise(1))
+    first = only(teller.flush())
+    hearer.take(first, first.turns[0])
+    teller.tell("b1", subscribe(2))
+    lost = only(teller.flush())
+    asked = hearer.inquiry(SOURCE)
+    assert isinstance(asked, UpdateAcknowledged)
+    teller.acknowledged(asked)
+    assert teller.flush() == []
+    heard = hearer.take(lost, lost.turns[0])
+    assert isinstance(heard.answer, UpdateAcknowledged)
+    teller.acknowledged(heard.answer)
+    asked = hearer.inquiry(SOURCE)
+    assert isinstance(asked, UpdateAcknowledged)
+    teller.acknowledged(asked)
+    nothing = only(teller.flush())
+    assert hearer.take(nothing, nothing.turns[0]).is_all
+
+
+def test_what_is_told_again_right_after_an_opening_that_left_it_out_is_not_gone() -> None:
+    """A lost batch holds the later ones up, and they are taken in together with it."""
+    hearer = Hearer("b1", 1, "")
+    old = Update(SOURCE, 1, "", (Turn("b1", 0, 0),), (advertise(1), advertise(2)))
+    hearer.take(old, old.turns[0])
+    opening = Update(SOURCE, 2, "", (Turn("b1", 0, 0),), (advertise(3),), is_unfinished=True)
+    hearer.take(opening, opening.turns[0])
+    lost = Update(SOURCE, 2, "", (Turn("b1", 0, 1),), ())
+    again = Update(SOURCE, 2, "", (Turn("b1", 0, 2),), (advertise(1),))
+    assert hearer.take(again, again.turns[0]).changes == []
+    heard = hearer.take(lost, lost.turns[0])
+    assert heard.changes == [advertise(1)]
+    assert heard.gone == [Unadvertise(entry(2))]
+    assert set(hearer.held_from(SOURCE)) == {advertise(1), advertise(3)}

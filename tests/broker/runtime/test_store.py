@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
+import msgpack
 import pytest
 
 from broker import connect
@@ -39,21 +40,28 @@ PUBLICATION = (
     Publish(ID, "b1", "", (), (), b"\x80", b"payload", expires=5),
     "c1",
     (Stretch("x", ("b2",), ("b3",), ("x", "y"), EntryId("b1", 1, 2)), Stretch("", ("b4",), ())),
-    ("c1", "c2"),
 )
 RECORDS: dict[tuple[str, ...], object] = {
     ("arrival", "b1", "3", "9"): DELIVERIES,
     ("arrival", "b1", "3", "10"): (),
     ("publication", "b1", "3", "9"): PUBLICATION,
-    ("subscription", "c1", "a"): "price > 90",
+    ("subscription", "c1", "a"): ("price > 90", 1_700_000_000_000_000_000),
     ("client", "c1"): ("session", True, None),
     ("acknowledged", "c1"): 7,
+    ("members", "west"): ("b2", "b3"),
+    ("settled",): ((3, 7), (3, 8)),
 }
 
 
 @pytest.mark.parametrize("key", RECORDS)
 def test_a_record_comes_back_as_it_was(key: tuple[str, ...]) -> None:
     assert unpack_record(key, pack_record(key, RECORDS[key])) == RECORDS[key]
+
+
+def test_a_publication_that_an_earlier_version_stored_is_read() -> None:
+    key = ("publication", "b1", "3", "9")
+    frame, client, ways = msgpack.unpackb(pack_record(key, PUBLICATION), use_list=False)
+    assert unpack_record(key, msgpack.packb((frame, client, ways, ("c1", "c2")))) == PUBLICATION
 
 
 def test_a_damaged_record_is_named() -> None:
@@ -382,10 +390,11 @@ def test_an_error_over_one_stored_record_keeps_no_other_from_its_client(
             server.core._persisting._waiting["acknowledged", "nobody"] = deque([break_down])
             server.store.put(("acknowledged", "nobody"), 1)
             assert all(await asyncio.gather(*(client.publish({"n": n}) for n in range(3))))
-            assert server.errors.counts == {"stored record not taken": 1}
+            assert server.errors.counts == {"core failed": 1}
+            assert server.core.failures == {"Persisted": 1}
             assert not server.store.waiting
 
     run(test)
-    (line,) = [record for record in caplog.records if record.message == "stored record not taken"]
-    assert line.fields["key"] == "acknowledged/nobody"  # type: ignore[attr-defined]
+    (line,) = [record for record in caplog.records if record.message == "core failed"]
+    assert line.fields["input"] == "Persisted: acknowledged/nobody"  # type: ignore[attr-defined]
     assert line.exc_info is not None
