@@ -501,12 +501,17 @@ class Broker:
                 return False
             return asked.get(broker) == self.router.incarnation_of(broker)
 
-        # What was confirmed before a broker fell silent was told in time.
+        # What was confirmed before a broker fell silent was told in time. One that fell silent soon after it was asked
+        # to pass the publication on may not have known yet who wants it.
         age = (self._now - passage.came - self._settings.noticed_within) // self._settings.tick
         return sorted(
             {
                 *(broker for broker, ticks in unknown.own.items() if ticks >= age and broker not in passage.served),
-                *(broker for broker, ticks in unknown.behind.items() if ticks >= age and broker not in asked),
+                *(
+                    broker
+                    for broker, ticks in unknown.behind.items()
+                    if ticks >= age and broker not in passage.given_up
+                ),
                 *(broker for broker, ticks in unknown.gaps.items() if ticks >= age and not is_looked_after(broker)),
             }
         )
@@ -773,6 +778,9 @@ class Broker:
                 self._substitute(held, message, substitute)
         for each in given_up:
             self._drop("unreachable", each.publication, f"destination {each.broker}")
+            passage = self._retention.find(each.publication)
+            if passage is not None:
+                passage.given_up.add(each.broker)
         for id in self._custody.take_settled():
             self._close(self._retention.find(id))
 

@@ -42,6 +42,8 @@ class Passage:
     """Brokers that were asked to serve their clients."""
     passed: dict[tuple[str, str], int] = field(default_factory=dict)
     """Domains and brokers that were asked to pass it on, with the incarnation that was asked."""
+    given_up: set[str] = field(default_factory=set)
+    """Brokers that could not be reached in time, for which it was dropped."""
     counted_bytes: int = 0
     """What it takes up while it is kept as settled."""
     is_open: bool = True
