@@ -67,6 +67,7 @@ from matching import MatchingError
 from matching.model import TRUE
 from routing.messages import (
     BOTH_DUTIES,
+    DEFAULT_HOP_LIMIT,
     PASS_ON,
     SERVE,
     Credit,
@@ -314,7 +315,7 @@ class Broker:
             self._drop(matched.dropped, message.id, f"from {peer}")
         if not is_passed:
             if passage is None:
-                passage = Passage(message, peer, self._now, message.hops, [sender])
+                passage = Passage(message.id, message, peer, self._now, message.hops, [sender])
                 answer = 0
             else:
                 passage.enter(message, peer)
@@ -404,7 +405,7 @@ class Broker:
 
     def _pass_on(self, passage: Passage, stretches: tuple[Stretch, ...]) -> None:
         """Sends the publication to the brokers of the stretches that were not asked yet."""
-        copies = [self._copy(passage.message, each) for each in self._unasked(passage, stretches)]
+        copies = [self._copy(passage.message, each) for each in self._unasked(passage, stretches)] if stretches else ()
         if copies:
             if not passage.is_open and not self._reopen(passage):
                 return
@@ -452,10 +453,11 @@ class Broker:
         if passage is None or not passage.is_open or passage.is_storing:
             return
         self._retention.close(passage)
-        done = BOTH_DUTIES if passage.id in self._served else PASS_ON
-        for sender in passage.upstream:
-            self._settle_with(*sender, passage.id, done)
-        passage.upstream.clear()
+        if passage.upstream:
+            done = BOTH_DUTIES if passage.id in self._served else PASS_ON
+            for sender in passage.upstream:
+                self._settle_with(*sender, passage.id, done)
+            passage.upstream.clear()
         if self._is_own(passage.id):
             self._own_in_flight.pop(passage.id.counter, None)
         if self._retention.is_crowded:
@@ -546,14 +548,15 @@ class Broker:
         learned, self._learned = self._learned, []
         interest = LateInterest(learned, self._settings.clock_skew)
         for passage in self._retention:
-            sources = interest.sources(passage)
+            message = passage.message
+            sources = interest.sources(passage.came, message.attributes, message.tree)
             if sources:
                 self._send_late(passage, sources)
         self._own_in_flight = dict(sorted(self._own_in_flight.items()))
-        for passage in self._retention.let_go():
-            sources = interest.sources(passage) - passage.asked
+        for past in self._retention.let_go():
+            sources = interest.sources(past.came, past.attributes, past.tree).difference(past.asked)
             if sources:
-                self._drop("wanted too late", passage.id, f"by {', '.join(sorted(sources)[:MOST_NAMED])}")
+                self._drop("wanted too late", past.id, f"by {', '.join(sorted(sources)[:MOST_NAMED])}")
 
     def _send_late(self, passage: Passage, sources: set[str]) -> None:
         expires = passage.message.expires
@@ -603,20 +606,11 @@ class Broker:
         self._next_publication += 1
         self._own_in_flight[id.counter] = id
         self._served.take(id)
-        message = Publish(
-            id,
-            self.me,
-            "",
-            (),
-            (),
-            request.attributes,
-            request.payload,
-            tree=matched.tree,
-            expires=request.expires,
-            is_traced=request.is_traced,
-        )
+        attributes, payload, expires = request.attributes, request.payload, request.expires
+        ends = ("", (), (), attributes, payload, (), matched.tree)
+        message = Publish(id, self.me, *ends, 0, expires, DEFAULT_HOP_LIMIT, request.is_traced)
         at_first = matched
-        known = self._knowledge
+        known = self._knowledge if self._settings.is_durable else None
 
         def go() -> None:
             self._being_stored.pop(id, None)
@@ -627,8 +621,10 @@ class Broker:
                 # Another session's publication may have the same reference.
                 self._effects.append(Accept(request.client, request.reference, id))
             # What was subscribed to while it was being stored was there before it was accepted.
-            changed = self.router.match_own(request.client, message.attributes) if self._knowledge != known else None
-            passage = Passage(message, None, self._now, 0, advertisement=at_first.advertisement)
+            changed = None
+            if known is not None and self._knowledge != known:
+                changed = self.router.match_own(request.client, message.attributes)
+            passage = Passage(id, message, None, self._now, 0, [], at_first.advertisement)
             self._open_own(passage)
             self._serve(message, changed or at_first, passage)
 
@@ -780,7 +776,7 @@ class Broker:
             self._drop("unreachable", each.publication, f"destination {each.broker}")
             passage = self._retention.find(each.publication)
             if passage is not None:
-                passage.given_up.add(each.broker)
+                passage.given_up |= {each.broker}
         for id in self._custody.take_settled():
             self._close(self._retention.find(id))
 
@@ -837,7 +833,7 @@ class Broker:
             # It is sent to those that are known to want it. Others cannot say so without its advertisement.
             self._drop("unknown interest", message.id, "its advertisement was withdrawn")
             matched = Matched()
-        passage = Passage(message._replace(tree=matched.tree), None, self._now, 0)
+        passage = Passage(message.id, message._replace(tree=matched.tree), None, self._now, 0)
         passage.advertisement = matched.advertisement
         self._open_own(passage)
         if (message.id.incarnation, message.id.counter) in settled:

@@ -10,7 +10,7 @@ later than for the first, and its answers say which one it has done.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from routing.messages import PASS_ON, SERVE, PublicationId, Publish
@@ -63,7 +63,7 @@ class Custody:
         return len(self._held)
 
     def hold(
-        self, id: PublicationId, messages: list[Publish], now: int, is_reachable: Callable[[str, str], bool]
+        self, id: PublicationId, messages: Sequence[Publish], now: int, is_reachable: Callable[[str, str], bool]
     ) -> None:
         """Keeps the messages, beside what is held of the publication already. Destinations that cannot be reached now
         are served as soon as they can be."""

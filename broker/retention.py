@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from matching import MatchingError
 from matching.with_fallback import for_any_expression
@@ -27,6 +28,7 @@ LET_GO = 16
 class Passage:
     """A publication that this broker takes in from a client, or passes on."""
 
+    id: PublicationId
     message: Publish
     peer: str | None
     """The neighbour that it came from; None: it was published here."""
@@ -42,7 +44,7 @@ class Passage:
     """Brokers that were asked to serve their clients."""
     passed: dict[tuple[str, str], int] = field(default_factory=dict)
     """Domains and brokers that were asked to pass it on, with the incarnation that was asked."""
-    given_up: set[str] = field(default_factory=set)
+    given_up: frozenset[str] = frozenset()
     """Brokers that could not be reached in time, for which it was dropped."""
     counted_bytes: int = 0
     """What it takes up while it is kept as settled."""
@@ -51,7 +53,7 @@ class Passage:
     is_storing: bool = False
     """Deliveries to clients here are being stored."""
 
-    former_trees: set[EntryId | None] = field(default_factory=set)
+    former_trees: frozenset[EntryId | None] = frozenset()
     """Trees that it came in before its present one."""
 
     def knows(self, tree: EntryId | None) -> bool:
@@ -63,7 +65,7 @@ class Passage:
         While others wait for it, or it for others, the way by which it came first counts, for those further on too.
         """
         if message.tree != self.message.tree:
-            self.former_trees.add(self.message.tree)
+            self.former_trees |= {self.message.tree}
         if self.is_open:
             message = message._replace(hops=self.depth)
         self.depth = message.hops
@@ -75,12 +77,19 @@ class Passage:
         return self.served.union(broker for _, broker in self.passed)
 
     @property
-    def id(self) -> PublicationId:
-        return self.message.id
-
-    @property
     def size(self) -> int:
         return len(self.message.attributes) + len(self.message.payload)
+
+
+class LetGo(NamedTuple):
+    """What is remembered of a passage that had to go early. There are many of them: nothing in it needs to be looked at
+    by the garbage collector."""
+
+    id: PublicationId
+    came: int
+    attributes: bytes
+    tree: EntryId | None
+    asked: tuple[str, ...]
 
 
 class LateInterest:
@@ -98,19 +107,19 @@ class LateInterest:
         for number, (_, text, _) in enumerate(earliest):
             self._index.add(number, expression_of(text))
 
-    def sources(self, passage: Passage) -> set[str]:
+    def sources(self, came: int, attributes: bytes, publication_tree: EntryId | None) -> set[str]:
         """Brokers that told of a subscription which was confirmed before the publication came, and matches it."""
-        if passage.came < self._earliest:
+        if came < self._earliest:
             return set()
         try:
-            found = self._index.match_packed(passage.message.attributes).ids
+            found = self._index.match_packed(attributes).ids
         except MatchingError:
             # A broker that only passes on does not read them.
             return set()
         sources: set[str] = set()
         for number in found:
             source, tree, since = self._entries[number]
-            if passage.came >= since and tree in (None, passage.message.tree):
+            if came >= since and tree in (None, publication_tree):
                 sources.add(source)
         return sources
 
@@ -124,7 +133,9 @@ class Retention:
         self._open: dict[PublicationId, Passage] = {}
         self._closed: OrderedDict[PublicationId, Passage] = OrderedDict()
         self._closed_bytes = 0
-        self._let_go: deque[Passage] = deque()
+        self._crowd = most + most // 8
+        self._crowd_bytes = most_bytes + most_bytes // 8
+        self._let_go: deque[LetGo] = deque()
         self._let_go_bytes = 0
 
     def find(self, id: PublicationId) -> Passage | None:
@@ -149,18 +160,20 @@ class Retention:
         more to tell, passages are kept twice as long."""
         keep = 2 * self._keep if is_settling else self._keep
         evicted: list[Passage] = []
-        while self._closed:
-            oldest = next(iter(self._closed.values()))
-            is_crowded = len(self._closed) > self._most or self._closed_bytes > self._most_bytes
+        closed = self._closed
+        while closed:
+            oldest = next(iter(closed.values()))
+            is_crowded = len(closed) > self._most or self._closed_bytes > self._most_bytes
             if not is_crowded and now - oldest.came <= keep:
                 break
-            del self._closed[oldest.id]
+            closed.popitem(last=False)
             self._closed_bytes -= oldest.counted_bytes
             evicted.append(oldest)
             if is_crowded:
-                oldest.message = oldest.message._replace(payload=b"")
-                self._let_go.append(oldest)
-                self._let_go_bytes += oldest.size
+                message = oldest.message
+                asked = tuple(oldest.asked) if oldest.passed else tuple(oldest.served)
+                self._let_go.append(LetGo(oldest.id, oldest.came, message.attributes, message.tree, asked))
+                self._let_go_bytes += len(message.attributes)
         self._forget(now)
         return evicted
 
@@ -171,16 +184,16 @@ class Retention:
             if not is_crowded and now - oldest.came <= self._keep:
                 break
             self._let_go.popleft()
-            self._let_go_bytes -= oldest.size
+            self._let_go_bytes -= len(oldest.attributes)
 
-    def let_go(self) -> Iterator[Passage]:
-        """Passages that had to go early."""
+    def let_go(self) -> Iterator[LetGo]:
+        """What is remembered of passages that had to go early."""
         return iter(self._let_go)
 
     @property
     def is_crowded(self) -> bool:
         """An eighth more than the bounds: passages are evicted together, which takes less time for each."""
-        return len(self._closed) * 8 > self._most * 9 or self._closed_bytes * 8 > self._most_bytes * 9
+        return len(self._closed) > self._crowd or self._closed_bytes > self._crowd_bytes
 
     def closed(self) -> Iterator[Passage]:
         return iter(self._closed.values())
