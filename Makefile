@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
-NATIVE := $(shell find matching/native -name '*.cpp' -o -name '*.hpp')
+NATIVE := $(shell find matching/native/src -name '*.cpp' -o -name '*.hpp')
 
 # As many test files at a time as there are cores, but not more than four: each may start Spark and several brokers.
 TESTS := $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile

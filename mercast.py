@@ -17,7 +17,7 @@ from typing import Annotated
 
 import typer
 
-from broker.exiting import exit_over
+from broker.exit_codes import exit_over
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,37 +32,42 @@ class Part:
 GROUPS = {
     "deploy": Part(
         "Files for several hosts: systemd units, a compose file, Kubernetes manifests.",
-        ("broker.deploy_files.commands",),
+        ("broker.deployment.manifests.commands",),
     ),
     "experiment": Part(
-        "The papers' figures: run them, compare, put them on one page.", ("experiments.experiment_commands",)
+        "The papers' figures: run them, compare, put them on one page.",
+        ("experiments.figures.commands", "experiments.report.commands"),
     ),
     "match": Part(
         "Matching without brokers: read expressions, explain answers, compare indexes.",
-        ("matching.commands", "experiments.commands"),
+        ("matching.commands", "experiments.benchmarks.matching.commands"),
     ),
     "topology": Part("Overlays of brokers: generate, look at, cluster, import.", ("topologies.commands",)),
 }
 
 COMMANDS = {
-    "demo": Part("Simulate 100 brokers under three protocols, analyse, show the difference.", ("experiments.demo",)),
+    "demo": Part(
+        "Simulate 100 brokers under three protocols, analyse, show the difference.", ("experiments.demo.commands",)
+    ),
     "broker": Part("Run one broker of an overlay in the foreground.", ("broker.runtime.commands",)),
-    "bench": Part("Put load on a running overlay and measure it.", ("broker.client.commands",)),
+    "bench": Part("Put load on a running overlay and measure it.", ("broker.client.cli.commands",)),
     "certs": Part("Write certificates for an overlay's brokers and clients.", ("broker.security.commands",)),
-    "down": Part("Stop the broker processes of an overlay.", ("broker.deployment.commands",)),
-    "leave": Part("Take a broker out of a running overlay in good order.", ("broker.runtime.commands",)),
-    "mqtt-bench": Part("Measure the MQTT gateway beside plain mosquitto.", ("broker.gateway.commands",)),
-    "pub": Part("Publish.", ("broker.client.commands",)),
-    "analyse": Part("Analyse traces with Spark: tables, figures, a page.", ("experiments.analyse_commands",)),
-    "analyse-bench": Part("Show how the analysis scales, beside DuckDB.", ("experiments.analyse_commands",)),
-    "simulate": Part("Run a scenario under one or more protocols, side by side.", ("experiments.simulate_commands",)),
-    "simulate-bench": Part("Measure how fast simulations are.", ("experiments.simulation_bench_commands",)),
-    "calibrate": Part("Measure what work costs here, for simulations.", ("experiments.simulation_bench_commands",)),
-    "status": Part("Show the broker processes that run here.", ("broker.deployment.commands",)),
-    "sub": Part("Subscribe, and print what comes.", ("broker.client.commands",)),
-    "trace": Part("Show where one publication went, live or in a run, and why.", ("experiments.simulate_commands",)),
+    "down": Part("Stop the broker processes of an overlay.", ("broker.deployment.local.commands",)),
+    "leave": Part("Take a broker out of a running overlay in good order.", ("broker.deployment.local.commands",)),
+    "mqtt-bench": Part("Measure the MQTT gateway beside plain mosquitto.", ("broker.mqtt.commands",)),
+    "pub": Part("Publish.", ("broker.client.cli.commands",)),
+    "analyse": Part("Analyse traces with Spark: tables, figures, a page.", ("experiments.analysis.commands",)),
+    "analyse-bench": Part("Show how the analysis scales, beside DuckDB.", ("experiments.analysis.commands",)),
+    "simulate": Part("Run a scenario under one or more protocols, side by side.", ("experiments.simulate.commands",)),
+    "simulate-bench": Part("Measure how fast simulations are.", ("experiments.benchmarks.simulation.commands",)),
+    "calibrate": Part(
+        "Measure what work costs here, for simulations.", ("experiments.benchmarks.simulation.commands",)
+    ),
+    "status": Part("Show the broker processes that run here.", ("broker.deployment.local.commands",)),
+    "sub": Part("Subscribe, and print what comes.", ("broker.client.cli.commands",)),
+    "trace": Part("Show where one publication went, live or in a run, and why.", ("experiments.simulate.commands",)),
     "token": Part("Make a client's token, and the rule that knows it.", ("broker.security.commands",)),
-    "up": Part("Start an overlay's brokers as processes on this machine.", ("broker.deployment.commands",)),
+    "up": Part("Start an overlay's brokers as processes on this machine.", ("broker.deployment.local.commands",)),
 }
 
 

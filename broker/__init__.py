@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from broker.client.client import Client, connect
-    from broker.client.environment import tls
+    from broker.client.credentials import tls
     from broker.client.errors import ClientError, ConnectError, RefusedError, TimeoutExpiredError
     from broker.client.subscription import Publication, Subscription
-    from broker.client.synchronous import SyncClient, connect_sync
+    from broker.client.sync_client import SyncClient, connect_sync
 
 _PLACES = {
     "Client": "broker.client.client",
@@ -30,11 +30,11 @@ _PLACES = {
     "Publication": "broker.client.subscription",
     "RefusedError": "broker.client.errors",
     "Subscription": "broker.client.subscription",
-    "SyncClient": "broker.client.synchronous",
+    "SyncClient": "broker.client.sync_client",
     "TimeoutExpiredError": "broker.client.errors",
     "connect": "broker.client.client",
-    "connect_sync": "broker.client.synchronous",
-    "tls": "broker.client.environment",
+    "connect_sync": "broker.client.sync_client",
+    "tls": "broker.client.credentials",
 }
 
 __all__ = [

@@ -11,19 +11,19 @@
 Knows nothing of brokers, clocks or networks.
 """
 
-from matching.builder import Attribute, attr
 from matching.errors import MatchingError, ParseError
-from matching.explain import Explanation, explain
-from matching.json_form import parse_json, to_json, to_json_text
-from matching.language import parse, parse_sql
+from matching.expressions.builder import Attribute, attr
+from matching.expressions.explain import Explanation, explain
+from matching.expressions.model import FALSE, TRUE, And, Expression, Not, Operator, Or, Predicate, Xnor, Xor
+from matching.expressions.printing import to_text
+from matching.expressions.values import Publication, TypeClass, Value, check_publication
+from matching.languages.json import parse_json, to_json, to_json_text
+from matching.languages.limits import ParseLimits
+from matching.languages.padres import parse_padres, to_padres
+from matching.languages.publication import parse_publication, to_publication_text
+from matching.languages.sql import parse, parse_sql
 from matching.matcher import DestinationReport, Matcher, MatchReport, Structure
-from matching.model import FALSE, TRUE, And, Expression, Not, Operator, Or, Predicate, Xnor, Xor
-from matching.padres_form import parse_padres, to_padres
-from matching.printing import to_text
-from matching.publication_form import parse_publication, to_publication_text
-from matching.reading import ParseLimits
 from matching.registry import create, info, names
-from matching.values import Publication, TypeClass, Value, check_publication
 
 __all__ = [
     "FALSE",

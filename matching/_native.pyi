@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias, overload
 
-from matching.model import Expression, Predicate
+from matching.expressions.model import Expression, Predicate
 
 class Ids(Sequence[int]):
     """Ids as a read-only buffer of 64-bit integers."""

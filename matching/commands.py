@@ -12,7 +12,7 @@ import typer
 
 if TYPE_CHECKING:
     from matching.errors import ParseError
-    from matching.model import Expression
+    from matching.expressions.model import Expression
 
 _CONTEXT_CHARACTERS = 60
 
@@ -53,9 +53,9 @@ def match_parse(
       mercast match parse "price < 100" --form json
       mercast match parse - --json < expression.txt
     """
-    from matching.json_form import to_json_text
-    from matching.padres_form import to_padres
-    from matching.printing import to_text
+    from matching.expressions.printing import to_text
+    from matching.languages.json import to_json_text
+    from matching.languages.padres import to_padres
 
     parsed = _normal_form(_parsed(expression), normal)
     if as_json:
@@ -87,8 +87,8 @@ def match_explain(
       mercast match explain "price < 100 OR NOT EXISTS region" '{"price": 120}'
       mercast match explain "note CONTAINS 'two'" "note='two words'"
     """
-    from matching.explain import explain
-    from matching.publication_form import parse_publication
+    from matching.expressions.explain import explain
+    from matching.languages.publication import parse_publication
 
     explanation = explain(_parsed(expression), parse_publication(" ".join(publication)))
     if not as_json:
@@ -146,7 +146,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
 
 def _parsed(text: str) -> Expression:
     from matching.errors import ParseError
-    from matching.language import parse
+    from matching.languages.sql import parse
 
     if text == "-":
         # Bytes that are not UTF-8 become characters that no string may hold, and are refused with their place.
@@ -171,7 +171,7 @@ def _point_at(error: ParseError, text: str) -> None:
 
 
 def _normal_form(expression: Expression, normal: NormalForm | None) -> Expression:
-    from matching import normal_forms
+    from matching.expressions import normal_forms
 
     if normal is NormalForm.NEGATION:
         return normal_forms.negation_normal_form(expression)
@@ -183,8 +183,8 @@ def _normal_form(expression: Expression, normal: NormalForm | None) -> Expressio
 
 
 def _described(expression: Expression) -> str:
-    from matching.json_form import to_json_text
-    from matching.normal_forms import as_conjunction
+    from matching.expressions.normal_forms import as_conjunction
+    from matching.languages.json import to_json_text
 
     facts = {
         "text": str(expression),

@@ -19,8 +19,8 @@ from types import FunctionType, ModuleType
 from typing import ClassVar, NamedTuple
 
 from matching.errors import DuplicateIdError, PublicationError, UnknownIdError
-from matching.model import Expression
-from matching.values import Publication, Value, check_publication
+from matching.expressions.model import Expression
+from matching.expressions.values import Publication, Value, check_publication
 
 
 class MatchReport(NamedTuple):
@@ -175,7 +175,7 @@ class Matcher(ABC):
 def _as_expression(expression: Expression | str) -> Expression:
     if not isinstance(expression, str):
         return expression
-    from matching.language import parse
+    from matching.languages.sql import parse
 
     return parse(expression)
 

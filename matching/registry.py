@@ -12,17 +12,17 @@ A backend is an implementation of an index: Python is the readable one, native i
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import importlib.util
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 
 from matching.errors import BackendMissingError, UnknownIndexError
 from matching.matcher import Matcher
+from matching.nearest import nearest
 
 PYTHON = "python"
 NATIVE = "native"
@@ -67,25 +67,25 @@ INDEXES = {
             "auto",
             "the best index for each expression",
             Accepts.ANY_EXPRESSION,
-            {PYTHON: ("matching.auto", "Auto"), NATIVE: ("matching.auto", "NativeAuto")},
+            {PYTHON: ("matching.indexes.auto", "Auto"), NATIVE: ("matching.indexes.auto", "NativeAuto")},
         ),
         IndexInfo(
             "scan",
             "linear scan",
             Accepts.ANY_EXPRESSION,
-            {PYTHON: ("matching.linear_scan", "LinearScan"), NATIVE: ("matching.native_scan", "NativeScan")},
+            {PYTHON: ("matching.indexes.scan", "LinearScan"), NATIVE: ("matching.native.scan", "NativeScan")},
         ),
         IndexInfo(
             "a-tree",
             "A-Tree",
             Accepts.ANY_EXPRESSION,
-            {PYTHON: ("matching.a_tree", "ATree"), NATIVE: ("matching.a_tree.native", "NativeATree")},
+            {PYTHON: ("matching.indexes.a_tree", "ATree"), NATIVE: ("matching.native.a_tree", "NativeATree")},
         ),
-        IndexInfo("flat", "access-predicate lists", Accepts.CONJUNCTIONS, {NATIVE: ("matching.flat", "Flat")}),
-        IndexInfo("pst-bloom", "PSTBloom", Accepts.CONJUNCTIONS, {PYTHON: ("matching.pst_bloom", "PSTBloom")}),
-        IndexInfo("pst-hash", "PSTHash", Accepts.CONJUNCTIONS, {PYTHON: ("matching.pst_hash", "PSTHash")}),
-        IndexInfo("be-tree", "BE-Tree", Accepts.CONJUNCTIONS, {PYTHON: ("matching.be_tree", "BETree")}),
-        IndexInfo("op-index", "OpIndex", Accepts.NORMAL_FORMS, {PYTHON: ("matching.op_index", "OpIndex")}),
+        IndexInfo("flat", "access-predicate lists", Accepts.CONJUNCTIONS, {NATIVE: ("matching.native.flat", "Flat")}),
+        IndexInfo("pst-bloom", "PSTBloom", Accepts.CONJUNCTIONS, {PYTHON: ("matching.indexes.pst.bloom", "PSTBloom")}),
+        IndexInfo("pst-hash", "PSTHash", Accepts.CONJUNCTIONS, {PYTHON: ("matching.indexes.pst.hash", "PSTHash")}),
+        IndexInfo("be-tree", "BE-Tree", Accepts.CONJUNCTIONS, {PYTHON: ("matching.indexes.be_tree", "BETree")}),
+        IndexInfo("op-index", "OpIndex", Accepts.NORMAL_FORMS, {PYTHON: ("matching.indexes.op_index", "OpIndex")}),
     )
 }
 
@@ -124,11 +124,6 @@ def create(name: str, backend: str | None = None, **options: object) -> Matcher:
             there_are = f"there are {', '.join(known)}" if known else "it has none"
             raise UnknownIndexError(f"{name} has no option {option!r}{nearest(option, known)}; {there_are}")
     return index(**options)
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(word, list(known), n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 @cache

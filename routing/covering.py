@@ -15,8 +15,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from matching.intersection import Region, prepared
-from matching.model import Expression
+from matching.expressions.intersection import Region, prepared
+from matching.expressions.model import Expression
 from routing.messages import EntryId, Subscribe, Unsubscribe
 
 

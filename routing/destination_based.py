@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from matching.model import TRUE, Expression
+from matching.expressions.model import TRUE, Expression
 from routing.domain import Domain
 from routing.messages import (
     GAP,
@@ -27,7 +27,7 @@ from routing.messages import (
     Subscribe,
 )
 from routing.multicast import Multicasting
-from routing.reorganise import CloseLink, OpenLink, Reorganisation
+from routing.reorganisation import CloseLink, OpenLink, Reorganisation
 from routing.router import Counts, Learned, Matched, Pace, Stretch, TableWork, UnknownInterest, work_of
 from routing.silence import Silence
 from routing.tables import LocalAdvertisements, LocalSubscriptions, region_of

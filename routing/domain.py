@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from matching.intersection import Region
-from routing.correspondence import Hearer, Teller
+from matching.expressions.intersection import Region
 from routing.messages import (
     GAP,
     Advertise,
@@ -29,6 +28,7 @@ from routing.messages import (
     UpdateAcknowledged,
 )
 from routing.multicast import Multicasting
+from routing.reliable_updates import Hearer, Teller
 from routing.router import Learned, Pace
 from routing.silence import Silence
 from routing.tables import Advertisement, AdvertisementTable, RemoteSubscriptions, expression_of, is_readable, region_of

@@ -14,17 +14,17 @@ a neighbour which may be behind it in a tree says so towards the home (a gap): p
 there, and nobody can tell.
 
 Option `covering`: a copy stays where it is while another copy of its tree that went on covers it; see `covering`.
-Option `readvertise`: a broker whose way to the home is lost takes another, with all its copies; see `tree_ways`.
+Option `readvertise`: a broker whose way to the home is lost takes another, with all its copies; see `tree_parents`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from matching.intersection import Region
+from matching.expressions.intersection import Region
+from matching.expressions.model import TRUE, And, Expression, Operator, Predicate
+from matching.indexes.with_fallback import for_any_expression
 from matching.matcher import unpack_attributes
-from matching.model import TRUE, And, Expression, Operator, Predicate
-from matching.with_fallback import for_any_expression
 from routing.covering import TellAll, Telling, TellUncovered
 from routing.hop_by_hop import DOMAIN, HopByHop
 from routing.messages import (
@@ -40,7 +40,7 @@ from routing.messages import (
 from routing.router import Counts, Learned, Matched, Stretch, UnknownInterest, work_of
 from routing.silence import Silence
 from routing.tables import LocalAdvertisements, expression_of, is_readable, region_of
-from routing.tree_ways import FirstWays, WholeWays
+from routing.tree_parents import FirstWays, WholeWays
 
 MOST_FELLED = 10_000
 TREE = "\0tree"

@@ -6,7 +6,7 @@ keeps the first. A neighbour that is lost is sent what it missed when it is back
 
 from __future__ import annotations
 
-from matching.model import TRUE, Expression
+from matching.expressions.model import TRUE, Expression
 from routing.hop_by_hop import DOMAIN, HopByHop
 from routing.messages import EntryId, Publish
 from routing.router import Counts, Learned, Matched, Stretch, UnknownInterest, work_of

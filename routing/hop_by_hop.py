@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from routing.correspondence import Hearer, Teller
 from routing.errors import RoutingError
 from routing.messages import (
     Announce,
@@ -20,7 +19,8 @@ from routing.messages import (
     UpdateAcknowledged,
 )
 from routing.multicast import narrowed
-from routing.reorganise import CloseLink, OpenLink
+from routing.reliable_updates import Hearer, Teller
+from routing.reorganisation import CloseLink, OpenLink
 from routing.router import Learned, Pace, Stretch
 from routing.tables import is_readable
 

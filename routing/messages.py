@@ -295,3 +295,11 @@ Routed: TypeAlias = Update | UpdateAcknowledged | Resend | Publish | Settled | P
 """Messages with destinations, carried over several brokers."""
 
 Message: TypeAlias = Routed | LinkStates | Heartbeat | Credit
+
+FREE_MESSAGES = frozenset({Heartbeat, Credit, Settled, UpdateAcknowledged})
+"""Acknowledgements and heartbeats. They have their own lane. Simulations charge nothing for them, and traces have no
+rows of them."""
+
+
+def is_free(message: Message) -> bool:
+    return type(message) in FREE_MESSAGES

@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from routing.ddbr import DDBR
+from routing.d_dbr import DDBR
 from routing.errors import RouterOptionError, UnknownProtocolError
 from routing.fbr import FBR
 from routing.flooding import Flooding

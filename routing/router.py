@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from matching.expressions.model import Expression
 from matching.matcher import DestinationReport, MatchReport
-from matching.model import Expression
 from routing.messages import EntryId, Heartbeat, LinkState, Message, Publish, Routed
-from routing.reorganise import CloseLink, OpenLink
+from routing.reorganisation import CloseLink, OpenLink
 
 
 @dataclass(frozen=True, slots=True)

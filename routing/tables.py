@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from matching import Matcher, MatchingError
-from matching.intersection import Region
-from matching.language import parse_trusted
+from matching.expressions.intersection import Region
+from matching.expressions.model import TRUE, Expression
+from matching.indexes.with_fallback import for_any_expression
+from matching.languages.sql import parse_trusted
 from matching.matcher import DestinationReport, MatchReport, unpack_attributes
-from matching.model import TRUE, Expression
-from matching.with_fallback import for_any_expression
 from routing.messages import EntryId
 
 

@@ -1,11 +1,11 @@
-"""Who may import whom: the direction of imports is the architecture, so a breach fails here."""
+"""Which package and room may import which: the direction of imports is the architecture, so a breach fails here."""
 
 from __future__ import annotations
 
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -21,26 +21,47 @@ MAY_IMPORT = {
 }
 PACKAGES = set(MAY_IMPORT)
 
+# Which rooms of its own package a room may import, besides the package's own modules. Rooms that are not listed here
+# import no other room.
+ROOMS = {
+    "broker/client": {"config", "security", "wire"},
+    "broker/config": {"core", "wire"},
+    "broker/deployment": {"config", "security"},
+    "broker/mqtt": {"client", "config", "core", "security", "wire"},
+    "broker/runtime": {"config", "core", "mqtt", "security", "trace", "wire"},
+    "broker/security": {"config"},
+    "broker/simulation": {"core", "trace", "wire"},
+    "broker/trace": {"core", "wire"},
+    "experiments/benchmarks": {"workloads"},
+    "experiments/demo": {"analysis", "figures", "report", "sweeps"},
+    "experiments/figures": {"analysis", "sweeps"},
+    "experiments/report": {"figures", "workloads"},
+    "experiments/scenario": {"workloads"},
+    "experiments/simulate": {"scenario"},
+    "experiments/sweeps": {"analysis", "scenario", "simulate", "studies"},
+    "matching/indexes": {"expressions", "languages", "native"},
+    "matching/languages": {"expressions"},
+    "matching/native": {"expressions", "languages"},
+    "topologies/files": {"clustering"},
+}
+# Rooms with a narrower door than their package: all that they may import of other packages.
+NARROW = {
+    "broker/core": {"matching", "routing"},
+    "broker/wire": {"routing.messages"},
+}
+
 # What would give the broker core a clock, a socket or a thread of its own.
 WORLDLY = {"asyncio", "simpy", "socket", "time", "threading", "logging", "multiprocessing", "subprocess"}
-OUTSIDE_THE_CORE = (
-    "experiments/",
-    "broker/client/",
-    "broker/deployment/",
-    "broker/simulation/",
-    "broker/runtime/",
-    "broker/gateway/",
-    "broker/security/",
-)
+WITHOUT_IO = ("broker/core/", "broker/wire/", "broker/config/", "matching/", "routing/", "topologies/")
 ONLY_IN = {
-    "pyspark": ("experiments/analysis/", "experiments/sweep_spark.py"),
+    "pyspark": ("experiments/analysis/", "experiments/sweeps/spark.py"),
     "duckdb": ("experiments/analysis/",),
     "networkx": ("topologies/",),
     "cryptography": ("broker/security/",),
     "simpy": ("broker/simulation/",),
-    "pyarrow": ("broker/trace_files.py", "experiments/analysis/"),
-    "aiomqtt": ("broker/gateway/",),
-    "paho": ("broker/gateway/",),
+    "pyarrow": ("broker/trace/files.py", "experiments/analysis/"),
+    "aiomqtt": ("broker/mqtt/",),
+    "paho": ("broker/mqtt/",),
 }
 HEAVY = ("pyspark", "networkx", "matplotlib", "numpy", "lark", "re2", "msgpack", "simpy", "pyarrow")
 
@@ -50,7 +71,7 @@ def modules() -> list[Path]:
 
 
 def core_modules() -> list[Path]:
-    return [path for path in modules() if not place(path).startswith(OUTSIDE_THE_CORE)]
+    return [path for path in modules() if place(path).startswith(WITHOUT_IO)]
 
 
 def imported_names(tree: ast.AST) -> Iterator[str]:
@@ -74,6 +95,94 @@ def place(path: Path) -> str:
 def test_a_module_imports_only_what_its_package_may(path: Path) -> None:
     package = place(path).partition("/")[0]
     assert (imports_of(path) & PACKAGES) - {package} <= MAY_IMPORT[package]
+
+
+def targets(path: Path) -> Iterator[str]:
+    """The project's modules that a module imports, by their full names."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.partition(".")[0] in PACKAGES)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] in PACKAGES:
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                yield full if is_module(full) else node.module
+
+
+def is_module(name: str) -> bool:
+    path = ROOT.joinpath(*name.split("."))
+    return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
+
+
+def room_of(module: str) -> str:
+    """The package and its room, as `broker/core`; empty for a module at the top of a package."""
+    parts = module.split(".")
+    return "/".join(parts[:2]) if len(parts) > 1 and ROOT.joinpath(*parts[:2]).is_dir() else ""
+
+
+def name_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+@pytest.mark.parametrize("path", modules(), ids=place)
+def test_a_module_imports_only_the_rooms_that_its_room_may(path: Path) -> None:
+    room = room_of(name_of(path))
+    if not room:
+        return
+    package = room.partition("/")[0]
+    others = {room_of(target) for target in targets(path) if target.partition(".")[0] == package} - {"", room}
+    assert {each.partition("/")[2] for each in others} <= ROOMS.get(room, set())
+
+
+@pytest.mark.parametrize("path", [path for path in modules() if room_of(name_of(path)) in NARROW], ids=place)
+def test_a_room_with_a_narrow_door_imports_nothing_else(path: Path) -> None:
+    room = room_of(name_of(path))
+    own = room.replace("/", ".")
+    for target in targets(path):
+        allowed = (own, *NARROW[room])
+        assert any(target == each or target.startswith(f"{each}.") for each in allowed), target
+
+
+def test_every_room_that_is_named_exists() -> None:
+    for room, others in ROOMS.items():
+        package = room.partition("/")[0]
+        for each in (room, *(f"{package}/{other}" for other in others)):
+            assert (ROOT / each / "__init__.py").is_file(), each
+
+
+def test_simulation_runtime_and_client_do_not_know_each_other() -> None:
+    drivers = {"client", "runtime", "simulation"}
+    for driver in drivers:
+        assert not ROOMS[f"broker/{driver}"] & drivers
+
+
+def test_no_packages_import_each_other_in_a_circle() -> None:
+    """At each level, the modules and packages of one package are the nodes; a circle may not pass through a package."""
+    importing: dict[str, set[str]] = {}
+    for path in modules():
+        if path.name == "__init__.py":
+            # A package may offer what its modules define.
+            continue
+        source = name_of(path).split(".")
+        for target in targets(path):
+            aim = target.split(".")
+            level = next((n for n, pair in enumerate(zip(source, aim, strict=False)) if pair[0] != pair[1]), None)
+            if level:
+                importing.setdefault(".".join(source[: level + 1]), set()).add(".".join(aim[: level + 1]))
+    for node in importing:
+        if ROOT.joinpath(*node.split(".")).is_dir():
+            assert node not in reached_from(node, importing), f"{node} imports itself in a circle"
+
+
+def reached_from(node: str, importing: Mapping[str, set[str]]) -> set[str]:
+    """What the node imports, and what that imports, and so on."""
+    found: set[str] = set()
+    ahead = [*importing.get(node, ())]
+    while ahead:
+        each = ahead.pop()
+        if each not in found:
+            found.add(each)
+            ahead += importing.get(each, ())
+    return found
 
 
 @pytest.mark.parametrize("path", core_modules(), ids=place)

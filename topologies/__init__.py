@@ -2,7 +2,7 @@
 
 `generate("transit-stub", {"degree": 6}, seed=7)` makes an overlay by a model's name, `cluster_by_size` and
 `cluster_by_domain` put it into clusters, `read_overlay_file` and `write_overlay_file` keep it as TOML. Nothing here
-loads networkx or matplotlib; only `topologies.picture` does, when it draws. What is named here is loaded when it is
+loads networkx or matplotlib; only `topologies.drawing` does, when it draws. What is named here is loaded when it is
 first asked for: a broker reads overlay files and needs no generators.
 """
 
@@ -12,35 +12,35 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from topologies.clusters import cluster_by_domain, cluster_by_size
-    from topologies.elements import Broker, Link
+    from topologies.broker_and_link import Broker, Link
+    from topologies.clustering.clusters import cluster_by_domain, cluster_by_size
     from topologies.errors import OverlayError, OverlayFileError, ParameterError, PictureError, TopologyError
-    from topologies.gtitm_file import read_alt_file, write_alt_file
+    from topologies.files.gtitm import read_alt_file, write_alt_file
+    from topologies.files.toml import OverlayFile, read_overlay_file, write_overlay_file
     from topologies.overlay import Overlay
     from topologies.registry import MODELS, generate
     from topologies.summary import Summary, summarise
-    from topologies.toml_file import OverlayFile, read_overlay_file, write_overlay_file
 
 _PLACES = {
-    "Broker": "topologies.elements",
-    "Link": "topologies.elements",
+    "Broker": "topologies.broker_and_link",
+    "Link": "topologies.broker_and_link",
     "MODELS": "topologies.registry",
     "Overlay": "topologies.overlay",
     "OverlayError": "topologies.errors",
-    "OverlayFile": "topologies.toml_file",
+    "OverlayFile": "topologies.files.toml",
     "OverlayFileError": "topologies.errors",
     "ParameterError": "topologies.errors",
     "PictureError": "topologies.errors",
     "Summary": "topologies.summary",
     "TopologyError": "topologies.errors",
-    "cluster_by_domain": "topologies.clusters",
-    "cluster_by_size": "topologies.clusters",
+    "cluster_by_domain": "topologies.clustering.clusters",
+    "cluster_by_size": "topologies.clustering.clusters",
     "generate": "topologies.registry",
-    "read_alt_file": "topologies.gtitm_file",
-    "read_overlay_file": "topologies.toml_file",
+    "read_alt_file": "topologies.files.gtitm",
+    "read_overlay_file": "topologies.files.toml",
     "summarise": "topologies.summary",
-    "write_alt_file": "topologies.gtitm_file",
-    "write_overlay_file": "topologies.toml_file",
+    "write_alt_file": "topologies.files.gtitm",
+    "write_overlay_file": "topologies.files.toml",
 }
 
 __all__ = [

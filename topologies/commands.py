@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from topologies.files.toml import OverlayFile
     from topologies.overlay import Overlay
     from topologies.summary import Summary
-    from topologies.toml_file import OverlayFile
 
 _Out = Annotated[Path | None, typer.Option("--out", "-o", help="Write the TOML here, not to standard output.")]
 _Picture = Annotated[Path | None, typer.Option(help="Draw the overlay into this .png, .svg or .pdf file.")]
@@ -59,7 +59,7 @@ def generate(
       mercast topology generate hierarchy -p levels=10x100 -p joins=2 -d 9
     """
     from topologies import registry
-    from topologies.toml_file import OverlayFile
+    from topologies.files.toml import OverlayFile
 
     if clusters is not None and cluster_by_domain:
         raise typer.BadParameter("give --clusters or --cluster-by-domain, not both")
@@ -74,7 +74,7 @@ def generate(
     # First, because it may fail over its name's ending, or for want of a package.
     _draw(overlay, picture)
     if alt is not None:
-        from topologies.gtitm_file import write_alt_file
+        from topologies.files.gtitm import write_alt_file
 
         write_alt_file(alt, overlay)
         _say(f"wrote {alt}")
@@ -136,8 +136,8 @@ def show(
       mercast topology show overlay.toml --json
       mercast topology show overlay.toml --picture overlay.svg
     """
+    from topologies.files.toml import read_overlay_file
     from topologies.summary import summarise
-    from topologies.toml_file import read_overlay_file
 
     overlay = read_overlay_file(file, join_links=join_links).overlay
     summary = summarise(overlay)
@@ -164,7 +164,7 @@ def cluster(
       mercast topology cluster overlay.toml --size 20 --out clustered.toml
       mercast topology cluster transit-stub.toml --by-domain -o merc.toml
     """
-    from topologies.toml_file import read_overlay_file
+    from topologies.files.toml import read_overlay_file
 
     if (size is None) == (not by_domain):
         raise typer.BadParameter("give --size N or --by-domain")
@@ -189,8 +189,8 @@ def import_alt(
       mercast topology import ts100-0.alt --out overlay.toml
       mercast topology import ts100-0.alt --ms-per-unit 0.5 | grep -c broker
     """
-    from topologies.gtitm_file import read_alt_file
-    from topologies.toml_file import OverlayFile
+    from topologies.files.gtitm import read_alt_file
+    from topologies.files.toml import OverlayFile
 
     _check_targets(out, picture)
     overlay = read_alt_file(file, ms_per_unit=ms_per_unit)
@@ -236,7 +236,7 @@ def _parameters(texts: list[str]) -> dict[str, object]:
 
 
 def _clustered(overlay: Overlay, size: int | None, by_domain: bool) -> Overlay:
-    from topologies.clusters import cluster_by_domain, cluster_by_size
+    from topologies.clustering.clusters import cluster_by_domain, cluster_by_size
 
     if by_domain:
         return cluster_by_domain(overlay)
@@ -253,7 +253,7 @@ def _clustered(overlay: Overlay, size: int | None, by_domain: bool) -> Overlay:
 
 def _draw(overlay: Overlay, picture: Path | None) -> None:
     if picture is not None:
-        from topologies.picture import draw_picture
+        from topologies.drawing import draw_picture
 
         with _busy(f"drawing {picture}"):
             draw_picture(overlay, picture)
@@ -261,7 +261,7 @@ def _draw(overlay: Overlay, picture: Path | None) -> None:
 
 
 def _emit(file: OverlayFile, out: Path | None) -> None:
-    from topologies.toml_file import format_overlay, write_overlay_file
+    from topologies.files.toml import format_overlay, write_overlay_file
 
     if out is None:
         typer.echo(format_overlay(file), nl=False)

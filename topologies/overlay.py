@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from topologies.elements import Broker, Link
+from topologies.broker_and_link import Broker, Link
 from topologies.errors import OverlayError, nearest
 from topologies.validation import check_brokers, check_clusters, check_connected, check_links
 

@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from topologies import flat
-from topologies.building import LATENCY_MS, MS_PER_UNIT
-from topologies.edge_models import EDGE_MODELS, SCALE, EdgeModel
+from topologies.build import LATENCY_MS, MS_PER_UNIT
 from topologies.errors import ParameterError, nearest
-from topologies.hierarchy import hierarchy
+from topologies.generators import flat
+from topologies.generators.edge_models import EDGE_MODELS, SCALE, EdgeModel
+from topologies.generators.hierarchy import hierarchy
+from topologies.generators.transit_stub import STUB_ALPHA, TRANSIT_ALPHA, TransitStubShape, transit_stub
 from topologies.overlay import Overlay
 from topologies.parameters import Parameter, Values
-from topologies.transit_stub import STUB_ALPHA, TRANSIT_ALPHA, TransitStubShape, transit_stub
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from topologies.elements import Broker, Link
+from topologies.broker_and_link import Broker, Link
 from topologies.errors import OverlayError, nearest
 from topologies.graph import components
 

@@ -23,19 +23,20 @@ from typing import Self
 
 import msgpack
 
-from broker.addresses import Address
-from broker.client.checks import check_name, lifetime_ms, payload_bytes
 from broker.client.connection import LIMITS, Connection, decoded
-from broker.client.deliveries import UNNAMED, Deliveries
-from broker.client.dialling import Dialling
-from broker.client.entries import Entries
+from broker.client.deadline import InTime
+from broker.client.delivery_inbox import UNNAMED, Deliveries
 from broker.client.errors import ClientError, ClosedError, RefusedError, TimeoutExpiredError
-from broker.client.in_time import InTime
 from broker.client.options import ClientOptions
-from broker.client.publishing import Answer, Publishing
+from broker.client.publish_queue import Answer, Publishing
+from broker.client.reconnect import Dialling
+from broker.client.requests import Entries
 from broker.client.servers import DEFAULT_SERVER, parse_servers
 from broker.client.subscription import Subscription
-from broker.client_frames import (
+from broker.client.validation import check_name, lifetime_ms, payload_bytes
+from broker.config.address import Address
+from broker.wire.client_codec import decode_delivery, encode
+from broker.wire.client_frames import (
     Advertise,
     Delivery,
     DeliveryMode,
@@ -52,11 +53,10 @@ from broker.client_frames import (
     TraceAnswer,
     Welcome,
 )
-from broker.client_wire import decode_delivery, encode
-from broker.client_wire_kinds import DELIVERY
-from broker.wire_limits import WireError
-from matching.model import Expression
-from matching.values import Value, check_publication
+from broker.wire.client_kinds import DELIVERY
+from broker.wire.limits import WireError
+from matching.expressions.model import Expression
+from matching.expressions.values import Value, check_publication
 from routing.messages import PublicationId
 
 log = logging.getLogger("mercast.client")

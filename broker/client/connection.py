@@ -7,12 +7,12 @@ import os
 import ssl
 from typing import Protocol
 
-from broker.addresses import Address
 from broker.client.errors import ConnectError, refused
-from broker.client_frames import ClientFrame, FromBroker, Goodbye, Hello, Ping, Pong, Reason, Welcome
-from broker.client_wire import decode, encode
-from broker.frames import FrameSplitter
-from broker.wire_limits import Limits, WireError
+from broker.config.address import Address
+from broker.wire.client_codec import decode, encode
+from broker.wire.client_frames import ClientFrame, FromBroker, Goodbye, Hello, Ping, Pong, Reason, Welcome
+from broker.wire.framing import FrameSplitter
+from broker.wire.limits import Limits, WireError
 
 LIMITS = Limits(frame_bytes=1 << 26, header_bytes=1 << 20)
 """What a client takes from a broker, which it trusts more than brokers trust clients."""

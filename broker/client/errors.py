@@ -14,7 +14,7 @@ ClientError
 
 from __future__ import annotations
 
-from broker.client_frames import Reason
+from broker.wire.client_frames import Reason
 
 
 class ClientError(Exception):

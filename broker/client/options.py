@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from dataclasses import dataclass, field
 
-from broker.client_frames import DeliveryMode
+from broker.wire.client_frames import DeliveryMode
 
 
 @dataclass(frozen=True, slots=True)

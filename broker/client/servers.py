@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from broker.addresses import Address, AddressError, parse_address
 from broker.client.errors import ServerAddressError
+from broker.config.address import Address, AddressError, parse_address
 
 SCHEME = "mercast://"
 DEFAULT_SERVER = "mercast://127.0.0.1:7001"

@@ -9,11 +9,11 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from broker.client.acknowledgements import Acknowledgements
+from broker.client.deadline import InTime
 from broker.client.errors import ClientError, ClosedError
-from broker.client.in_time import InTime
-from broker.client_frames import Delivery
+from broker.wire.client_frames import Delivery
+from matching.expressions.values import Value
 from matching.matcher import unpack_attributes
-from matching.values import Value
 
 
 class Publication:

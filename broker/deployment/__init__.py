@@ -1,1 +1,4 @@
-"""Overlays of broker processes on this machine: started together, watched over, stopped together."""
+"""Deployment of an overlay: `local` runs its brokers on this machine, `manifests` writes files for several hosts.
+
+This package imports config and security.
+"""

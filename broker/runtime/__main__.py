@@ -9,7 +9,7 @@ import json
 import sys
 from pathlib import Path
 
-from broker.exiting import exit_over
+from broker.exit_codes import exit_over
 from broker.runtime.process import run_broker
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from broker.addresses import Address
+from broker.config.address import Address
 from broker.runtime.status import as_prometheus, status_of
 
 if TYPE_CHECKING:

@@ -9,7 +9,25 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from broker.client_frames import (
+from broker.core.effects import Accept, Greet, Refuse
+from broker.core.inputs import (
+    Advertised,
+    ClientLeft,
+    ClientLost,
+    ClientPaused,
+    ClientResumed,
+    DeliveryAcknowledged,
+    Published,
+    Subscribed,
+    Unadvertised,
+    Unsubscribed,
+)
+from broker.core.settings import MILLISECOND
+from broker.runtime.connection import Connection
+from broker.security.access import NO_RIGHTS
+from broker.security.authentication import Introduction
+from broker.wire.client_codec import DeliveryWriter, decode, encode
+from broker.wire.client_frames import (
     Acknowledge,
     Advertise,
     ClientFrame,
@@ -31,25 +49,7 @@ from broker.client_frames import (
     Unsubscribe,
     Welcome,
 )
-from broker.client_wire import DeliveryWriter, decode, encode
-from broker.effects import Accept, Greet, Refuse
-from broker.inputs import (
-    Advertised,
-    ClientLeft,
-    ClientLost,
-    ClientPaused,
-    ClientResumed,
-    DeliveryAcknowledged,
-    Published,
-    Subscribed,
-    Unadvertised,
-    Unsubscribed,
-)
-from broker.runtime.connection import Connection
-from broker.runtime.security import Introduction
-from broker.security.access import NO_RIGHTS
-from broker.settings import MILLISECOND
-from broker.wire_limits import LARGEST_NUMBER, WireError
+from broker.wire.limits import LARGEST_NUMBER, WireError, attribute_count
 
 if TYPE_CHECKING:
     from broker.runtime.server import BrokerServer
@@ -285,13 +285,3 @@ class ClientSession:
 def _end_of_life(now: int, lifetime_ms: int) -> int | None:
     """As late as a frame can say, for a client that means never and says it with a large number."""
     return min(now + lifetime_ms * MILLISECOND, LARGEST_NUMBER) if lifetime_ms else None
-
-
-def attribute_count(attributes: bytes) -> int:
-    """How many entries a packed map says that it has; 0 for what is no map, which others refuse."""
-    first = attributes[0] if attributes else 0
-    if first & 0xF0 == 0x80:
-        return first & 0x0F
-    if first == 0xDE:
-        return int.from_bytes(attributes[1:3], "big")
-    return int.from_bytes(attributes[1:5], "big") if first == 0xDF else 0

@@ -1,4 +1,4 @@
-"""Commands that run a broker, and that take one out of its overlay."""
+"""The command that runs a broker."""
 
 from __future__ import annotations
 
@@ -40,27 +40,4 @@ def broker(
     os.execv(sys.executable, [sys.executable, "-P", "-m", "broker.runtime", arguments])
 
 
-def leave(
-    overlay: Annotated[
-        str | None, typer.Argument(help="The overlay's file, or the name of one that runs here.")
-    ] = None,
-    id: Annotated[str | None, typer.Option("--id", help="The broker that is to leave.")] = None,
-    admin: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Its admin address instead.")] = None,
-) -> None:
-    """Take a broker out of its overlay in good order, and stop it.
-
-    Its clients are sent away, what it answers for is delivered, and the other
-    brokers forget it rather than wait for it.
-
-    \b
-    Examples:
-      mercast leave overlay.toml --id b3
-      mercast leave demo --id b3
-      mercast leave --admin 127.0.0.1:7103
-    """
-    from broker.runtime.process import ask_to_leave
-
-    ask_to_leave(overlay, id, admin)
-
-
-COMMANDS: dict[str, Callable[..., None]] = {"broker": broker, "leave": leave}
+COMMANDS: dict[str, Callable[..., None]] = {"broker": broker}

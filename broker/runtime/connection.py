@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
-from broker.frames import FrameSplitter
-from broker.wire_limits import Limits, WireError
+from broker.wire.framing import FrameSplitter
+from broker.wire.limits import Limits, WireError
 
 RECEIVED_AT_ONCE = 64 << 10
 WRITTEN_AT_ONCE = 128 << 10

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from broker import hello
-from broker.client_frames import Reason
-from broker.runtime.newcomer import Newcomer
-from broker.settings import SECOND
+from broker.core.settings import SECOND
+from broker.runtime.pending_connection import Newcomer
+from broker.wire import link_handshake
+from broker.wire.client_frames import Reason
 
 if TYPE_CHECKING:
     from broker.runtime.server import BrokerServer
@@ -54,7 +54,7 @@ class Housekeeping:
         # A handshake has a time of its own.
         if newcomer.connection.is_made:
             self._server.violated("hello", newcomer.connection.other_end)
-            newcomer.refuse(Reason.IDLE, hello.LIMIT, "nothing was said in time")
+            newcomer.refuse(Reason.IDLE, link_handshake.LIMIT, "nothing was said in time")
 
     def _record_state(self) -> None:
         server = self._server

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker import hello
-from broker.hello import LinkGoodbye, LinkHello, LinkTimes
-from broker.inputs import FrameReceived, PeerLost, PeerUp
+from broker.core.inputs import FrameReceived, PeerLost, PeerUp
 from broker.runtime.connection import Connection
-from broker.simulation.costs import is_free
-from broker.wire import decode
-from broker.wire_limits import WireError
-from routing.messages import Publish
+from broker.wire import link_handshake
+from broker.wire.broker_codec import decode
+from broker.wire.limits import WireError
+from broker.wire.link_handshake import LinkGoodbye, LinkHello, LinkTimes
+from routing.messages import Publish, is_free
 
 if TYPE_CHECKING:
     from broker.runtime.server import BrokerServer
@@ -32,7 +31,7 @@ class Link:
         self.up_since = server.now()
         self.goodbye: LinkGoodbye | None = None
         """What the other end said at last."""
-        self.wants_times = server.recorder is not None and hello.TIMES_WANTED in other.capabilities
+        self.wants_times = server.recorder is not None and link_handshake.TIMES_WANTED in other.capabilities
         self._times: LinkTimes | None = None
         self._server = server
         self._limits = server.limits
@@ -46,7 +45,7 @@ class Link:
     def received(self, frames: list[bytes]) -> None:
         server = self._server
         for frame in frames:
-            if len(frame) > 6 and frame[6] in hello.KINDS:
+            if len(frame) > 6 and frame[6] in link_handshake.KINDS:
                 self._of_the_link(frame)
                 if self.connection.is_closing:
                     return
@@ -64,7 +63,7 @@ class Link:
             server.admit()
 
     def _of_the_link(self, frame: bytes) -> None:
-        content = hello.decode(frame, self._limits)
+        content = link_handshake.decode(frame, self._limits)
         if isinstance(content, LinkTimes):
             self._times = content
         elif isinstance(content, LinkGoodbye):
@@ -87,13 +86,13 @@ class Link:
 
     def malformed(self, error: WireError) -> None:
         self._server.violated("malformed", self.peer, str(error))
-        self.end(hello.MALFORMED, str(error))
+        self.end(link_handshake.MALFORMED, str(error))
 
     def end(self, code: str, reason: str) -> None:
-        self.connection.close(hello.encode(LinkGoodbye(code, reason)))
+        self.connection.close(link_handshake.encode(LinkGoodbye(code, reason)))
         self.lost()
 
     def lost(self) -> None:
         if self._server.neighbours.remove(self):
-            has_left = self.goodbye is not None and self.goodbye.code == hello.LEFT
+            has_left = self.goodbye is not None and self.goodbye.code == link_handshake.LEFT
             self._server.handle(PeerLost(self.peer, has_left))

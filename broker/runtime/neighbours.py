@@ -11,16 +11,16 @@ import random
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from broker import hello, wire
-from broker.addresses import Address, AddressError, parse_address
-from broker.client_frames import Reason
-from broker.hello import LinkGoodbye, LinkHello, LinkWelcome
+from broker.config.address import Address, AddressError, parse_address
+from broker.core.settings import SECOND
 from broker.runtime.connection import Connection
 from broker.runtime.link import Link
-from broker.runtime.newcomer import Newcomer
-from broker.runtime.security import Introduction
-from broker.settings import SECOND
-from broker.wire_limits import WireError
+from broker.runtime.pending_connection import Newcomer
+from broker.security.authentication import Introduction
+from broker.wire import broker_codec, link_handshake
+from broker.wire.client_frames import Reason
+from broker.wire.limits import WireError
+from broker.wire.link_handshake import LinkGoodbye, LinkHello, LinkWelcome
 
 if TYPE_CHECKING:
     from broker.runtime.server import BrokerServer
@@ -76,7 +76,7 @@ class Neighbours:
         self.do_not_want(peer)
         link = self.links.get(peer)
         if link is not None:
-            link.end(hello.CLOSED, "the overlay was reorganised")
+            link.end(link_handshake.CLOSED, "the overlay was reorganised")
 
     def reset(self, peer: str) -> None:
         link = self.links.get(peer)
@@ -137,7 +137,7 @@ class Neighbours:
                 )
                 assert caller is not None
                 self._calling.add(wanted.peer if wanted else "")
-                caller.connection.send(hello.encode(self.introduction(wanted.peer if wanted else "")))
+                caller.connection.send(link_handshake.encode(self.introduction(wanted.peer if wanted else "")))
                 return await caller.answer
         except (OSError, TimeoutError) as error:
             server.log.debug("dial failed", address=str(address), reason=str(error) or type(error).__name__)
@@ -160,19 +160,21 @@ class Neighbours:
             server.security.token,
             to,
             self._remembered.get(to, 0),
-            (*hello.CAPABILITIES, hello.TIMES_WANTED) if server.recorder is not None else hello.CAPABILITIES,
+            (*link_handshake.CAPABILITIES, link_handshake.TIMES_WANTED)
+            if server.recorder is not None
+            else link_handshake.CAPABILITIES,
         )
 
     def greeted(self, newcomer: Newcomer, other: LinkHello) -> None:
         """Another broker dialled."""
         code, reason = self._refusal(other)
         if not code and self._server.core.me < other.broker and self._is_linked_by_dialling(other):
-            code, reason = hello.DUPLICATE, f"{self._server.core.me} has dialled already"
+            code, reason = link_handshake.DUPLICATE, f"{self._server.core.me} has dialled already"
         if code:
             newcomer.refuse(Reason.UNAUTHORISED, code, reason)
             return
         self._server.newcomers.pop(newcomer, None)
-        newcomer.connection.send(hello.encode(LinkWelcome(self.introduction(other.broker))))
+        newcomer.connection.send(link_handshake.encode(LinkWelcome(self.introduction(other.broker))))
         self._stand(Link(self._server, newcomer.connection, other, is_dialled=False))
 
     def _is_linked_by_dialling(self, other: LinkHello) -> bool:
@@ -190,11 +192,11 @@ class Neighbours:
         unauthorised = self._server.security.authenticator.refusal(introduction)
         if unauthorised is not None:
             self._server.violated("unauthorised", other.broker)
-            code, reason = hello.UNAUTHORISED, unauthorised
+            code, reason = link_handshake.UNAUTHORISED, unauthorised
         if not code and mine is not None and not mine.is_dialled and other.broker < self._server.core.me:
-            code, reason = hello.DUPLICATE, f"{other.broker} has dialled already"
+            code, reason = link_handshake.DUPLICATE, f"{other.broker} has dialled already"
         if code:
-            connection.close(hello.encode(LinkGoodbye(code, reason)))
+            connection.close(link_handshake.encode(LinkGoodbye(code, reason)))
             self._server.log.warning("link refused", peer=other.broker, reason=reason)
             return None
         link = Link(self._server, connection, other, is_dialled=True)
@@ -206,32 +208,35 @@ class Neighbours:
         server = self._server
         mine = server.config
         if self.is_closed:
-            return hello.STOPPING, f"{mine.id} is stopping"
+            return link_handshake.STOPPING, f"{mine.id} is stopping"
         if other.to not in ("", mine.id):
-            return hello.REFUSED, f"{server.listen} belongs to {mine.id}, not to {other.to[:80]}"
+            return link_handshake.REFUSED, f"{server.listen} belongs to {mine.id}, not to {other.to[:80]}"
         if other.broker == mine.id:
-            return hello.REFUSED, f"the id {mine.id} is in use"
+            return link_handshake.REFUSED, f"the id {mine.id} is in use"
         if other.overlay != mine.overlay.name:
-            return hello.REFUSED, f"this is overlay {mine.overlay.name!r}, not {other.overlay[:80]!r}"
+            return link_handshake.REFUSED, f"this is overlay {mine.overlay.name!r}, not {other.overlay[:80]!r}"
         if other.protocol != mine.overlay.protocol:
-            return hello.REFUSED, f"this overlay routes by {mine.overlay.protocol}, not by {other.protocol[:80]}"
+            return (
+                link_handshake.REFUSED,
+                f"this overlay routes by {mine.overlay.protocol}, not by {other.protocol[:80]}",
+            )
         if other.protocol == "merc" and not set(other.clusters) & set(mine.clusters):
             return (
-                hello.REFUSED,
+                link_handshake.REFUSED,
                 f"{mine.id} is in {', '.join(mine.clusters)}, which {other.broker} shares nothing with",
             )
-        lacking = [each for each in hello.CAPABILITIES if each not in other.capabilities]
+        lacking = [each for each in link_handshake.CAPABILITIES if each not in other.capabilities]
         if lacking:
-            return hello.REFUSED, f"{other.broker} lacks {', '.join(lacking)}"
+            return link_handshake.REFUSED, f"{other.broker} lacks {', '.join(lacking)}"
         if len(self.links) >= mine.overlay.limits.neighbours and other.broker not in self.links:
             server.violated("neighbours", other.broker)
-            return hello.LIMIT, f"{mine.id} has {len(self.links)} neighbours, and takes no more"
+            return link_handshake.LIMIT, f"{mine.id} has {len(self.links)} neighbours, and takes no more"
         return "", ""
 
     def _stand(self, link: Link) -> None:
         mine = self.links.get(link.peer)
         if mine is not None:
-            mine.end(hello.DUPLICATE, "another connection took its place")
+            mine.end(link_handshake.DUPLICATE, "another connection took its place")
         link.connection.receiver = link
         self.links[link.peer] = link
         self._gone[link.peer] = asyncio.Event()
@@ -250,7 +255,7 @@ class Neighbours:
         reason = f"{goodbye.code}: {goodbye.reason}" if goodbye is not None else "connection lost"
         self._server.log.info("link down", peer=link.peer, reason=reason)
         self._server.link_went(link)
-        if goodbye is not None and goodbye.code in (hello.CLOSED, hello.LEFT):
+        if goodbye is not None and goodbye.code in (link_handshake.CLOSED, link_handshake.LEFT):
             self.do_not_want(link.peer)
         self._gone[link.peer].set()
         return True
@@ -284,9 +289,9 @@ class _Caller:
     def received(self, frames: list[bytes]) -> None:
         first, *rest = frames
         server = self._neighbours._server
-        if len(first) > 5 and first[5] != wire.VERSION:
-            raise WireError(f"version {first[5]} of the protocol is not spoken here; this is {wire.VERSION}")
-        content = hello.decode(first, server.limits)
+        if len(first) > 5 and first[5] != broker_codec.VERSION:
+            raise WireError(f"version {first[5]} of the protocol is not spoken here; this is {broker_codec.VERSION}")
+        content = link_handshake.decode(first, server.limits)
         if isinstance(content, LinkWelcome):
             other = content.hello
             if self._wanted is not None and other.broker != self._wanted.peer:
@@ -316,7 +321,7 @@ class _Caller:
 
     def malformed(self, error: WireError) -> None:
         self._neighbours._server.log.warning("dial refused", other_end=self.connection.other_end, reason=str(error))
-        self.connection.close(hello.encode(LinkGoodbye(hello.MALFORMED, str(error))))
+        self.connection.close(link_handshake.encode(LinkGoodbye(link_handshake.MALFORMED, str(error))))
         self._settle(None)
 
     def lost(self) -> None:

@@ -7,23 +7,14 @@ import gc
 import json
 import os
 import signal
-import sys
 from pathlib import Path
 
-from broker.addresses import parse_address
-from broker.config import BrokerConfig, ConfigError, read_config
-from broker.gateway.beside import gateway_beside
-from broker.runtime.log import LEVELS, log_to_stderr
+from broker.config.address import parse_address
+from broker.config.overlay_config import BrokerConfig, ConfigError, read_config
+from broker.log import LEVELS, log_to_stderr
+from broker.mqtt.lifecycle import gateway_beside
 from broker.runtime.server import BrokerServer
 from topologies.errors import nearest
-
-LEAVE_WITHIN_S = 30.0
-
-
-class AdminError(Exception):
-    """The broker's admin pages cannot be reached, or it would not do as told."""
-
-    exit_code = 4
 
 
 def run_broker(path: Path, id: str, join: str | None, is_insecure: bool, trace: Path | None, level: str) -> None:
@@ -66,25 +57,3 @@ def _addresses(server: BrokerServer) -> dict[str, object]:
         "admin": str(server.admin_address) if server.admin_address else None,
         "pid": os.getpid(),
     }
-
-
-def ask_to_leave(overlay: str | None, id: str | None, admin: str | None) -> None:
-    # A broker's process has no use for these.
-    import urllib.error
-    import urllib.request
-
-    from broker.deployment.admin_pages import find_admin_pages
-
-    address = parse_address(admin) if admin else None
-    if address is None:
-        if overlay is None or id is None:
-            raise ConfigError("say which broker is to leave: OVERLAY.toml and --id, or --admin HOST:PORT")
-        address = find_admin_pages(overlay, id)
-    request = urllib.request.Request(f"http://{address}/leave", method="POST", headers={"X-Mercast": "leave"})
-    try:
-        with urllib.request.urlopen(request, timeout=LEAVE_WITHIN_S) as answer:
-            print(answer.read().decode().strip(), file=sys.stderr)
-    except urllib.error.HTTPError as error:
-        raise AdminError(f"{address} answered {error.code}: {error.read().decode()[:200]}") from error
-    except (urllib.error.URLError, OSError) as error:
-        raise AdminError(f"no broker's admin pages at {address}: {getattr(error, 'reason', error)}") from error

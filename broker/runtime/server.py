@@ -14,37 +14,37 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from broker import hello
-from broker.addresses import Address
-from broker.client_frames import Reason
-from broker.config import BrokerConfig, ConfigError
-from broker.core import ACKNOWLEDGE, Broker
-from broker.effects import Accept, Effect, Refuse
-from broker.inputs import Input, LeaveRequested, Persisted, Published, Restored, TimerFired
+from broker.config.address import Address
+from broker.config.overlay_config import BrokerConfig, ConfigError
+from broker.core.broker import ACKNOWLEDGE, Broker
+from broker.core.effects import Accept, Effect, Refuse
+from broker.core.inputs import Input, LeaveRequested, Persisted, Published, Restored, TimerFired
+from broker.core.settings import SECOND
+from broker.log import Log
 from broker.runtime.client_session import ClientSession
 from broker.runtime.connection import Connection, Writers
-from broker.runtime.door import Door
+from broker.runtime.effect_executor import Performer
 from broker.runtime.housekeeping import Housekeeping
+from broker.runtime.internal_errors import OwnErrors
 from broker.runtime.link import Link
-from broker.runtime.log import Log
 from broker.runtime.neighbours import Neighbours
-from broker.runtime.newcomer import Newcomer
-from broker.runtime.own_errors import OwnErrors
-from broker.runtime.performer import Performer
-from broker.runtime.reception import Reception
-from broker.runtime.records import RecordError
-from broker.runtime.security import Security, check_exposure
-from broker.runtime.standing import Standing
-from broker.runtime.steps import Steps
+from broker.runtime.pending_connection import Newcomer
+from broker.runtime.publication_tracer import Steps
+from broker.runtime.rights_enforcement import Standing
+from broker.runtime.session_admission import Reception
 from broker.runtime.store import Store
-from broker.security.setup import security_of
-from broker.settings import SECOND
+from broker.runtime.store_records import RecordError
+from broker.runtime.tls_handshake import Door
+from broker.security.authentication import Security, check_exposure
+from broker.security.loading import security_of
+from broker.wire import link_handshake
+from broker.wire.client_frames import Reason
 from routing.messages import Publish
 from routing.registry import create
 
 if TYPE_CHECKING:
     from broker.runtime.admin import AdminPages
-    from broker.runtime.recorder import Recorder
+    from broker.trace.recorder import Recorder
 
 CLIENT_BUFFER_BYTES = 256 << 10
 DRAIN_WITHIN_S = 5.0
@@ -141,7 +141,7 @@ class BrokerServer:
             self.handle(Restored(records))
         if self._trace is not None:
             # pyarrow is loaded for this alone.
-            from broker.runtime.recorder import Recorder
+            from broker.trace.recorder import Recorder
 
             names = (config.id, incarnation, config.overlay.name, config.overlay.protocol)
             self.recorder = Recorder(self._trace, *names, self.now, self._trace_failed)
@@ -355,7 +355,7 @@ class BrokerServer:
         for handshake in self.handshakes:
             handshake.cancel()
         for newcomer in list(self.newcomers):
-            newcomer.refuse(Reason.STOPPING, hello.STOPPING, f"{self.config.id} is stopping")
+            newcomer.refuse(Reason.STOPPING, link_handshake.STOPPING, f"{self.config.id} is stopping")
         end = self._loop.time() + DRAIN_WITHIN_S
         # Nothing settles that waits for a store that has failed.
         while not self.is_settled and not self._store_has_failed and self._loop.time() < end:
@@ -365,7 +365,7 @@ class BrokerServer:
         if leaves:
             self.handle(LeaveRequested())
         self.writers.flush()
-        self.neighbours.stop(hello.LEFT if leaves else hello.STOPPING, f"{self.config.id} is going")
+        self.neighbours.stop(link_handshake.LEFT if leaves else link_handshake.STOPPING, f"{self.config.id} is going")
         self._housekeeping.cancel()
         self.performer.stop()
         if self.store is not None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import resource
-import sys
 import time
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from broker.process_memory import memory_bytes
 
 if TYPE_CHECKING:
     from broker.runtime.server import BrokerServer
@@ -174,15 +173,6 @@ def _neighbours(server: BrokerServer) -> tuple[NeighbourStatus, ...]:
         traffic = (link.connection.bytes_in, link.connection.bytes_out)
         shown.append(NeighbourStatus(id, True, link.hello.address, up_s, waiting, in_flight, *traffic))
     return tuple(shown)
-
-
-def memory_bytes() -> int:
-    """What the process holds now; where the system does not tell, the most that it held."""
-    statm = Path("/proc/self/statm")
-    if statm.exists():
-        return int(statm.read_text().split()[1]) * resource.getpagesize()
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else most * 1024
 
 
 def as_prometheus(status: Status) -> str:

@@ -19,8 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
-from broker.config_tables import StoreTable
-from broker.runtime.records import Key, RecordError, pack_key, pack_record, unpack_key, unpack_record
+from broker.config.tables import StoreTable
+from broker.runtime.store_records import Key, RecordError, pack_key, pack_record, unpack_key, unpack_record
 
 SCHEMA = 1
 FILE = "broker.sqlite"

@@ -26,12 +26,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TypeAlias
 
-from broker.config_tables import ConfigError, key, read_table, text, yes_or_no
+from broker.config.tables import ConfigError, key, read_table, text, yes_or_no
 from matching import MatchingError
-from matching.intersection import covers
-from matching.language import parse
+from matching.expressions.intersection import covers
+from matching.expressions.model import TRUE, Expression
+from matching.languages.sql import parse
 from matching.matcher import unpack_attributes
-from matching.model import TRUE, Expression
 
 Right: TypeAlias = Expression | None
 """What is allowed; None: nothing is."""

@@ -24,7 +24,7 @@ def certs(
       mercast certs overlay.toml
       mercast certs overlay.toml --out secrets --client desk --client sensor-1
     """
-    from broker.security.making import make_certificates
+    from broker.security.issue_certificates import make_certificates
 
     make_certificates(overlay, out, tuple(client or ("client",)))
 
@@ -43,7 +43,7 @@ def token(
       export MERCAST_CLIENT=sensor-1 MERCAST_TOKEN=$(cat sensor-1.token)
       mercast pub 'room=lab temperature=31'
     """
-    from broker.security.making import make_token
+    from broker.security.issue_certificates import make_token
 
     make_token(name)
 

@@ -11,8 +11,8 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from broker.runtime.security import Introduction
 from broker.security.access import ALL_RIGHTS, AccessList, Rights
+from broker.security.authentication import Introduction
 
 UNKNOWN_CLIENT = "no client of that name with these credentials may connect here"
 """Says nothing about which of the two is wrong."""

@@ -9,7 +9,7 @@ import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
-from broker.config_tables import ConfigError
+from broker.config.tables import ConfigError
 
 
 @dataclass(frozen=True, slots=True)

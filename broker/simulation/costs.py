@@ -14,17 +14,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from broker.effects import Effect, MatchedRow, Record, Send
-from broker.inputs import FrameReceived, Input, Published
-from routing.messages import Credit, Heartbeat, Message, Settled, UpdateAcknowledged
+from broker.core.effects import Effect, MatchedRow, Record, Send
+from broker.core.inputs import FrameReceived, Input, Published
+from routing.messages import FREE_MESSAGES
 from routing.router import TableWork
-
-FREE_MESSAGES = frozenset({Heartbeat, Credit, Settled, UpdateAcknowledged})
-"""Acknowledgements and heartbeats have their own lane and cost nothing."""
-
-
-def is_free(message: Message) -> bool:
-    return type(message) in FREE_MESSAGES
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from typing import Any
 
 import simpy
 
-from broker.core import Broker
-from broker.effects import Effect, Send
+from broker.core.broker import Broker
+from broker.core.effects import Effect, Send
+from broker.simulation.broker_node import Node
 from broker.simulation.links import SimulatedLink
-from broker.simulation.node import Node
 
 Callbacks = list[Callable[[Any], None]]
 

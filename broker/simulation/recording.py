@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from broker.effects import Accept, Deliver, DroppedRow, Effect, MatchedRow, Record
-from broker.inputs import Published
+from broker.core.effects import Accept, Deliver, DroppedRow, Effect, MatchedRow, Record
+from broker.core.inputs import Published
+from broker.simulation.broker_node import Node
 from broker.simulation.costs import CostProfile
 from broker.simulation.events import FrameArrives
 from broker.simulation.links import SimulatedLink
-from broker.simulation.memory import estimated_bytes
-from broker.simulation.node import Node
-from broker.trace import (
+from broker.simulation.memory_estimate import estimated_bytes
+from broker.trace.schema import (
     NANOSECONDS,
     BrokerRow,
     DeliveryRow,

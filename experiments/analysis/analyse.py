@@ -9,8 +9,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from experiments.analysis.figures import DrawnFigure, draw_all
 from experiments.analysis.page import page
+from experiments.analysis.plots import DrawnFigure, draw_all
 from experiments.analysis.results import Result, collect, spark_errors, write
 from experiments.analysis.runs import RunFolder, Runs, read
 from experiments.analysis.summary import comparison, summary

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from broker.trace import TABLES
+from broker.trace.schema import TABLES
 from experiments.analysis.errors import ProgramMissingError
 
 LATENCY = "(delivered_s - published_s) * 1000"

@@ -21,9 +21,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
-from broker.trace import TABLES, TraceError, spark_ddl
-from experiments.analysis import delivery, destinations, latency, link_traffic, messages, paths, subscriptions
+from broker.trace.schema import TABLES, TraceError, spark_ddl
 from experiments.analysis.errors import NoRunsError
+from experiments.analysis.metrics import delivery, destinations, latency, link_traffic, messages, paths, subscriptions
 from experiments.analysis.results import collect, in_one_line, write
 from experiments.analysis.runs import describe
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 
-from experiments.analysis.figures import RUNS_MOST, DrawnFigure
+from experiments.analysis.plots import RUNS_MOST, DrawnFigure
 from experiments.analysis.results import Result
 from experiments.analysis.runs import RunFolder
 from experiments.analysis.tables import RESULTS

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from broker.trace import TraceError
+from broker.trace.schema import TraceError
 from experiments.analysis.columns import RUN_COLUMNS
 from experiments.analysis.errors import AnalysisError
 

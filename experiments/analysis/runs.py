@@ -18,9 +18,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from broker.runtime.code_version import CodeVersion
-from broker.trace import TABLES, TraceError, spark_ddl
-from broker.trace_files import arrow_schema, complete_files
+from broker.trace.code_version import CodeVersion
+from broker.trace.files import arrow_schema, complete_files
+from broker.trace.schema import TABLES, TraceError, spark_ddl
 from experiments.analysis.columns import RUN_COLUMNS
 from experiments.analysis.errors import NoRunsError
 

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from broker.trace import TABLES, BrokerRow, LinkRow
-from broker.trace_files import arrow_schema
+from broker.trace.files import arrow_schema
+from broker.trace.schema import TABLES, BrokerRow, LinkRow
 
 Numbers: TypeAlias = NDArray[np.int64]
 

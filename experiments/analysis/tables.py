@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from experiments.analysis import delivery as deliveries_of
-from experiments.analysis import destinations as lists
-from experiments.analysis import latency as latencies
-from experiments.analysis import link_traffic, load, messages, paths, slowest, subscriptions
-from experiments.analysis.matching_work import matching_work
+from experiments.analysis.metrics import broker_load, link_traffic, messages, paths, slowest, subscriptions
+from experiments.analysis.metrics import delivery as deliveries_of
+from experiments.analysis.metrics import destinations as lists
+from experiments.analysis.metrics import latency as latencies
+from experiments.analysis.metrics.matching_work import matching_work
 from experiments.analysis.runs import Runs
 
 STEPS_MOST = 60
@@ -136,25 +136,25 @@ RESULTS: dict[str, ResultTable] = {
         "Load of brokers",
         "Share of time at work, and what passed through.",
         ("broker",),
-        lambda runs, _: load.broker_load(runs.brokers, runs.publications, runs.hops, runs.matches),
+        lambda runs, _: broker_load.broker_load(runs.brokers, runs.publications, runs.hops, runs.matches),
     ),
     "load_over_time": ResultTable(
         "Load over time",
         "Between each two records of a broker's state.",
         ("broker", "from_s"),
-        lambda runs, _: load.load_over_time(runs.brokers),
+        lambda runs, _: broker_load.load_over_time(runs.brokers),
     ),
     "matching_over_time": ResultTable(
         "Matching over time",
         "Share of each step of time that a broker spent matching.",
         ("broker", "at_s"),
-        lambda runs, step_s: load.matching_over_time(runs.matches, step_s),
+        lambda runs, step_s: broker_load.matching_over_time(runs.matches, step_s),
     ),
     "queueing": ResultTable(
         "Queueing",
         "How long publications wait at a broker before matching, and how long they stay before they leave.",
         ("broker",),
-        lambda runs, _: load.queueing(runs.publications, runs.hops, runs.matches),
+        lambda runs, _: broker_load.queueing(runs.publications, runs.hops, runs.matches),
     ),
     "link_utilisation": ResultTable(
         "Links",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.figures.entry import Entry, Panel, Rows, Scale, X
+from experiments.figures.figure import Entry, Panel, Rows, Scale, X
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

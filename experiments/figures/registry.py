@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib
 
 from experiments.errors import FigureError
-from experiments.figures.entry import Entry
+from experiments.figures.figure import Entry
 from topologies.errors import nearest
 
 FIGURES = 20
 MODULES = {
-    "text-1.3": "experiments.figures.text_1_3",
-    **{f"fig-10.1.{number}": f"experiments.figures.fig_10_1_{number}" for number in range(1, FIGURES + 1)},
+    "text-1.3": "experiments.figures.thesis.text_1_3",
+    **{f"fig-10.1.{number}": f"experiments.figures.thesis.fig_10_1_{number}" for number in range(1, FIGURES + 1)},
 }
 
 

@@ -12,15 +12,15 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.entry_results import NOT_RECORDED, EntryResult, read_result
 from experiments.errors import FigureError
-from experiments.figures.entry import TOLERANCE, Entry, Verdict, overall, verdicts
+from experiments.figures.figure import TOLERANCE, Entry, Verdict, overall, verdicts
 from experiments.figures.plotting import draw, panel_paths
 from experiments.figures.registry import find, names
+from experiments.figures.results import NOT_RECORDED, EntryResult, read_result
 from experiments.workloads.stock_quotes import StockQuotes
 
 if TYPE_CHECKING:
-    from experiments.performing import Performed
+    from experiments.figures.run_figure import Performed
 
 NOT_RUN = "not run"
 TONES = {

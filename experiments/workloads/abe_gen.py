@@ -20,8 +20,8 @@ from typing import ClassVar
 from experiments.errors import WorkloadError
 from experiments.workloads.sampling import RankSampler, zipf
 from experiments.workloads.workload import attribute, check_at_least, check_between
-from matching.model import And, Expression, Not, Operator, Or, Predicate, Xnor, Xor
-from matching.values import Value
+from matching.expressions.model import And, Expression, Not, Operator, Or, Predicate, Xnor, Xor
+from matching.expressions.values import Value
 from topologies.random_streams import stream
 
 _COMPARISONS = (Operator.NE, Operator.LT, Operator.LE, Operator.GT, Operator.GE)

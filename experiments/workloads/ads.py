@@ -15,8 +15,8 @@ from typing import ClassVar
 
 from experiments.workloads.sampling import RankSampler, sizes, zipf
 from experiments.workloads.workload import attribute, check_at_least, check_between
-from matching.model import And, Expression, Operator, Predicate
-from matching.values import Value
+from matching.expressions.model import And, Expression, Operator, Predicate
+from matching.expressions.values import Value
 from topologies.random_streams import stream
 
 _NAMED_DIMENSIONS: tuple[tuple[str, tuple[str, ...]], ...] = (

@@ -25,8 +25,8 @@ from experiments.errors import WorkloadError
 from experiments.workloads.derivation import BESIDE_EQUALITY, Domain, OperatorClass, implied_predicate
 from experiments.workloads.sampling import zipf
 from experiments.workloads.workload import attribute, check_at_least, check_between
-from matching.model import And, Expression, Operator
-from matching.values import Value
+from matching.expressions.model import And, Expression, Operator
+from matching.expressions.values import Value
 from topologies.random_streams import stream
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from matching.model import Operator, Predicate
+from matching.expressions.model import Operator, Predicate
 
 
 class OperatorClass(StrEnum):

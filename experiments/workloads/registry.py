@@ -16,7 +16,8 @@ from experiments.workloads.be_gen import BeGen, BeGenParameters
 from experiments.workloads.query_log import QueryLog, QueryLogParameters
 from experiments.workloads.stock_quotes import StockQuoteParameters, StockQuotes
 from experiments.workloads.workload import Workload
-from matching.registry import Accepts, nearest
+from matching.nearest import nearest
+from matching.registry import Accepts
 
 Parameters: TypeAlias = BeGenParameters | AbeGenParameters | QueryLogParameters | AdsParameters | StockQuoteParameters
 

@@ -25,8 +25,8 @@ from experiments.errors import WorkloadError
 from experiments.workloads.quote_file import Quote, read_quotes
 from experiments.workloads.sampling import RankSampler, zipf
 from experiments.workloads.workload import check_between
-from matching.model import And, Expression, Operator, Predicate
-from matching.values import Value
+from matching.expressions.model import And, Expression, Operator, Predicate
+from matching.expressions.values import Value
 from topologies.random_streams import stream
 
 SECTORS = (

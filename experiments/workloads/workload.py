@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import ClassVar, Protocol
 
 from experiments.errors import WorkloadError
-from matching.model import Expression
-from matching.values import Value
+from matching.expressions.model import Expression
+from matching.expressions.values import Value
 
 
 class Workload(Protocol):

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.settings import MILLISECOND, SECOND, Settings
-from matching.intersection import covers
-from matching.language import parse
+from broker.core.settings import MILLISECOND, SECOND, Settings
+from matching.expressions.intersection import covers
+from matching.languages.sql import parse
 from routing.covering import TellAll, Telling, TellUncovered
 from routing.fbr import FBR
 from routing.messages import EntryId, PublicationId, Subscribe, Unsubscribe
-from tests.broker.fake_wire import World
-from tests.broker.scenario import EXPRESSIONS, REACH, Scenario
+from tests.harness.fake_wire import World
+from tests.harness.random_scenario import EXPRESSIONS, REACH, Scenario
 
 TREE = EntryId("home", 1, 1)
 LINE = [("b1", "b2"), ("b2", "b3"), ("b3", "b4")]

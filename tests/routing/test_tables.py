@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgpack
 import pytest
 
-from matching.language import parse
-from matching.values import Value
+from matching.expressions.values import Value
+from matching.languages.sql import parse
 from routing.messages import EntryId
 from routing.tables import (
     EVERYBODY,

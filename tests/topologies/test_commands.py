@@ -13,9 +13,9 @@ from typer.testing import CliRunner, Result
 
 from topologies.commands import COMMANDS
 from topologies.errors import OverlayFileError, ParameterError, PictureError
-from topologies.gtitm_file import read_alt_file
+from topologies.files.gtitm import read_alt_file
+from topologies.files.toml import parse_overlay, read_overlay_file
 from topologies.registry import MODELS, generate
-from topologies.toml_file import parse_overlay, read_overlay_file
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -168,7 +168,7 @@ def test_an_error_is_one_line_on_standard_error_with_exit_code_three(tmp_path: P
 
 def test_importing_topologies_loads_no_large_library() -> None:
     script = (
-        "import sys, topologies, topologies.commands, topologies.toml_file\n"
+        "import sys, topologies, topologies.commands, topologies.files.toml\n"
         "print([name for name in ('networkx', 'matplotlib', 'numpy', 'rich') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)

@@ -9,7 +9,7 @@ import random
 
 import pytest
 
-from topologies.elements import Broker, Link
+from topologies.broker_and_link import Broker, Link
 from topologies.errors import OverlayError
 from topologies.overlay import Overlay
 

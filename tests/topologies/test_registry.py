@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.topologies.examples import EXAMPLES
-from topologies.clusters import cluster_by_size
+from tests.harness.overlay_examples import EXAMPLES
+from topologies.clustering.clusters import cluster_by_size
 from topologies.errors import ParameterError
+from topologies.files.toml import OverlayFile, format_overlay
 from topologies.registry import MODELS, generate
-from topologies.toml_file import OverlayFile, format_overlay
 
 ROOT = Path(__file__).resolve().parents[2]
 SEEDED = [model for model in EXAMPLES if model not in ("line", "ring", "star", "tree")]

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topologies.clusters import cluster_by_domain, cluster_by_size
-from topologies.flat import line, random_degree, star
+from topologies.clustering.clusters import cluster_by_domain, cluster_by_size
+from topologies.generators.flat import line, random_degree, star
+from topologies.generators.transit_stub import TransitStubShape, transit_stub
 from topologies.summary import SinglePair, summarise
-from topologies.transit_stub import TransitStubShape, transit_stub
 
 
 @given(st.integers(4, 30), st.integers(0, 99))

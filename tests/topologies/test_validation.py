@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from topologies.elements import Broker, Link
+from topologies.broker_and_link import Broker, Link
 from topologies.errors import OverlayError
 from topologies.overlay import Overlay
 

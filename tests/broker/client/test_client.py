@@ -21,8 +21,8 @@ from broker.client.errors import (
 from broker.client.servers import parse_servers
 from matching import Expression, attr
 from matching.errors import MatchingError
-from tests.broker.client.processes import brokers
-from tests.ports import free_ports
+from tests.harness.client_processes import brokers
+from tests.harness.ports import free_ports
 
 SOON_S = 30.0
 

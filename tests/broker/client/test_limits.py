@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from broker import Client, RefusedError, connect
-from broker.client import checks, dialling
+from broker.client import reconnect, validation
 from broker.client.errors import ClientError, ClosedError, InvalidError, TooLargeError
-from broker.client_frames import Goodbye, Reason, Welcome
-from broker.client_wire import encode
-from broker.wire_limits import LARGEST_NUMBER, LONGEST_NAME, Limits
+from broker.wire.client_codec import encode
+from broker.wire.client_frames import Goodbye, Reason, Welcome
+from broker.wire.limits import LARGEST_NUMBER, LONGEST_NAME, Limits
 from routing.messages import PublicationId
-from tests.broker.client.processes import BrokerProcess, brokers
-from tests.broker.client.proxy import proxied
+from tests.harness.client_processes import BrokerProcess, brokers
+from tests.harness.client_proxy import proxied
 
 SOON_S = 30.0
 TEXT_BYTES = Limits().text_bytes
@@ -213,7 +213,7 @@ def test_what_another_broker_does_not_take_ends_with_an_error_when_the_client_mo
 def test_of_many_requests_the_one_that_ends_the_connection_fails_and_the_others_do_not(
     broker: BrokerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checks, "LONGEST_NAME", 1024)
+    monkeypatch.setattr(validation, "LONGEST_NAME", 1024)
 
     async def scenario() -> None:
         # Without a limit in time, as a gateway's client.
@@ -287,9 +287,9 @@ def test_pauses_grow_while_connections_break_right_after_the_greeting() -> None:
 def test_a_connection_that_proved_itself_is_made_again_at_once(
     broker: BrokerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dialling, "PROVEN_AFTER_S", 0.2)
-    monkeypatch.setattr(dialling, "SHORTEST_PAUSE_S", 1000.0)
-    monkeypatch.setattr(dialling, "LONGEST_PAUSE_S", 1000.0)
+    monkeypatch.setattr(reconnect, "PROVEN_AFTER_S", 0.2)
+    monkeypatch.setattr(reconnect, "SHORTEST_PAUSE_S", 1000.0)
+    monkeypatch.setattr(reconnect, "LONGEST_PAUSE_S", 1000.0)
 
     async def scenario() -> None:
         async with proxied(broker.listen) as proxy, connect(proxy.url) as client:

@@ -10,8 +10,8 @@ import pytest
 
 from broker import Client, Subscription, TimeoutExpiredError, connect
 from broker.client.errors import ClosedError, ConnectError
-from tests.broker.client.processes import BrokerProcess, brokers
-from tests.broker.client.proxy import proxied
+from tests.harness.client_processes import BrokerProcess, brokers
+from tests.harness.client_proxy import proxied
 
 SOON_S = 30.0
 

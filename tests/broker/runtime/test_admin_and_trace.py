@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from broker import connect
-from broker.client_frames import Ping, Pong, PublishRequest
 from broker.runtime.status import as_prometheus, status_of
-from broker.trace import BrokerRow, DeliveryRow, HopRow, LinkRow, MatchRow, PublicationRow
-from broker.trace_files import iter_rows
-from tests.broker.runtime.overlays import InLoop, OverlayFileMaker, run, status_at, until
-from tests.broker.runtime.raw_client import RawClient
+from broker.trace.files import iter_rows
+from broker.trace.schema import BrokerRow, DeliveryRow, HopRow, LinkRow, MatchRow, PublicationRow
+from broker.wire.client_frames import Ping, Pong, PublishRequest
+from tests.harness.broker_processes import InLoop, OverlayFileMaker, run, status_at, until
+from tests.harness.raw_client import RawClient
 
 
 def get(port: int, page: str, **options: Any) -> str:

@@ -12,12 +12,12 @@ from broker import connect
 from broker.client import client
 from broker.client.errors import NotAdvertisedError, RefusedError, TimeoutExpiredError
 from broker.client.subscription import Subscription
-from broker.client_frames import Ping, Pong
-from broker.effects import Deliver, Send
+from broker.core.effects import Deliver, Send
 from broker.runtime.status import status_of
+from broker.wire.client_frames import Ping, Pong
 from routing.messages import PublicationId, Publish
-from tests.broker.runtime.overlays import InLoop, OverlayFileMaker, run, until
-from tests.broker.runtime.raw_client import RawClient
+from tests.harness.broker_processes import InLoop, OverlayFileMaker, run, until
+from tests.harness.raw_client import RawClient
 
 CHAIN = (("b1", "b2"), ("b2", "b3"))
 CLUSTERS = {"b1": ("x",), "b2": ("x", "y"), "b3": ("y",)}

@@ -10,14 +10,15 @@ from pathlib import Path
 import msgpack
 import pytest
 
-from broker import connect, hello, wire
-from broker.client_frames import Acknowledge, Hello, Ping, PublishRequest, Reason, Subscribe
-from broker.client_wire import encode, encode_publish
-from broker.hello import LinkGoodbye, LinkHello
-from broker.wire_limits import Limits
+from broker import connect
+from broker.wire import broker_codec, link_handshake
+from broker.wire.client_codec import encode, encode_publish
+from broker.wire.client_frames import Acknowledge, Hello, Ping, PublishRequest, Reason, Subscribe
+from broker.wire.limits import Limits
+from broker.wire.link_handshake import LinkGoodbye, LinkHello
 from routing.messages import Heartbeat
-from tests.broker.runtime.overlays import InLoop, OverlayFileMaker, run, until
-from tests.broker.runtime.raw_client import RawClient
+from tests.harness.broker_processes import InLoop, OverlayFileMaker, run, until
+from tests.harness.raw_client import RawClient
 
 Case = tuple[bytes, str]
 
@@ -27,7 +28,7 @@ MALFORMED: dict[str, Case] = {
     "empty": (bytes(4), "shorter than any header"),
     "no hello": (encode(Ping(1)), "starts with Hello"),
     "unknown kind": (bytes((0, 0, 0, 9, 0x94, 1, 200, 0xCE, 0, 0, 0, 9, 0x90)), "no frame of a client"),
-    "a broker's frame": (wire.encode(Heartbeat(1, ())), "starts with LinkHello"),
+    "a broker's frame": (broker_codec.encode(Heartbeat(1, ())), "starts with LinkHello"),
     "wrong shape": (encode(Hello("a", "b"))[:-3] + b"\xc1\xc1\xc1", "Hello"),
 }
 
@@ -51,7 +52,7 @@ def test_a_malformed_first_frame_is_refused_by_name(tmp_path: Path, what: str) -
         async with InLoop(file) as overlay, RawClient(file.ports["b1"]) as raw:
             await raw.send(data)
             if what == "a broker's frame":
-                goodbye = hello.decode(await raw.raw_frame(), Limits())
+                goodbye = link_handshake.decode(await raw.raw_frame(), Limits())
                 assert isinstance(goodbye, LinkGoodbye)
                 assert reason in goodbye.reason
             else:
@@ -86,10 +87,10 @@ def test_a_broker_of_another_version_is_refused(tmp_path: Path) -> None:
 
     async def test() -> None:
         async with InLoop(file), RawClient(file.ports["b1"]) as raw:
-            await raw.send(hello.encode(introduction(), version=7))
-            goodbye = hello.decode(await raw.raw_frame(), Limits())
+            await raw.send(link_handshake.encode(introduction(), version=7))
+            goodbye = link_handshake.decode(await raw.raw_frame(), Limits())
             assert isinstance(goodbye, LinkGoodbye)
-            assert goodbye.code == hello.VERSION_UNKNOWN
+            assert goodbye.code == link_handshake.VERSION_UNKNOWN
             await still_serves(file)
 
     run(test)
@@ -123,8 +124,8 @@ def test_a_broker_that_does_not_belong_here_is_refused(tmp_path: Path, what: str
 
     async def test() -> None:
         async with InLoop(file) as overlay, RawClient(file.ports["b1"]) as raw:
-            await raw.send(hello.encode(introduction(**changes)))
-            goodbye = hello.decode(await raw.raw_frame(), Limits())
+            await raw.send(link_handshake.encode(introduction(**changes)))
+            goodbye = link_handshake.decode(await raw.raw_frame(), Limits())
             assert isinstance(goodbye, LinkGoodbye)
             assert reason in goodbye.reason
             assert not overlay["b1"].neighbours.links
@@ -137,8 +138,8 @@ def test_brokers_without_a_common_cluster_are_not_linked(tmp_path: Path) -> None
 
     async def test() -> None:
         async with InLoop(file), RawClient(file.ports["b1"]) as raw:
-            await raw.send(hello.encode(introduction(protocol="merc", clusters=("y",))))
-            goodbye = hello.decode(await raw.raw_frame(), Limits())
+            await raw.send(link_handshake.encode(introduction(protocol="merc", clusters=("y",))))
+            goodbye = link_handshake.decode(await raw.raw_frame(), Limits())
             assert isinstance(goodbye, LinkGoodbye)
             assert "shares nothing with" in goodbye.reason
 
@@ -177,8 +178,8 @@ def test_random_bytes_and_cut_frames_leave_the_broker_serving(tmp_path: Path) ->
         encode(Hello("fuzz", "s")),
         encode(Subscribe(1, "a", "n = 1")),
         encode_publish(1, msgpack.packb({"n": 1}), b"payload"),
-        hello.encode(introduction()),
-        wire.encode(Heartbeat(1, ("",))),
+        link_handshake.encode(introduction()),
+        broker_codec.encode(Heartbeat(1, ("",))),
     ]
 
     async def attack(port: int) -> None:

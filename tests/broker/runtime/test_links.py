@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from broker import connect
-from broker.addresses import Address
+from broker.config.address import Address
 from broker.runtime.server import BrokerServer
-from matching.values import Value
-from tests.broker.runtime.overlays import InLoop, OverlayFileMaker, run, until
-from tests.broker.runtime.proxy import Proxy
-from tests.ports import free_ports
+from matching.expressions.values import Value
+from tests.harness.broker_processes import InLoop, OverlayFileMaker, run, until
+from tests.harness.link_proxy import Proxy
+from tests.harness.ports import free_ports
 
 
 def through_proxy(tmp_path: Path) -> tuple[OverlayFileMaker, int]:

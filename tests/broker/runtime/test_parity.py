@@ -13,17 +13,17 @@ import pytest
 from broker import connect
 from broker.client.errors import TimeoutExpiredError
 from broker.client.subscription import Subscription
-from broker.effects import Deliver
-from broker.inputs import ClientConnected, Published, Subscribed
-from broker.settings import SECOND, Settings
+from broker.core.effects import Deliver
+from broker.core.inputs import ClientConnected, Published, Subscribed
+from broker.core.settings import SECOND, Settings
 from broker.simulation.costs import PADRES_2015
-from broker.simulation.world import SimulatedOverlay
-from broker.trace import Row
-from matching.language import parse
+from broker.simulation.simulated_overlay import SimulatedOverlay
+from broker.trace.schema import Row
+from matching.expressions.values import Value
+from matching.languages.sql import parse
 from matching.matcher import unpack_attributes
-from matching.values import Value
-from tests.broker.runtime.overlays import OverlayFileMaker, Processes, run
-from topologies.toml_file import read_overlay_file
+from tests.harness.broker_processes import OverlayFileMaker, Processes, run
+from topologies.files.toml import read_overlay_file
 
 CLUSTERS = {"b1": ("x",), "b2": ("x", "y"), "b3": ("y",), "b4": ("x",)}
 LINKS = [("b1", "b2"), ("b2", "b3"), ("b2", "b4")]

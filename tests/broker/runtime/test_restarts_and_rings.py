@@ -15,7 +15,7 @@ from broker import connect
 from broker.client.client import Client
 from broker.client.subscription import Subscription
 from routing.messages import PublicationId
-from tests.broker.runtime.overlays import OverlayFileMaker, Processes, run
+from tests.harness.broker_processes import OverlayFileMaker, Processes, run
 
 pytestmark = pytest.mark.slow
 

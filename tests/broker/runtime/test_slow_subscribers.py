@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from broker import connect
-from broker.client_frames import DeliveryMode, Subscribe
-from broker.deliveries import SLOW
-from tests.broker.runtime.overlays import InLoop, OverlayFileMaker, run, until
-from tests.broker.runtime.raw_client import RawClient
+from broker.core.delivery_queue import SLOW
+from broker.wire.client_frames import DeliveryMode, Subscribe
+from tests.harness.broker_processes import InLoop, OverlayFileMaker, run, until
+from tests.harness.raw_client import RawClient
 
 PUBLICATIONS = 400
 PAYLOAD = bytes(20_000)

@@ -12,7 +12,12 @@ import msgpack
 import pytest
 
 from broker import connect
-from broker.client_frames import (
+from broker.config.tables import FSYNC_POLICIES, StoreTable
+from broker.core.effects import Deliver
+from broker.runtime.store import FILE, Store, StoreError
+from broker.runtime.store_records import RecordError, pack_record, unpack_record
+from broker.wire.client_codec import encode
+from broker.wire.client_frames import (
     Goodbye,
     PublicationRefused,
     PublicationsAccepted,
@@ -21,15 +26,10 @@ from broker.client_frames import (
     RequestAccepted,
     Subscribe,
 )
-from broker.client_wire import encode
-from broker.config_tables import FSYNC_POLICIES, StoreTable
-from broker.effects import Deliver
-from broker.runtime.records import RecordError, pack_record, unpack_record
-from broker.runtime.store import FILE, Store, StoreError
 from routing.messages import EntryId, PublicationId, Publish
 from routing.router import Stretch
-from tests.broker.runtime.overlays import InLoop, OverlayFileMaker, run, until
-from tests.broker.runtime.raw_client import RawClient
+from tests.harness.broker_processes import InLoop, OverlayFileMaker, run, until
+from tests.harness.raw_client import RawClient
 
 ID = PublicationId("b1", 3, 9)
 DELIVERIES = (

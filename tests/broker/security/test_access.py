@@ -9,12 +9,12 @@ from pathlib import Path
 import msgpack
 import pytest
 
-from broker.client.environment import shown_credentials
-from broker.config_tables import ConfigError
+from broker.client.credentials import shown_credentials
+from broker.config.tables import ConfigError
 from broker.security.access import ALL_RIGHTS, NO_RIGHTS, Rights, read_access_list
-from matching.language import parse
-from tests.broker.runtime.overlays import ROOT
-from tests.broker.security.secured import rule
+from matching.languages.sql import parse
+from tests.harness.broker_processes import ROOT
+from tests.harness.secured_overlay import rule
 
 SECRET = "a word that nobody guesses"
 

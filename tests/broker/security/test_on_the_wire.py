@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from broker import connect
-from broker.addresses import Address
-from tests.broker.runtime.overlays import InLoop, run, until
-from tests.broker.security.secured import rule, shown, with_certificates, with_tokens
+from broker.config.address import Address
+from tests.harness.broker_processes import InLoop, run, until
+from tests.harness.secured_overlay import rule, shown, with_certificates, with_tokens
 
 SECRET = "a-word-that-nobody-guesses"
 RULES = rule("desk*", SECRET, publish="TRUE", subscribe="TRUE")

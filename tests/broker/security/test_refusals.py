@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from broker import ClientError, ConnectError, RefusedError, connect, tls
-from broker.client_frames import Reason
-from broker.config_tables import ConfigError
-from broker.runtime.security import Introduction
+from broker.config.tables import ConfigError
 from broker.runtime.server import BrokerServer
 from broker.security.access import AccessList
+from broker.security.authentication import Introduction
 from broker.security.certificates import Authority, issue, new_authority, write_set
 from broker.security.credentials import Credentials
-from tests.broker.runtime.overlays import InLoop, OverlayFileMaker, run, until
-from tests.broker.security.secured import HERE, rule, shown, with_certificates, with_tokens
+from broker.wire.client_frames import Reason
+from tests.harness.broker_processes import InLoop, OverlayFileMaker, run, until
+from tests.harness.secured_overlay import HERE, rule, shown, with_certificates, with_tokens
 
 SECRET = "a word that nobody guesses"
 OPEN = rule("desk", certificate="desk", publish="TRUE", subscribe="TRUE", advertise="TRUE")
@@ -255,7 +255,7 @@ def test_in_the_clear_brokers_know_each_other_by_their_token(tmp_path: Path) -> 
         (guess / "brokers.token").write_text("not the word that they know")
         text = file.path.read_text()
         (guess / "test.toml").write_text(text)
-        from broker.config import read_config
+        from broker.config.overlay_config import read_config
 
         servers = [BrokerServer(file.broker("b1")), BrokerServer(read_config(guess / "test.toml").broker("b2"))]
         for server in servers:
@@ -280,7 +280,7 @@ def intruding(tmp_path: Path, file: OverlayFileMaker, id: str) -> OverlayFileMak
 
 
 def tls_table() -> dict[str, object]:
-    from tests.broker.security.secured import TLS
+    from tests.harness.secured_overlay import TLS
 
     return dict(TLS)
 

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from broker import RefusedError, connect
-from broker.client_frames import Delivery, Goodbye, Hello, Ping, Reason, RequestAccepted, Subscribe, Welcome
-from broker.client_wire import decode
 from broker.runtime.status import as_prometheus, status_of
 from broker.runtime.store import Store
-from matching.language import parse
-from tests.broker.runtime.overlays import InLoop, OverlayFileMaker, run, until
-from tests.broker.runtime.raw_client import LIMITS, RawClient
-from tests.broker.security.secured import rule
+from broker.wire.client_codec import decode
+from broker.wire.client_frames import Delivery, Goodbye, Hello, Ping, Reason, RequestAccepted, Subscribe, Welcome
+from matching.languages.sql import parse
+from tests.harness.broker_processes import InLoop, OverlayFileMaker, run, until
+from tests.harness.raw_client import LIMITS, RawClient
+from tests.harness.secured_overlay import rule
 
 SECRET = "a word that nobody guesses"
 PUBLIC = "public = TRUE"

@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 
 from broker import Client, ClientError, RefusedError, connect, tls
-from broker.client.environment import shown_credentials
-from broker.config_tables import ConfigError
+from broker.client.credentials import shown_credentials
+from broker.config.tables import ConfigError
 from broker.security.certificates import write_set
-from broker.security.making import make_token
-from tests.broker.runtime.overlays import ROOT, OverlayFileMaker, Processes, run, wait_until
-from tests.broker.security.secured import HERE, TLS, rule, shown, with_certificates
+from broker.security.issue_certificates import make_token
+from tests.harness.broker_processes import ROOT, OverlayFileMaker, Processes, run, wait_until
+from tests.harness.secured_overlay import HERE, TLS, rule, shown, with_certificates
 
 SECRET = "xyzzy-a-word-that-nobody-guesses"
 WRONG = "plugh-a-guess-that-is-wrong"

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from broker.trace import TABLE_OF, Row
-from broker.trace_files import arrow_schema
+from broker.trace.files import arrow_schema
+from broker.trace.schema import TABLE_OF, Row
 from experiments import analysis
-from experiments.runner import simulate
-from experiments.scenario import load
-from tests.programs import path_of
+from experiments.scenario.load import load
+from experiments.simulate.run import simulate
+from tests.harness.programs import path_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

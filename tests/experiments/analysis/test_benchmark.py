@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from broker.trace_files import read_table
+from broker.trace.files import read_table
 from tests.experiments.analysis.conftest import no_progress
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from broker import trace
-from broker.trace_files import read_table
-from tests.ports import free_port
-from tests.programs import path_of
+from broker.trace import schema
+from broker.trace.files import read_table
+from tests.harness.ports import free_port
+from tests.harness.programs import path_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -155,7 +155,7 @@ def test_a_sweep_on_a_cluster_is_that_of_this_machine_traces_included(cluster: s
     for far, near in zip(folders["there"], folders["here"], strict=True):
         assert far.name == near.name
         assert (far / "summary.json").read_text() == (near / "summary.json").read_text()
-        for table in trace.TABLES:
+        for table in schema.TABLES:
             assert read_table(far, table).equals(read_table(near, table)), table
         assert read_table(far, "hops").num_rows > 0
 

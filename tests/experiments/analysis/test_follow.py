@@ -10,7 +10,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from broker.trace import TraceError
+from broker.trace.schema import TraceError
 from experiments.analysis.errors import NoRunsError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def batch(runs: Runs, *labels: str) -> list[dict[str, Any]]:
     """What an analysis of all these runs together would say."""
     from pyspark.sql import functions as f
 
-    from experiments.analysis.latency import latency
+    from experiments.analysis.metrics.latency import latency
 
     together = runs.deliveries.where(runs.deliveries["run"].isin(*labels)).drop("run", "protocol")
     named = together.withColumns({"run": f.lit("deployment"), "protocol": f.lit("unknown")})

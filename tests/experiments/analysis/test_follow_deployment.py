@@ -16,10 +16,10 @@ import pyarrow.parquet
 import pytest
 
 from broker import connect
-from tests.broker.client.processes import overlay_text
-from tests.broker.deployment.command_line import CommandLine
-from tests.ports import free_ports
-from tests.programs import path_of
+from tests.harness.client_processes import overlay_text
+from tests.harness.command_line import CommandLine
+from tests.harness.ports import free_ports
+from tests.harness.programs import path_of
 
 IDS = ("b1", "b2", "b3")
 WITHIN_S = 180.0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from broker.trace import TraceError
+from broker.trace.schema import TraceError
 from experiments import analysis
 from experiments.analysis.errors import ClusterError, NoRunsError, ProgramMissingError
 from experiments.analysis.runs import differences, find_runs
@@ -119,7 +119,7 @@ def test_a_file_of_another_table_is_named(spark: SparkSession, run: Path) -> Non
 
 
 def test_a_flipped_bit_inside_a_file_is_named_and_not_counted(spark: SparkSession, run: Path) -> None:
-    from experiments.analysis.messages import messages_by_kind
+    from experiments.analysis.metrics.messages import messages_by_kind
     from experiments.analysis.results import collect
 
     path = run / "trace" / "hops" / "part-00000.parquet"

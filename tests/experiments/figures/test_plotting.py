@@ -5,10 +5,10 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from experiments.entry_results import read_result
-from experiments.figures.entry import Row, Rows
+from experiments.figures.figure import Row, Rows
 from experiments.figures.plotting import COLOURS, looks_of, panel_paths
 from experiments.figures.registry import find
+from experiments.figures.results import read_result
 from experiments.report.page import redraw_figures
 
 RESULTS = Path(__file__).resolve().parents[3] / "experiments" / "results"

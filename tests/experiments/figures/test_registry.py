@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from experiments.errors import FigureError
-from experiments.figures.entry import SCALES, Scale
+from experiments.figures.figure import SCALES, Scale
 from experiments.figures.registry import chosen, find, names
-from experiments.sweep_kinds import identity_of
+from experiments.sweeps.run_kinds import identity_of
 
 
 def test_all_figures_of_the_thesis_and_its_example_are_there() -> None:

@@ -13,7 +13,7 @@ import experiments
 from experiments.errors import FigureError
 from experiments.figures.registry import find, names
 from experiments.report.page import write_page
-from tests.programs import path_of
+from tests.harness.programs import path_of
 
 RESULTS = Path(experiments.__file__).parent / "results"
 FLAGS = (

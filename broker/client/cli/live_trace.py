@@ -1,0 +1,127 @@
+"""Where does a publication go? Publishes a marked one, and asks every broker on its way what it did with it.
+
+The way is followed as it was taken: a broker says which neighbours it sent the publication to and where they listen,
+and those are asked next, until nobody tells anything new.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from broker.client.client import Client, connect
+from broker.client.credentials import shown_credentials
+from broker.client.errors import ClientError
+from broker.wire.client_frames import TraceStep
+from matching.expressions.values import Value
+from routing.messages import PublicationId
+
+QUIET_S = 0.3
+"""When nothing new was told for so long, the publication has gone its way."""
+POLL_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerStep:
+    broker: str
+    step: TraceStep
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTrace:
+    publication: PublicationId
+    steps: tuple[BrokerStep, ...]
+    """By time, as the brokers' clocks have it."""
+    unreachable: Mapping[str, str]
+    """Brokers on the way that could not be asked, and why."""
+
+    def lines(self) -> Iterator[str]:
+        start = self.steps[0].step.at_ns if self.steps else 0
+        width = max((len(each.broker) for each in self.steps), default=0)
+        for each in self.steps:
+            what = f"{each.step.what} {_towards(each.step)}".strip()
+            yield f"{(each.step.at_ns - start) / 1e6:10.3f} ms  {each.broker:{width}}  {what}: {each.step.text}"
+        for broker, reason in self.unreachable.items():
+            yield f"             {broker} could not be asked: {reason}"
+
+    def summary(self) -> str:
+        delivered = [each for each in self.steps if each.step.what == "delivered"]
+        dropped = sum(each.step.what == "dropped" for each in self.steps)
+        brokers = len({each.broker for each in self.steps})
+        clients = ", ".join(f"{each.step.peer} at {each.broker}" for each in delivered) or "nobody"
+        drops = f", dropped {dropped} times" if dropped else ""
+        return f"{self.publication} passed {brokers} brokers and was delivered to {clients}{drops}"
+
+    def verdict(self, client: str) -> str:
+        for each in self.steps:
+            if each.step.what == "delivered" and each.step.peer == client:
+                return f"{client} got it at {each.broker}, {each.step.text}"
+        return f"{client} did not get it: no broker on the way found a subscription of that client that matches"
+
+    def as_json(self) -> str:
+        steps = [{"broker": each.broker, **each.step._asdict()} for each in self.steps]
+        return json.dumps(
+            {"publication": str(self.publication), "steps": steps, "unreachable": dict(self.unreachable)}, indent=2
+        )
+
+
+def _towards(step: TraceStep) -> str:
+    if not step.peer or step.what == "accepted":
+        return ""
+    return f"{'from' if step.what == 'received' else 'to'} {step.peer}"
+
+
+async def trace_live(servers: str, attributes: Mapping[str, Value], payload: bytes, within_s: float) -> LiveTrace:
+    async with AsyncExitStack() as stack:
+        first = await stack.enter_async_context(connect(servers, timeout=within_s, **shown_credentials()))
+        id = await first.publish(attributes, payload, is_traced=True)
+        if id is None:
+            raise ClientError("the connection broke while publishing, and the publication's id is not known; try again")
+        walk = _Walk(id, stack, first, within_s)
+        await walk.go()
+        ordered = sorted(walk.steps, key=lambda each: each.step.at_ns)
+        return LiveTrace(id, tuple(ordered), walk.unreachable)
+
+
+class _Walk:
+    def __init__(self, id: PublicationId, stack: AsyncExitStack, first: Client, within_s: float) -> None:
+        self.steps: list[BrokerStep] = []
+        self.unreachable: dict[str, str] = {}
+        self._id = id
+        self._stack = stack
+        self._within_s = within_s
+        self._brokers = {first.broker: first}
+        self._known: dict[str, int] = {}
+
+    async def go(self) -> None:
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self._within_s
+        news_at = loop.time()
+        while loop.time() < min(end, news_at + QUIET_S):
+            if await self._ask_all():
+                news_at = loop.time()
+            await asyncio.sleep(POLL_S)
+
+    async def _ask_all(self) -> bool:
+        """Did a broker tell something new?"""
+        is_news = False
+        for broker, client in list(self._brokers.items()):
+            answer = await client.trace_steps(self._id)
+            new = answer.steps[self._known.get(broker, 0) :]
+            self._known[broker] = len(answer.steps)
+            self.steps += [BrokerStep(broker, step) for step in new]
+            is_news = is_news or bool(new)
+            for step in new:
+                if step.what == "sent" and step.peer not in self._brokers and step.peer not in self.unreachable:
+                    await self._reach(step.peer, step.address)
+        return is_news
+
+    async def _reach(self, broker: str, address: str) -> None:
+        try:
+            client = connect(f"mercast://{address}", timeout=self._within_s, **shown_credentials())
+            self._brokers[broker] = await self._stack.enter_async_context(client)
+        except ClientError as error:
+            self.unreachable[broker] = str(error)

@@ -1,0 +1,208 @@
+"""An overlay file as brokers read it: how each of them listens, stores, and bounds what it does.
+
+    schema = 1
+    [overlay]
+    protocol = "merc"
+    [heartbeat]
+    every = "500ms"
+    [store]
+    data_dir = "data"
+    [[broker]]
+    id = "b1"
+    listen = "127.0.0.1:7001"
+    admin = "127.0.0.1:7101"
+
+`topologies` reads ids, clusters and links; the rest is read here, into one dataclass for each table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from broker.config.address import Address
+from broker.config.gateway_config import GatewayConfig, read_gateways
+from broker.config.tables import (
+    BrokerTable,
+    ConfigError,
+    DeliveryTable,
+    HeartbeatTable,
+    LimitsTable,
+    OverlayTable,
+    ReorganiseTable,
+    StoreTable,
+    read_table,
+)
+from broker.core.settings import Settings
+from broker.wire.limits import Limits
+from routing.registry import info as protocol_info
+from topologies.files.toml import OverlayFile, read_overlay_file
+from topologies.overlay import Overlay
+
+__all__ = ["BrokerConfig", "ConfigError", "NeighbourConfig", "OverlayConfig", "config_of", "read_config"]
+
+
+@dataclass(frozen=True, slots=True)
+class NeighbourConfig:
+    id: str
+    address: Address | None
+    """None: only the other end can dial."""
+    cost: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfig:
+    """One broker, with all that it shares with the others of its overlay."""
+
+    id: str
+    overlay: OverlayConfig
+    clusters: tuple[str, ...]
+    listen: Address
+    address: Address | None
+    """Where others reach it, if not where it listens."""
+    admin: Address | None
+    data_dir: Path | None
+    neighbours: tuple[NeighbourConfig, ...]
+
+    def settings(self, *, is_traced: bool = False) -> Settings:
+        """What the broker core is told; `is_traced` if a trace of all that it does is recorded."""
+        shared = self.overlay
+        return Settings(
+            is_durable=self.data_dir is not None,
+            is_open=shared.general.advertise == "open",
+            tick=shared.heartbeat.every,
+            dead_after=shared.heartbeat.dead_after,
+            clock_skew=shared.heartbeat.clock_skew,
+            hold_unreachable=shared.delivery.hold,
+            window=shared.limits.window,
+            retain_bytes=shared.limits.retained_bytes,
+            publish_window=shared.limits.publish_window,
+            credit=shared.limits.credit,
+            outbox_frames=shared.limits.link_queue,
+            publication_bytes=shared.limits.publication_bytes,
+            entries_of_client=shared.limits.subscriptions,
+            deliveries_for_absent=shared.delivery.outbox,
+            outbox_bytes=shared.delivery.outbox_bytes,
+            disconnects_slow=shared.delivery.when_full == "disconnect",
+            records_matches=is_traced,
+            reorganise_every=shared.reorganise.every,
+            most_links=shared.reorganise.most_links,
+        )
+
+    def wire_limits(self) -> Limits:
+        limits = self.overlay.limits
+        return Limits(
+            frame_bytes=limits.frame_bytes,
+            header_bytes=limits.header_bytes,
+            text_bytes=limits.text_bytes,
+            nesting=limits.header_depth,
+            destinations=limits.destinations,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OverlayConfig:
+    where: Path
+    """The file, for errors and for paths that are relative to it."""
+    overlay: Overlay
+    general: OverlayTable = field(default_factory=OverlayTable)
+    heartbeat: HeartbeatTable = field(default_factory=HeartbeatTable)
+    store: StoreTable = field(default_factory=StoreTable)
+    delivery: DeliveryTable = field(default_factory=DeliveryTable)
+    limits: LimitsTable = field(default_factory=LimitsTable)
+    reorganise: ReorganiseTable = field(default_factory=ReorganiseTable)
+    brokers: Mapping[str, BrokerTable] = field(default_factory=dict)
+    tables_of_others: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    gateways: Mapping[str, GatewayConfig] = field(default_factory=dict)
+    """To MQTT brokers, by the broker that has one."""
+
+    @property
+    def name(self) -> str:
+        return self.overlay.name
+
+    @property
+    def protocol(self) -> str:
+        return self.general.protocol or ("merc" if self.overlay.clusters else "d-dbr")
+
+    def broker(self, id: str) -> BrokerConfig:
+        """The broker's part of the file; it must say where the broker listens."""
+        place = self.overlay.broker(id)
+        table = self.brokers[id]
+        if table.listen is None:
+            raise ConfigError(
+                f'{self.where}: broker {id} has no address; add listen = "127.0.0.1:7001" (host and port) to its table'
+            )
+        metric = self.general.metric
+        neighbours = tuple(
+            NeighbourConfig(other, self.brokers[other].reached_at, self.overlay.link(id, other).cost(metric))
+            for other in self.overlay.neighbours(id)
+        )
+        data_dir = self._data_dir(id)
+        return BrokerConfig(id, self, place.clusters, table.listen, table.address, table.admin, data_dir, neighbours)
+
+    def _data_dir(self, id: str) -> Path | None:
+        own = self.brokers[id].data_dir
+        if own is not None:
+            return self.where.parent / own
+        return self.where.parent / self.store.data_dir / id if self.store.data_dir else None
+
+
+def read_config(path: Path) -> OverlayConfig:
+    return config_of(read_overlay_file(path), path)
+
+
+def config_of(file: OverlayFile, where: Path) -> OverlayConfig:
+    """What an overlay file says; `where` is named in errors."""
+    try:
+        brokers = {
+            broker.id: read_table(BrokerTable, file.broker_settings.get(broker.id, {}), f"broker {broker.id}:")
+            for broker in file.overlay.brokers
+        }
+        config = OverlayConfig(
+            where,
+            file.overlay,
+            read_table(OverlayTable, file.settings, "[overlay]"),
+            read_table(HeartbeatTable, file.tables.get("heartbeat", {}), "[heartbeat]"),
+            read_table(StoreTable, file.tables.get("store", {}), "[store]"),
+            read_table(DeliveryTable, file.tables.get("delivery", {}), "[delivery]"),
+            read_table(LimitsTable, file.tables.get("limits", {}), "[limits]"),
+            read_table(ReorganiseTable, file.tables.get("reorganise", {}), "[reorganise]"),
+            brokers,
+            file.tables,
+            read_gateways(
+                file.tables.get("mqtt", {}), {id: table.mqtt for id, table in brokers.items()}, file.overlay.name
+            ),
+        )
+        _check(config)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from error
+    return config
+
+
+def _check(config: OverlayConfig) -> None:
+    if config.heartbeat.dead_after <= config.heartbeat.every:
+        raise ConfigError("[heartbeat] dead_after must be longer than every, or every neighbour is taken for dead")
+    if config.limits.publication_bytes + config.limits.text_bytes > config.limits.frame_bytes:
+        raise ConfigError("[limits] frame_bytes must exceed publication_bytes by text_bytes at least")
+    if config.limits.sessions < config.limits.connections:
+        raise ConfigError("[limits] sessions must not be less than connections: every client that is connected has one")
+    if config.protocol == "merc" and not config.overlay.clusters:
+        raise ConfigError("protocol merc routes by clusters and no broker is in one; add clusters, or take d-dbr")
+    for option in config.general.router_options:
+        if option not in protocol_info(config.protocol).options:
+            raise ConfigError(f"[overlay] {option} is no option of protocol {config.protocol}")
+    _check_addresses(config)
+
+
+def _check_addresses(config: OverlayConfig) -> None:
+    users: dict[tuple[str, Address], str] = {}
+    for id, table in config.brokers.items():
+        # Brokers that are reached at different hosts may each have the same address there.
+        host = table.reached_at.host if table.reached_at else ""
+        for address, what in ((table.listen, "listen"), (table.admin, "admin")):
+            if address is None or not address.port:
+                continue
+            if (host, address) in users:
+                raise ConfigError(f"broker {id}: {what} = {str(address)!r} is taken by {users[host, address]}")
+            users[host, address] = f"{what} of broker {id}"

@@ -1,0 +1,5 @@
+"""The broker without I/O: inputs and the time go in, effects come out.
+
+`Broker.handle(input, now)` returns the effects of one input. The simulation and the runtime drive the same class. This
+package imports routing and matching only; it has no clock, no socket and no thread.
+"""

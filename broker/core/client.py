@@ -1,0 +1,148 @@
+"""The clients of a broker: what they advertised and subscribed to, and what is on its way to them or waits."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from broker.core.effects import Deliver
+from broker.core.publish_ledger import Taken
+from routing.messages import EntryId
+
+UNBOUNDED = 1 << 62
+
+
+@dataclass(slots=True)
+class Client:
+    """A client's session: it may outlive the client's connections."""
+
+    name: str
+    is_reliable: bool
+    """Deliveries are acknowledged, and repeated after a reconnect until they are."""
+    keep: int | None
+    """Nanoseconds for which the session waits for a client that lost its connection; None: for ever."""
+    session: str = ""
+    """What the client's process calls it. Another process under the same name starts another session."""
+    window: int = UNBOUNDED
+    """Deliveries that may be on their way."""
+    is_connected: bool = True
+    has_room: bool = True
+    """Its connection takes more at present."""
+    lost_at: int = 0
+    taken: Taken | None = None
+    """What became of its publications, if it waits for answers to them."""
+    last_number: int = 0
+    """Of its deliveries."""
+    acknowledged: int = 0
+    """The last delivery that it acknowledged."""
+    advertisements: dict[str, EntryId] = field(default_factory=dict)
+    subscriptions: dict[str, EntryId] = field(default_factory=dict)
+    expressions: dict[EntryId, str] = field(default_factory=dict)
+    confirmed: dict[EntryId, int] = field(default_factory=dict)
+    """When they were confirmed, as far as that was not before a restart of which nothing is known."""
+    being_stored: dict[tuple[str, ...], tuple[str, int]] = field(default_factory=dict)
+    """Records of entries that stand when the store has them, by the store's key."""
+    new_names: Counter[str] = field(default_factory=Counter)
+    """How many of those have a name under which nothing stands yet, by kind."""
+    on_the_way: deque[Deliver] = field(default_factory=deque)
+    """Sent over the present connection and not acknowledged."""
+    waiting: deque[Deliver] = field(default_factory=deque)
+    held_bytes: int = 0
+
+    @property
+    def may_send(self) -> bool:
+        return self.is_connected and self.has_room and len(self.on_the_way) < self.window
+
+    def send(self, delivery: Deliver) -> None:
+        if self.is_reliable:
+            self.on_the_way.append(delivery)
+            self.held_bytes += len(delivery.attributes) + len(delivery.payload)
+
+    def wait(self, delivery: Deliver) -> None:
+        self.waiting.append(delivery)
+        self.held_bytes += len(delivery.attributes) + len(delivery.payload)
+
+    def next_waiting(self) -> Deliver:
+        delivery = self.waiting.popleft()
+        self.held_bytes -= len(delivery.attributes) + len(delivery.payload)
+        return delivery
+
+    def acknowledge(self, through: int) -> list[Deliver]:
+        """What the client has taken, up to and including this number."""
+        taken: list[Deliver] = []
+        size = 0
+        on_the_way = self.on_the_way
+        while on_the_way and on_the_way[0].number <= through:
+            delivery = on_the_way.popleft()
+            size += len(delivery.attributes) + len(delivery.payload)
+            taken.append(delivery)
+        self.held_bytes -= size
+        return taken
+
+    def disconnect(self, now: int) -> None:
+        """What was on the way may be lost: it waits again, in front of the rest."""
+        self.is_connected = False
+        self.lost_at = now
+        self.waiting.extendleft(reversed(self.on_the_way))
+        self.on_the_way.clear()
+
+    def connect(self) -> None:
+        self.disconnect(self.lost_at)
+        self.is_connected = self.has_room = True
+
+    def held(self) -> Iterator[Deliver]:
+        yield from self.on_the_way
+        yield from self.waiting
+
+
+class Clients:
+    def __init__(self, is_durable: bool) -> None:
+        """Clients of whom nothing else is known are kept for ever by a durable broker, else while connected."""
+        self._is_durable = is_durable
+        self._clients: dict[str, Client] = {}
+        self._names: dict[EntryId, str] = {}
+
+    def get(self, name: str) -> Client:
+        if name not in self._clients:
+            self._clients[name] = Client(name, self._is_durable, None if self._is_durable else 0)
+        return self._clients[name]
+
+    def find(self, name: str) -> Client | None:
+        return self._clients.get(name)
+
+    def remove(self, name: str) -> None:
+        client = self._clients.pop(name)
+        for entry in client.subscriptions.values():
+            del self._names[entry]
+
+    def overdue(self, now: int) -> list[Client]:
+        """Those that did not come back in time."""
+        return [
+            client
+            for client in self._clients.values()
+            if not client.is_connected and client.keep is not None and now - client.lost_at >= client.keep
+        ]
+
+    def add_subscription(self, client: Client, name: str, entry: EntryId) -> None:
+        client.subscriptions[name] = entry
+        self._names[entry] = name
+
+    def drop_subscription(self, client: Client, name: str) -> EntryId:
+        entry = client.subscriptions.pop(name)
+        del self._names[entry]
+        return entry
+
+    def names_of(self, entries: tuple[EntryId, ...]) -> tuple[str, ...]:
+        """Of those that stand; an entry may have been withdrawn since it matched."""
+        names = self._names
+        if len(entries) == 1:
+            name = names.get(entries[0])
+            return () if name is None else (name,)
+        return tuple(sorted([names[entry] for entry in entries if entry in names]))
+
+    def __iter__(self) -> Iterator[Client]:
+        return iter(self._clients.values())
+
+    def __len__(self) -> int:
+        return len(self._clients)

@@ -1,0 +1,1 @@
+"""Overlays of broker processes on this machine: started together, watched over, stopped together."""

@@ -1,0 +1,138 @@
+"""Commands that start, stop and show overlays of broker processes on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def up(
+    overlay: Annotated[str, typer.Argument(help="An overlay's file, or a shipped one's name. `list` shows the names.")],
+    only: Annotated[
+        list[str] | None, typer.Option(help="Start these brokers alone, as b1,b2; the others run elsewhere.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Run it under this name instead of its own.")] = None,
+    timeout: Annotated[str, typer.Option(metavar="DURATION", help="To be connected within.")] = "30s",
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Listen beyond this machine without asking anybody who they are.")
+    ] = False,
+    allow_missing_peers: Annotated[
+        bool, typer.Option("--allow-missing-peers", help="With --only: do not wait for brokers that run elsewhere.")
+    ] = False,
+    trace: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Brokers record what they do there, for `mercast analyse`.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The brokers as JSON instead of a table.")] = False,
+) -> None:
+    """Start one process for each broker of an overlay, and wait until they are connected.
+
+    A supervisor stays behind: it starts a broker that ends by itself again. Logs
+    and process ids are in the run folder ($MERCAST_RUN_DIR).
+
+    \b
+    Examples:
+      mercast up demo
+      mercast up overlay.toml --only b1,b2
+      mercast up overlay.toml --name second
+      mercast up demo --trace traces
+    """
+    from broker.config.duration import parse_duration
+    from broker.deployment.local.deploy import UpOptions
+    from broker.deployment.local.deploy import up as start
+    from broker.deployment.local.overlay_files import shipped_names
+    from broker.deployment.local.status import print_overlays, statuses_of
+    from broker.progress import waiting
+
+    if overlay == "list":
+        print("\n".join(shipped_names()))
+        return
+    options = UpOptions(
+        name=name,
+        only=tuple(id for each in only or () for id in each.split(",") if id),
+        is_insecure=insecure,
+        may_lack_peers=allow_missing_peers,
+        trace=trace,
+        within_s=parse_duration(timeout, "--timeout") / 1e9,
+    )
+    with waiting() as progress:
+        state = start(overlay, options, progress)
+    print_overlays([statuses_of(state)], is_json=as_json, with_addresses=True)
+    if not as_json:
+        typer.echo(f"overlay {state.name} is up; `mercast down {state.name}` stops it", err=True)
+
+
+def down(
+    overlay: Annotated[list[str] | None, typer.Argument(help="Names of overlays. Default: the one that runs.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="All overlays that run here.")] = False,
+    timeout: Annotated[str, typer.Option(metavar="DURATION", help="Brokers that take longer are killed.")] = "10s",
+) -> None:
+    """Stop an overlay's brokers in good order.
+
+    \b
+    Examples:
+      mercast down
+      mercast down demo
+      mercast down --all
+    """
+    from broker.config.duration import parse_duration
+    from broker.deployment.local.deploy import down as stop
+    from broker.deployment.local.deploy import overlays_to_stop
+
+    for folder in overlays_to_stop(overlay or [], every=every):
+        state = stop(folder, parse_duration(timeout, "--timeout") / 1e9)
+        typer.echo(f"overlay {state.name} is down ({len(state.brokers)} brokers)", err=True)
+
+
+def status(
+    overlay: Annotated[list[str] | None, typer.Argument(help="Names of overlays. Default: all that run here.")] = None,
+    admin: Annotated[
+        list[str] | None, typer.Option(metavar="HOST:PORT", help="Brokers by their admin address instead.")
+    ] = None,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on showing it, with rates, until stopped.")] = False,
+    every: Annotated[str, typer.Option(metavar="DURATION", help="With --watch: how often, 100ms at the least.")] = "1s",
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON; with --watch a line each time.")] = False,
+) -> None:
+    """Show the brokers that run here: addresses, links, clients, tables, queues, drops.
+
+    \b
+    Examples:
+      mercast status
+      mercast status demo --watch
+      mercast status --admin 127.0.0.1:7101 --json
+    """
+    from broker.config.duration import parse_duration
+    from broker.deployment.local.status import print_overlays, statuses, watch_overlays
+
+    if watch:
+        watch_overlays(overlay or [], admin or [], parse_duration(every, "--every") / 1e9, is_json=as_json)
+    else:
+        print_overlays(statuses(overlay or [], admin or []), is_json=as_json)
+
+
+def leave(
+    overlay: Annotated[
+        str | None, typer.Argument(help="The overlay's file, or the name of one that runs here.")
+    ] = None,
+    id: Annotated[str | None, typer.Option("--id", help="The broker that is to leave.")] = None,
+    admin: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Its admin address instead.")] = None,
+) -> None:
+    """Take a broker out of its overlay in good order, and stop it.
+
+    Its clients are sent away, what it answers for is delivered, and the other
+    brokers forget it rather than wait for it.
+
+    \b
+    Examples:
+      mercast leave overlay.toml --id b3
+      mercast leave demo --id b3
+      mercast leave --admin 127.0.0.1:7103
+    """
+    from broker.deployment.local.leave import ask_to_leave
+
+    ask_to_leave(overlay, id, admin)
+
+
+COMMANDS: dict[str, Callable[..., None]] = {"leave": leave, "up": up, "down": down, "status": status}

@@ -1,0 +1,113 @@
+"""Commands that write files for several hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Overlay = Annotated[Path, typer.Argument(help="The overlay's file.", metavar="OVERLAY.toml")]
+Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to write into; it is made if need be.")]
+Insecure = Annotated[
+    bool, typer.Option("--insecure", help="Brokers ask nobody who they are: for networks that keep others out.")
+]
+Memory = Annotated[int, typer.Option(min=64, metavar="MIB", help="Memory that one broker may use.")]
+Cpus = Annotated[float, typer.Option(min=0.1, help="Processors that one broker may use.")]
+Force = Annotated[bool, typer.Option("--force", help="Write over files that are there.")]
+
+
+def systemd(
+    overlay: Overlay,
+    out: Out = Path("deploy"),
+    program: Annotated[
+        str, typer.Option(metavar="PATH", help="Where mercast is installed on the hosts.")
+    ] = "/opt/mercast/bin/mercast",
+    memory: Memory = 512,
+    cpus: Cpus = 1.0,
+    insecure: Insecure = False,
+    force: Force = False,
+) -> None:
+    """Write systemd units: a folder for each host that the overlay names.
+
+    Each folder has the host's units, the overlay file and an install.sh. A
+    timer asks each broker for its health, and restarts one that gives no answer.
+
+    \b
+    Examples:
+      mercast deploy systemd overlay.toml --out units
+      mercast deploy systemd overlay.toml --program /usr/local/bin/mercast --memory 1024
+    """
+    from broker.deployment.manifests.output import tell_secrets, write_files
+    from broker.deployment.manifests.plan import read_plan
+    from broker.deployment.manifests.settings import Resources
+    from broker.deployment.manifests.systemd import systemd_files
+
+    plan = read_plan(overlay, is_insecure=insecure)
+    write_files(systemd_files(plan, program, Resources(memory, cpus)), out, is_forced=force)
+    tell_secrets(plan, out)
+
+
+def compose(
+    overlay: Overlay,
+    out: Out = Path("deploy"),
+    memory: Memory = 512,
+    cpus: Cpus = 1.0,
+    insecure: Insecure = False,
+    force: Force = False,
+) -> None:
+    """Write a compose file, with a Dockerfile and the overlay file beside it.
+
+    Where brokers have addresses on several hosts, there is a folder for each
+    host; otherwise all brokers are services of one file.
+
+    \b
+    Examples:
+      mercast deploy compose overlay.toml --insecure
+      docker compose --project-directory deploy up --build
+    """
+    from broker.deployment.manifests.compose import compose_files
+    from broker.deployment.manifests.output import tell_secrets, warn_of_gateways, write_files
+    from broker.deployment.manifests.plan import read_plan
+    from broker.deployment.manifests.settings import Resources
+
+    plan = read_plan(overlay, is_insecure=insecure)
+    write_files(compose_files(plan, Resources(memory, cpus)), out, is_forced=force)
+    tell_secrets(plan, out)
+    warn_of_gateways(plan)
+
+
+def kubernetes(
+    overlay: Overlay,
+    out: Out = Path("deploy"),
+    image: Annotated[str, typer.Option(help="The image that the pods run; the Dockerfile builds one.")] = "mercast",
+    storage: Annotated[str, typer.Option(help="For each broker that keeps its state.")] = "1Gi",
+    memory: Memory = 512,
+    cpus: Cpus = 1.0,
+    insecure: Insecure = False,
+    force: Force = False,
+) -> None:
+    """Write Kubernetes manifests: a service and a stateful set for each broker.
+
+    \b
+    Examples:
+      mercast deploy kubernetes overlay.toml --image registry.example.org/mercast:1
+      kubectl apply -k deploy
+    """
+    from broker.deployment.manifests.kubernetes import kubernetes_files
+    from broker.deployment.manifests.output import tell_secrets_for_kubernetes, warn_of_gateways, write_files
+    from broker.deployment.manifests.plan import read_plan
+    from broker.deployment.manifests.settings import Resources
+
+    plan = read_plan(overlay, is_insecure=insecure)
+    write_files(kubernetes_files(plan, image, storage, Resources(memory, cpus)), out, is_forced=force)
+    tell_secrets_for_kubernetes(plan)
+    warn_of_gateways(plan)
+
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "deploy systemd": systemd,
+    "deploy compose": compose,
+    "deploy kubernetes": kubernetes,
+}

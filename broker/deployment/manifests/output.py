@@ -1,0 +1,54 @@
+"""Files into a folder: the paths on stdout, and none written over unless told to."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from broker.config.address import Address
+from broker.deployment.manifests.plan import DeployError, Plan
+
+
+def write_files(files: Mapping[str, str], folder: Path, *, is_forced: bool) -> None:
+    there = [path for path in files if (folder / path).exists()]
+    if there and not is_forced:
+        raise DeployError(f"{folder / there[0]} is there already; say --force, or another --out")
+    for path, text in files.items():
+        target = folder / path
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise DeployError(f"cannot write {target}: {error.strerror}") from error
+        if path.endswith(".sh"):
+            target.chmod(0o755)
+        print(target)
+
+
+def warn_of_gateways(plan: Plan) -> None:
+    for place in plan.places:
+        if place.mqtt and Address(place.mqtt, 0).is_loopback:
+            print(
+                f"mercast: the MQTT broker of {place.id} is at {place.mqtt}, which within a container is the container "
+                "itself; give its host's name in the overlay file",
+                file=sys.stderr,
+            )
+
+
+def tell_secrets(plan: Plan, folder: Path) -> None:
+    """Keys are not copied about: whoever deploys puts them where they belong."""
+    for host, places in plan.by_host().items():
+        names = dict.fromkeys(name for place in places for name in plan.secrets_of(place))
+        if names:
+            print(f"mercast: put {', '.join(names)} into {folder / host / 'secrets'}", file=sys.stderr)
+
+
+def tell_secrets_for_kubernetes(plan: Plan) -> None:
+    from broker.deployment.manifests.kubernetes import secret_name
+
+    for place in plan.places:
+        if names := plan.secrets_of(place):
+            files = " ".join(f"--from-file={name}" for name in names)
+            command = f"kubectl create secret generic {secret_name(plan, place)} {files}"
+            print(f"mercast: before you apply them: {command}", file=sys.stderr)

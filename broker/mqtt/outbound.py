@@ -1,0 +1,124 @@
+"""From deliveries and errors to MQTT messages.
+
+What was taken from the broker and not acknowledged by the MQTT broker when a connection broke is published again on
+the next one; only then is more taken. Meanwhile publications wait at the broker, within its bounds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgpack
+
+from broker.client.subscription import Publication, Subscription
+from broker.config.gateway_config import GatewayConfig
+from broker.mqtt.counters import Counts
+from broker.mqtt.fast_path.properties import PropertyPacker, packed_text
+from broker.mqtt.mapping import as_json
+from broker.mqtt.mqtt_client import MqttClient
+from matching.expressions.values import Value
+
+WINDOW = 2_048
+"""Deliveries that the broker may send before one is acknowledged."""
+FAILURES_BEFORE_ONE_BY_ONE = 2
+FAILURES_BEFORE_DROP = 5
+
+
+class Outflow:
+    def __init__(self, config: GatewayConfig, counts: Counts) -> None:
+        self._table = config.table
+        self._prefixes = config.table.prefixes
+        self._packer = PropertyPacker(config.identifier)
+        self.mark = self._packer.mark() if config.table.is_version_5 else b""
+        """User properties of what is no delivery."""
+        self._topics: dict[str, bytes] = {}
+        self._counts = counts
+        self._undelivered: list[tuple[str, Publication]] = []
+        self._under_way = 0
+        self._failures = 0
+        self._one_by_one = 0
+        self._errors: dict[str, str] = {}
+        self._has_errors = asyncio.Event()
+
+    def tell_error(self, name: str, text: str) -> None:
+        if name not in self._errors and len(self._errors) >= self._table.names:
+            self._counts.dropped("errors-full", f"{name!r}: {text}")
+            return
+        self._errors[name] = text
+        self._has_errors.set()
+
+    def is_lagging(self, stream: Subscription) -> bool:
+        """Is most of what the broker may send without an acknowledgement here, so that more waits there?"""
+        return self._under_way + len(stream) > WINDOW * 3 // 4
+
+    def forget(self) -> None:
+        """The client that the deliveries came from is gone."""
+        self._undelivered.clear()
+        self._under_way = self._failures = self._one_by_one = 0
+
+    async def deliver(self, stream: Subscription, mqtt: MqttClient) -> None:
+        """For as long as the connection lives."""
+        self._look_at_failures()
+        while True:
+            if not self._undelivered:
+                self._under_way = 0
+                taken = await stream.take()
+                self._under_way = len(taken)
+                if not taken:
+                    return
+                # One that was withdrawn while the gateway was away may have matched as well.
+                names = stream.expressions
+                self._undelivered = [(name, each) for each in taken for name in each.subscriptions if name in names]
+            size = 1 if self._one_by_one else self._table.in_flight
+            refusals = mqtt.refusals
+            batch, rest = self._undelivered[:size], self._undelivered[size:]
+            for name, each in batch:
+                if mqtt.is_full:
+                    await mqtt.until_unconfirmed(mqtt.most_in_flight // 2)
+                self._send(mqtt, name, each)
+            await mqtt.until_unconfirmed(0)
+            self._counts.delivered += len(batch) - (mqtt.refusals - refusals)
+            self._undelivered = rest
+            self._failures = 0
+            self._one_by_one = max(0, self._one_by_one - 1)
+
+    def _look_at_failures(self) -> None:
+        """A delivery that the MQTT broker ends every connection for, such as one too large for it, must not stay."""
+        if not self._undelivered:
+            return
+        self._failures += 1
+        if self._failures >= FAILURES_BEFORE_ONE_BY_ONE:
+            self._one_by_one = len(self._undelivered)
+        if self._failures >= FAILURES_BEFORE_DROP:
+            name, publication = self._undelivered.pop(0)
+            detail = f"{name!r}: {FAILURES_BEFORE_DROP} connections were lost over publication {publication.id}"
+            self._counts.dropped("undeliverable", detail)
+            self._failures = 0
+
+    def _send(self, mqtt: MqttClient, name: str, publication: Publication) -> None:
+        payload = publication.payload
+        properties = self.mark
+        if not payload or (self._table.is_version_5 and self._table.deliver_attributes):
+            # The broker has checked them.
+            attributes: dict[str, Value] = msgpack.unpackb(publication.packed_attributes)
+            if not payload and self._table.topic_attribute not in attributes:
+                payload = as_json(attributes)
+            if self._table.is_version_5 and self._table.deliver_attributes:
+                properties = self._packer.pack(attributes)
+        topic = self._topics.get(name)
+        if topic is None:
+            if len(self._topics) >= self._table.names:
+                self._topics.clear()
+            topic = self._topics[name] = packed_text(self._prefixes.deliver_to(name))
+        mqtt.send(topic, payload, self._table.deliver_qos, properties)
+
+    async def tell_errors(self, mqtt: MqttClient) -> None:
+        while True:
+            while self._errors:
+                name, text = next(iter(self._errors.items()))
+                await mqtt.send_and_wait(packed_text(self._prefixes.tell_error_to(name)), text.encode(), self.mark)
+                if self._errors.get(name) == text:
+                    del self._errors[name]
+                self._counts.errors_told += 1
+            self._has_errors.clear()
+            await self._has_errors.wait()

@@ -1,0 +1,151 @@
+"""The core's effects, performed: frames to clients and neighbours, timers, records."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from broker.core.effects import (
+    Accept,
+    CloseLink,
+    Deliver,
+    Disconnect,
+    DroppedRow,
+    Effect,
+    Failed,
+    Forget,
+    Greet,
+    OpenLink,
+    Persist,
+    Record,
+    Refuse,
+    ResetLink,
+    Send,
+    SetTimer,
+)
+from broker.core.inputs import Persisted, TimerFired
+from broker.core.settings import SECOND
+from broker.wire import link_handshake
+from broker.wire.broker_codec import encode
+from broker.wire.client_codec import DeliveryWriter, packed_subscriptions
+from broker.wire.client_frames import Reason
+from broker.wire.limits import WireError
+from routing.messages import PublicationId, is_free
+
+if TYPE_CHECKING:
+    from broker.runtime.server import BrokerServer
+
+MOST_PACKED_NAMES = 50_000
+
+
+class Performer:
+    def __init__(self, server: BrokerServer) -> None:
+        self.sent = 0
+        """Publications to neighbours."""
+        self.delivered = 0
+        self._server = server
+        self._sessions = server.clients
+        self._loop = asyncio.get_running_loop()
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._writer: DeliveryWriter | None = None
+        self._writer_for: PublicationId | None = None
+        self._packed_names: dict[tuple[str, ...], bytes] = {}
+        self._performers: dict[type[Any], Callable[[Any], None]] = {
+            Deliver: self._deliver,
+            Send: self._send,
+            Accept: self._accept,
+            Refuse: self._refuse,
+            Greet: self._greet,
+            Disconnect: self._disconnect,
+            SetTimer: self._set_timer,
+            Persist: self._persist,
+            Forget: self._forget,
+            Record: self._record,
+            ResetLink: lambda effect: server.neighbours.reset(effect.peer),
+            OpenLink: lambda effect: server.neighbours.open(effect.peer, effect.address),
+            CloseLink: lambda effect: server.neighbours.close(effect.peer),
+            Failed: lambda effect: server.errors.note("core failed", effect.error, input=effect.input),
+        }
+
+    def perform(self, effects: list[Effect]) -> None:
+        """All of them: one that cannot be written as a frame takes nothing else with it."""
+        performers = self._performers
+        for effect in effects:
+            try:
+                performers[type(effect)](effect)
+            except WireError as error:
+                self._server.errors.note("frame not written", error, effect=type(effect).__name__)
+
+    def _deliver(self, effect: Deliver) -> None:
+        session = self._sessions.get(effect.client)
+        if session is None:
+            return
+        writer = self._writer
+        if writer is None or effect.publication is not self._writer_for:
+            writer = DeliveryWriter(effect.publication, effect.hops, effect.attributes, effect.payload)
+            self._writer, self._writer_for = writer, effect.publication
+        packed = self._packed_names.get(effect.subscriptions)
+        if packed is None:
+            if len(self._packed_names) >= MOST_PACKED_NAMES:
+                self._packed_names.clear()
+            packed = self._packed_names[effect.subscriptions] = packed_subscriptions(effect.subscriptions)
+        session.deliver(writer, effect.number, packed)
+        self.delivered += 1
+
+    def _send(self, effect: Send) -> None:
+        server = self._server
+        link = server.neighbours.links.get(effect.peer)
+        if link is None:
+            return
+        frame = encode(effect.message, effect.sequence)
+        if effect.sequence is not None:
+            self.sent += 1
+        if link.wants_times and server.recorder is not None and not is_free(effect.message):
+            link.connection.send(link_handshake.encode(server.recorder.times_of(effect.message)))
+        link.connection.send(frame)
+
+    def _accept(self, effect: Accept) -> None:
+        session = self._sessions.get(effect.client)
+        if session is not None:
+            session.accept(effect)
+
+    def _refuse(self, effect: Refuse) -> None:
+        session = self._sessions.get(effect.client)
+        if session is not None:
+            session.refuse(effect)
+
+    def _greet(self, effect: Greet) -> None:
+        self._sessions[effect.client].greet(effect)
+
+    def _disconnect(self, effect: Disconnect) -> None:
+        session = self._sessions.get(effect.client)
+        if session is not None:
+            self._server.violated("slow", effect.client)
+            session.end(Reason.SLOW, effect.reason)
+
+    def _set_timer(self, effect: SetTimer) -> None:
+        earlier = self._timers.get(effect.name)
+        if earlier is not None:
+            earlier.cancel()
+        delay = (effect.at - self._server.now()) / SECOND
+        self._timers[effect.name] = self._loop.call_later(delay, self._server.handle, TimerFired(effect.name))
+
+    def _persist(self, effect: Persist) -> None:
+        if self._server.store is not None:
+            self._server.store.put(effect.key, effect.record)
+        else:
+            self._server.handle(Persisted(effect.key))
+
+    def _forget(self, effect: Forget) -> None:
+        if self._server.store is not None:
+            self._server.store.remove(effect.key)
+
+    def _record(self, effect: Record) -> None:
+        row = effect.row
+        if isinstance(row, DroppedRow):
+            self._server.log.debug("dropped", reason=row.reason, publication=str(row.publication), detail=row.detail)
+
+    def stop(self) -> None:
+        for timer in self._timers.values():
+            timer.cancel()

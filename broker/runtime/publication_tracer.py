@@ -1,0 +1,81 @@
+"""What this broker did with publications that are to be traced, for whoever asks where they went."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from broker.core.effects import Accept, Deliver, DroppedRow, Effect, MatchedRow, Record, Send
+from broker.wire.client_frames import TraceStep
+from routing.messages import PublicationId, Publish
+
+MOST_PUBLICATIONS = 64
+MOST_STEPS = 256
+KEPT_NS = 60_000_000_000
+
+
+class Steps:
+    """The steps of the last traced publications, oldest first. Costs nothing while none is traced."""
+
+    def __init__(self, address_of: Callable[[str], str]) -> None:
+        self._address_of = address_of
+        self._steps: dict[PublicationId, list[TraceStep]] = {}
+
+    def of(self, publication: PublicationId) -> tuple[TraceStep, ...]:
+        return tuple(self._steps.get(publication, ()))
+
+    def received(self, message: Publish, peer: str) -> None:
+        if message.is_traced:
+            self._begin(message.id)
+            text = f"for {', '.join(message.destinations)}"
+            self._add(message.id, "received", text, peer, self._address_of(peer))
+
+    def accepted(self, effect: Accept) -> None:
+        if effect.publication is not None:
+            self._begin(effect.publication)
+            self._add(effect.publication, "accepted", f"published by {effect.client}", effect.client)
+
+    def _begin(self, publication: PublicationId) -> None:
+        if publication not in self._steps:
+            if len(self._steps) >= MOST_PUBLICATIONS:
+                del self._steps[next(iter(self._steps))]
+            self._steps[publication] = []
+
+    @property
+    def is_active(self) -> bool:
+        return bool(self._steps)
+
+    def forget_old(self) -> None:
+        now = time.time_ns()
+        for publication in [id for id, steps in self._steps.items() if steps and now - steps[-1].at_ns > KEPT_NS]:
+            del self._steps[publication]
+
+    def look_at(self, effects: list[Effect]) -> None:
+        """Takes down what concerns a traced publication."""
+        for effect in effects:
+            match effect:
+                case Send(peer, Publish() as message) if message.id in self._steps:
+                    self._add(message.id, "sent", _destinations(message), peer, self._address_of(peer))
+                case Deliver() if effect.publication in self._steps:
+                    text = f"for {', '.join(effect.subscriptions)}"
+                    self._add(effect.publication, "delivered", text, effect.client)
+                case Record(MatchedRow(publication, work)) if publication in self._steps:
+                    text = f"{work.table}: {work.matched} of {work.stored} match, {work.candidates} candidates"
+                    self._add(publication, "matched", text)
+                case Record(DroppedRow(reason, publication, detail)) if publication in self._steps:
+                    assert publication is not None
+                    self._add(publication, "dropped", f"{reason}, {detail}")
+
+    def _add(self, publication: PublicationId, what: str, text: str, peer: str = "", address: str = "") -> None:
+        steps = self._steps[publication]
+        if len(steps) < MOST_STEPS:
+            steps.append(TraceStep(time.time_ns(), what, text, peer, address))
+
+
+def _destinations(message: Publish) -> str:
+    parts = []
+    if message.local:
+        parts.append(f"clients at {', '.join(message.local)}")
+    if message.transit:
+        parts.append(f"others behind {', '.join(message.transit)}")
+    return f"for {' and '.join(parts)}"

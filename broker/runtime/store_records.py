@@ -1,0 +1,101 @@
+"""What a broker stores, as bytes: MessagePack of plain values, by kind of record. Reading trusts the file's owner, and
+still takes nothing for granted: a record that does not fit its kind is an error with the record's key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgpack
+
+from broker.core.effects import Deliver
+from broker.wire.broker_codec import decode as decode_message
+from broker.wire.broker_codec import encode as encode_message
+from broker.wire.limits import Limits, WireError
+from routing.messages import EntryId, PublicationId, Publish
+from routing.router import Stretch
+
+Key = tuple[str, ...]
+
+
+class RecordError(Exception):
+    """A record that cannot be written, or a stored one that cannot be read; the message names it."""
+
+    exit_code = 1
+
+
+def pack_key(key: Key) -> bytes:
+    packed: bytes = msgpack.packb(key)
+    return packed
+
+
+def unpack_key(packed: bytes) -> Key:
+    key: Key = msgpack.unpackb(packed, use_list=False)
+    return key
+
+
+def pack_record(key: Key, record: Any) -> bytes:
+    write, _ = _KINDS.get(key[0], _PLAIN)
+    try:
+        packed: bytes = msgpack.packb(write(record))
+    except (ValueError, TypeError, OverflowError, WireError) as error:
+        raise RecordError(f"the record {'/'.join(key)} cannot be written: {error}") from error
+    return packed
+
+
+def unpack_record(key: Key, packed: bytes) -> object:
+    _, read = _KINDS.get(key[0], _PLAIN)
+    try:
+        return read(msgpack.unpackb(packed, use_list=False))
+    except (ValueError, TypeError, WireError, msgpack.exceptions.UnpackException) as error:
+        raise RecordError(f"the record {'/'.join(key)} is damaged: {error}") from error
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _write_arrival(deliveries: tuple[Deliver, ...]) -> object:
+    """What all deliveries of an arrival share is written once."""
+    if not deliveries:
+        return None
+    first = deliveries[0]
+    shared = (first.publication, first.attributes, first.payload, first.hops, first.expires)
+    return (*shared, tuple((each.client, each.subscriptions, each.number) for each in deliveries))
+
+
+def _read_arrival(value: Any) -> tuple[Deliver, ...]:
+    if value is None:
+        return ()
+    id, attributes, payload, hops, expires, clients = value
+    publication = PublicationId._make(id)
+    return tuple(
+        Deliver(client, publication, subscriptions, attributes, payload, hops, number, expires)
+        for client, subscriptions, number in clients
+    )
+
+
+def _write_publication(record: tuple[Publish, str, tuple[Stretch, ...]]) -> object:
+    message, client, stretches = record
+    ways = tuple((each.domain, each.local, each.transit, each.crossed, each.tree) for each in stretches)
+    return encode_message(message), client, ways
+
+
+def _read_publication(value: Any) -> tuple[Publish, str, tuple[Stretch, ...]]:
+    # Earlier versions stored the names of clients too.
+    frame, client, ways, *_ = value
+    message, _ = decode_message(frame, Limits(frame_bytes=len(frame)))
+    if not isinstance(message, Publish):
+        raise TypeError(f"a {type(message).__name__}, not a publication")
+    stretches = tuple(
+        Stretch(domain, local, transit, crossed, EntryId._make(tree) if tree is not None else None)
+        for domain, local, transit, crossed, tree in ways
+    )
+    return message, client, stretches
+
+
+_PLAIN: tuple[Callable[[Any], Any], Callable[[Any], Any]] = (_as_it_is, _as_it_is)
+_KINDS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "arrival": (_write_arrival, _read_arrival),
+    "publication": (_write_publication, _read_publication),
+}

@@ -1,0 +1,73 @@
+"""The TLS handshake of whoever connects.
+
+asyncio's own listener keeps the certificates that it was started with, and does not tell of a handshake that fails.
+Here each handshake takes the certificates of the latest files, and a failed one is counted and logged with its reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from typing import TYPE_CHECKING
+
+from broker.core.settings import SECOND
+from broker.runtime.pending_connection import Newcomer
+
+if TYPE_CHECKING:
+    from broker.runtime.server import BrokerServer
+
+
+class Door(asyncio.Protocol):
+    """Who comes through it is a newcomer, with a connection that is encrypted."""
+
+    def __init__(self, server: BrokerServer, newcomer: Newcomer, context: ssl.SSLContext) -> None:
+        self._server = server
+        self._newcomer = newcomer
+        self._context = context
+        self._early = bytearray()
+        self._is_lost = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        # What arrives belongs to the handshake.
+        transport.pause_reading()
+        handshake = asyncio.create_task(self._shake_hands(transport), name="TLS handshake")
+        self._server.handshakes.add(handshake)
+        handshake.add_done_callback(self._server.handshakes.discard)
+        self._server.errors.watch(handshake)
+
+    async def _shake_hands(self, transport: asyncio.Transport) -> None:
+        server, connection = self._server, self._newcomer.connection
+        host, port = transport.get_extra_info("peername")[:2]
+        within_s = server.config.overlay.limits.hello / SECOND
+        try:
+            encrypted = await asyncio.get_running_loop().start_tls(
+                transport, self, self._context, server_side=True, ssl_handshake_timeout=within_s
+            )
+        except OSError as error:
+            server.newcomers.pop(self._newcomer, None)
+            server.violated("tls", f"{host}:{port}", _reason(error))
+            return
+        if encrypted is None or connection.is_closing:
+            transport.abort()
+            return
+        encrypted.set_protocol(connection)
+        connection.connection_made(encrypted)
+        connection.take_early(bytes(self._early))
+        if self._is_lost:
+            connection.connection_lost(None)
+
+    def data_received(self, data: bytes) -> None:
+        """Said right after the handshake, before this end has noticed that it is done."""
+        self._early += data
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._is_lost = True
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message
+    if isinstance(error, ssl.SSLError):
+        return (error.reason or str(error)).replace("_", " ").lower()
+    return str(error) or type(error).__name__

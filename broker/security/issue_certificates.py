@@ -1,0 +1,57 @@
+"""What `mercast certs` and `mercast token` do."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import sys
+from pathlib import Path
+
+from broker.config.overlay_config import OverlayConfig, read_config
+from broker.config.tables import ConfigError
+
+THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
+
+
+def make_certificates(overlay: Path, out: Path, clients: tuple[str, ...]) -> None:
+    try:
+        from broker.security.certificates import write_set
+    except ImportError as error:
+        raise ConfigError(f"making certificates needs {error.name}: pip install 'mercast[certs]'") from error
+    config = read_config(overlay)
+    if out.exists():
+        raise ConfigError(f"{out} exists; certificates are written into a new folder, so that none is overwritten")
+    brokers = {broker.id: _hosts(config, broker.id) for broker in config.overlay.brokers}
+    for name in clients:
+        if name in (*brokers, "ca"):
+            raise ConfigError(f"a client cannot be called {name!r}: that is the name of a broker, or of the authority")
+        if not name or "/" in name:
+            raise ConfigError(f"{name!r} is no name for a client's files")
+    written = write_set(out, config.name, brokers, clients)
+    print(f"wrote {len(written)} files into {out}; for {overlay}:", file=sys.stderr)
+    print(f'[tls]\nca = "{out}/ca.pem"\ncertificate = "{out}/{{broker}}.pem"\nkey = "{out}/{{broker}}.key"')
+    print(
+        f"{out}/ca.key can sign certificates that every broker trusts. This is a set for trying out: for production "
+        "keep that key elsewhere, and give each machine its own certificate and key only.",
+        file=sys.stderr,
+    )
+
+
+def _hosts(config: OverlayConfig, id: str) -> tuple[str, ...]:
+    """Where the broker is reached; brokers on this machine by all its names."""
+    table = config.brokers[id]
+    hosts = [address.host for address in (table.address, table.listen) if address is not None]
+    is_local = any(address.is_loopback for address in (table.address, table.listen) if address is not None)
+    return tuple(dict.fromkeys((*(host for host in hosts if host), *(THIS_MACHINE if is_local else ()))))
+
+
+def make_token(name: str) -> None:
+    if not name.strip() or any(each in name for each in "*?["):
+        raise ConfigError(f"{name!r} is no name for a client: its rule would fit others too; write one as sensor-1")
+    token = secrets.token_urlsafe(32)
+    digest = hashlib.sha256(token.encode()).hexdigest()
+    print(token)
+    rule = ["[[client]]", f"name = {json.dumps(f'{name}*')}", f'token_sha256 = "{digest}"']
+    rule += [f'{right} = "TRUE"' for right in ("publish", "subscribe", "advertise")]
+    print("\n".join(rule), file=sys.stderr)

@@ -1,0 +1,380 @@
+"""A SimPy driver of broker cores: links, queues, cores and clients in virtual time.
+
+Time is an integer number of nanoseconds. Nothing here reads a clock: the same seed gives the same run, event by event.
+A broker has cores and a bounded queue. `handle` runs when a core takes an input up, its effects leave when the work is
+done. Heartbeats, acknowledgements, credits and timers have their own lane: they are handled at once and cost nothing.
+
+SimPy's processes are not used: a callback on its events costs a fraction of a generator.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+import simpy
+
+from broker.core.broker import Broker
+from broker.core.effects import (
+    Accept,
+    CloseLink,
+    Deliver,
+    DroppedRow,
+    Effect,
+    Failed,
+    Forget,
+    OpenLink,
+    Persist,
+    Record,
+    Refuse,
+    ResetLink,
+    Send,
+    SetTimer,
+)
+from broker.core.inputs import FrameReceived, Input, PeerLost, PeerUp, Persisted, Published, Restored, TimerFired
+from broker.core.settings import SECOND, Settings
+from broker.simulation.broker_node import Node
+from broker.simulation.costs import CostProfile
+from broker.simulation.events import ActionFallsDue, Callbacks, FrameArrives, WorkEnds
+from broker.simulation.links import MILLISECOND, SimulatedLink
+from broker.simulation.recording import Recorder
+from broker.trace.schema import Trace
+from broker.wire.broker_codec import header_size
+from routing.messages import LinkState, Neighbour, PublicationId, Publish, is_free
+from routing.registry import create
+from topologies import Overlay
+from topologies.broker_and_link import Metric
+
+REDIAL_AFTER = SECOND
+NEW_LINK_LATENCY = MILLISECOND
+
+
+class SimulatedOverlay:
+    def __init__(
+        self,
+        overlay: Overlay,
+        protocol: str,
+        *,
+        matcher: str,
+        settings: Settings,
+        profile: CostProfile,
+        trace: Trace,
+        random: random.Random,
+        cores: Mapping[str, int],
+        queue_frames: int,
+        metric: Metric = "hops",
+        starts_known: bool = True,
+        options: Mapping[str, object] | None = None,
+    ) -> None:
+        self.env = simpy.Environment()
+        self.protocol = protocol
+        self.nodes: dict[str, Node] = {}
+        self.links: dict[tuple[str, str], SimulatedLink] = {}
+        self.sent: Counter[str] = Counter()
+        self.handled = 0
+        """Inputs that brokers took up."""
+        self.on_accepted: Callable[[PublicationId, Published, int], None] = _ignore
+        self.on_delivered: Callable[[Deliver, int], None] = _ignore
+        self.on_refused: Callable[[Refuse], None] = _ignore
+        self.on_confirmed: Callable[[str, str], None] = _ignore
+        """Hears the client and the name of what it entered or withdrew."""
+        self._overlay = overlay
+        self._costs = {link.ends: link.cost(metric) for link in overlay.links}
+        self._matcher = matcher
+        self._router_options = options or {}
+        self._settings = settings
+        self._profile = profile
+        self._recorder = Recorder(trace, profile)
+        self._when_frame_arrives: Callbacks = [self._frame_arrives]
+        self._when_work_ends: Callbacks = [self._work_ends]
+        self._random = random
+        self._requests: dict[tuple[str, str, int], tuple[Published, int]] = {}
+        self._published_at: dict[PublicationId, int] = {}
+        for broker in overlay.brokers:
+            self.nodes[broker.id] = Node(broker.id, broker.clusters, cores[broker.id], queue_frames)
+        for each in overlay.links:
+            speed = None if each.bandwidth_mbit is None else round(each.bandwidth_mbit * 125_000)
+            latency = round(each.latency_ms * MILLISECOND)
+            self._add_link(each.a, each.b, latency, speed)
+        states = self._known_states() if starts_known else ()
+        for name in self.nodes:
+            self._start(name, states)
+        for first, second in self.links:
+            self.connect(first, second)
+
+    @property
+    def now(self) -> int:
+        return int(self.env.now)
+
+    def run_until(self, at: int) -> None:
+        if at > self.now:
+            self.env.run(until=at)
+
+    def later(self, at: int, action: Callable[[], None]) -> None:
+        self.env.schedule(ActionFallsDue(action), delay=max(0, at - self.now))
+
+    def _add_link(self, first: str, second: str, latency: int, bytes_a_second: int | None = None) -> None:
+        link = SimulatedLink(*_ends(first, second), latency, bytes_a_second, is_up=False)
+        self.links[_ends(first, second)] = link
+        self.nodes[first].links[second] = self.nodes[second].links[first] = link
+
+    def _known_states(self) -> tuple[LinkState, ...]:
+        """The overlay as every broker would have learned it, in each domain."""
+        states: list[LinkState] = []
+        for name, node in self.nodes.items():
+            for domain in self._domains(node):
+                neighbours = tuple(
+                    Neighbour(other, self._cost(name, other))
+                    for other in self._overlay.neighbours(name)
+                    if domain in self._domains(self.nodes[other])
+                )
+                states.append(LinkState(name, 1, 1, domain, neighbours, tuple(self._domains(node))))
+        return tuple(states)
+
+    def _cost(self, first: str, second: str) -> int:
+        """A link that brokers have made themselves counts as one, as it does in a deployed broker."""
+        return self._costs.get(_ends(first, second), 1)
+
+    def _domains(self, node: Node) -> tuple[str, ...]:
+        return node.clusters if self.protocol == "merc" else ("",)
+
+    def _start(self, name: str, states: tuple[LinkState, ...]) -> None:
+        node = self.nodes[name]
+        node.incarnation += 1
+        node.timers.clear()
+        router = create(
+            self.protocol, name, node.incarnation, self._matcher, node.clusters, options=self._router_options
+        )
+        node.broker = Broker(router, name, node.incarnation, self._settings)
+        router.start_with(states)
+        if node.store:
+            self._perform(node, node.broker.handle(Restored(dict(node.store)), self.now), self.now)
+        self._perform(node, node.broker.start(self.now), self.now)
+
+    def crash(self, name: str) -> None:
+        """All in memory is gone; neighbours notice when the links break."""
+        node = self.nodes[name]
+        node.broker = None
+        node.queue.clear()
+        if not self._settings.is_durable:
+            node.store.clear()
+        for link in self.links.values():
+            if link.is_up and name in (link.first, link.second):
+                self.cut(link.first, link.second)
+
+    def restart(self, name: str) -> None:
+        if self.nodes[name].broker is None:
+            self._start(name, ())
+            for first, second in self.links:
+                if name in (first, second):
+                    self.connect(first, second)
+
+    def connect(self, first: str, second: str) -> None:
+        link = self.links.get(_ends(first, second))
+        one, other = self.nodes[first].broker, self.nodes[second].broker
+        if link is None or link.is_up or link.is_broken or one is None or other is None:
+            return
+        link.is_up = True
+        link.life += 1
+        link.up_since = self.now
+        greetings = one.router.greeting(), other.router.greeting()
+        cost = self._cost(first, second)
+        self._now(self.nodes[first], PeerUp(second, greetings[1], cost))
+        self._now(self.nodes[second], PeerUp(first, greetings[0], cost))
+
+    def cut(self, first: str, second: str) -> None:
+        link = self.links[_ends(first, second)]
+        if not link.is_up:
+            return
+        link.is_up = False
+        self._recorder.link(link, self.now)
+        self._now(self.nodes[first], PeerLost(second))
+        self._now(self.nodes[second], PeerLost(first))
+
+    @property
+    def has_backlog(self) -> bool:
+        """Is any broker at work, or anything on a link?"""
+        now = self.now
+        return any(node.working or node.queue for node in self.nodes.values()) or any(
+            link.is_carrying(now) for link in self.links.values()
+        )
+
+    def submit(self, name: str, happened: Input) -> None:
+        """A client's request: it waits for a core."""
+        if isinstance(happened, Published):
+            self._requests[name, happened.client, happened.reference] = (happened, self.now)
+        self._take_in(self.nodes[name], happened, self.now)
+
+    def _take_in(self, node: Node, happened: Input, now: int) -> None:
+        if node.broker is None:
+            return
+        if node.working < node.cores:
+            self._work(node, node.broker, happened, now)
+        elif len(node.queue) < node.queue_limit:
+            node.queue.append((node.incarnation, happened))
+        else:
+            self._drop(node, "broker queue full", happened)
+
+    def _work(self, node: Node, broker: Broker, happened: Input, now: int) -> None:
+        self.handled += 1
+        effects = broker.handle(happened, now)
+        cost = self._profile.cost(happened, effects)
+        self._recorder.work(node.name, effects, now)
+        if cost == 0:
+            self._perform(node, effects, now)
+            return
+        node.working += 1
+        node.busy_ns += cost
+        self.env.schedule(WorkEnds(self._when_work_ends, node, broker, effects), delay=cost)
+
+    def _work_ends(self, work: WorkEnds) -> None:
+        node, now = work.node, self.now
+        node.working -= 1
+        if node.broker is work.broker:
+            self._perform(node, work.effects, now)
+        # Work may end at once, and then there is time for more.
+        while node.queue and node.working < node.cores and node.broker is not None:
+            incarnation, happened = node.queue.popleft()
+            if incarnation == node.incarnation:
+                self._work(node, node.broker, happened, now)
+
+    def _now(self, node: Node, happened: Input) -> None:
+        """Without waiting: what costs nothing does not stand in the queue."""
+        if node.broker is not None:
+            now = self.now
+            self.handled += 1
+            effects = node.broker.handle(happened, now)
+            self._recorder.work(node.name, effects, now)
+            self._perform(node, effects, now)
+
+    def _drop(self, node: Node, reason: str, happened: Input) -> None:
+        publication = None
+        if isinstance(happened, FrameReceived) and isinstance(happened.message, Publish):
+            publication = happened.message.id
+        self._recorder.drop(node.name, DroppedRow(reason, publication, f"{node.queue_limit} inputs wait"), self.now)
+        if isinstance(happened, Published):
+            self.on_refused(Refuse(happened.client, happened.reference, reason))
+
+    def _perform(self, node: Node, effects: list[Effect], now: int) -> None:
+        for effect in effects:
+            match effect:
+                case Send():
+                    self._send(node, effect, now)
+                case Deliver():
+                    self._deliver(node, effect)
+                case Accept():
+                    self._accept(node, effect)
+                case SetTimer():
+                    self._set_timer(node, effect)
+                case Refuse():
+                    if isinstance(effect.reference, int):
+                        self._requests.pop((node.name, effect.client, effect.reference), None)
+                    self.on_refused(effect)
+                case Persist():
+                    node.store[effect.key] = effect.record
+                    self._now(node, Persisted(effect.key))
+                case Forget():
+                    node.store.pop(effect.key, None)
+                case ResetLink() | CloseLink():
+                    self._close(node, effect)
+                case OpenLink():
+                    self._open(node.name, effect.peer)
+                case Failed():
+                    raise effect.error
+                case Record():
+                    pass
+
+    def _close(self, node: Node, effect: ResetLink | CloseLink) -> None:
+        first, second = node.name, effect.peer
+        if _ends(first, second) in self.links:
+            self.cut(first, second)
+            if isinstance(effect, ResetLink):
+                self.later(self.now + REDIAL_AFTER, lambda: self.connect(first, second))
+
+    def _open(self, first: str, second: str) -> None:
+        ends = _ends(first, second)
+        if ends not in self.links:
+            self._add_link(*ends, NEW_LINK_LATENCY)
+        self.later(self.now + NEW_LINK_LATENCY, lambda: self.connect(first, second))
+
+    def _accept(self, node: Node, effect: Accept) -> None:
+        if isinstance(effect.reference, str):
+            self.on_confirmed(effect.client, effect.reference)
+            return
+        if effect.publication is None:
+            return
+        request, at = self._requests.pop((node.name, effect.client, effect.reference))
+        self._published_at[effect.publication] = at
+        self._recorder.accepted(node.name, effect.publication, effect, request, at)
+        self.on_accepted(effect.publication, request, at)
+
+    def _deliver(self, node: Node, effect: Deliver) -> None:
+        published = self._published_at.get(effect.publication)
+        if published is None:
+            late = DroppedRow("delivered when it was over", effect.publication, f"for {effect.client}")
+            self._recorder.drop(node.name, late, self.now)
+            return
+        self._recorder.delivered(node.name, effect, published, self.now)
+        self.on_delivered(effect, self.now)
+
+    def _set_timer(self, node: Node, effect: SetTimer) -> None:
+        node.timers[effect.name] = effect.at
+        incarnation = node.incarnation
+
+        def fire() -> None:
+            if node.incarnation == incarnation and node.timers.get(effect.name) == effect.at:
+                del node.timers[effect.name]
+                self._now(node, TimerFired(effect.name))
+
+        self.later(effect.at, fire)
+
+    def _send(self, node: Node, effect: Send, now: int) -> None:
+        message = effect.message
+        self.sent[type(message).__name__] += 1
+        link = node.links.get(effect.peer)
+        if link is None or not link.is_up:
+            return
+        if link.loss and self._random.random() < link.loss:
+            return
+        header = header_size(message, effect.sequence)
+        body = len(message.attributes) + len(message.payload) if isinstance(message, Publish) else 0
+        frame = FrameArrives(self._when_frame_arrives, link, node.name, effect, header, body, now)
+        self.env.schedule(frame, delay=link.arrival(node.name, header + body, now) - now)
+
+    def _frame_arrives(self, frame: FrameArrives) -> None:
+        link, effect = frame.link, frame.effect
+        if not link.is_up or link.life != frame.life:
+            return
+        receiver = self.nodes[effect.peer]
+        received = FrameReceived(frame.sender, effect.message, effect.sequence)
+        if is_free(effect.message):
+            self._now(receiver, received)
+        else:
+            now = self.now
+            self._recorder.hop(frame, now)
+            self._take_in(receiver, received, now)
+
+    def forget_publication(self, publication: PublicationId) -> None:
+        """It is over: nobody will get it any more."""
+        self._published_at.pop(publication, None)
+
+    def finish(self) -> None:
+        """Rows for the links that are up and the brokers as they are, at the end of a run."""
+        for link in self.links.values():
+            if link.is_up:
+                self._recorder.link(link, None)
+        self.record_brokers()
+
+    def record_brokers(self) -> None:
+        """A row for each broker, as it is now."""
+        for node in self.nodes.values():
+            self._recorder.broker(node, self.now)
+
+
+def _ignore(*_: object) -> None:
+    """Nobody listens."""
+
+
+def _ends(first: str, second: str) -> tuple[str, str]:
+    return (first, second) if first < second else (second, first)

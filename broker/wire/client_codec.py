@@ -1,0 +1,242 @@
+"""Frames between clients and brokers: as bytes, and back.
+
+They are built as the frames between brokers are (see `framing`): a length, a MessagePack header that starts with
+version, kind and its own size, and for a publication its attributes and its payload as they are. Their kinds have
+numbers of their own, from `FIRST_KIND` on, so that one look at a connection's first frame tells who is there.
+
+Publications and deliveries make nearly all of the traffic, so their numbers have fixed places, and are read without a
+look at the rest. A delivery differs between clients in its number and the names of subscriptions alone: a broker puts
+the rest together once (`DeliveryWriter`).
+
+Whatever the bytes are, `decode` raises `WireError` and nothing else.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+import msgpack
+
+from broker.wire.client_frames import ClientFrame, Delivery, PublishRequest
+from broker.wire.client_kinds import CONTROL, DELIVERY, FIRST_KIND, NAMES, PUBLISH, WRITERS
+from broker.wire.framing import (
+    A_32_BIT_INTEGER,
+    FOUR_ELEMENTS,
+    PREFIX_BYTES,
+    START,
+    Kinds,
+    read_fields,
+    read_start,
+    refuse_body,
+    written_start,
+)
+from broker.wire.limits import LARGEST_NUMBER, Limits, WireError, beyond
+from broker.wire.shapes import Shape, texts
+from routing.messages import PublicationId
+
+CLIENT_VERSION = 1
+_KINDS = Kinds(
+    CLIENT_VERSION,
+    NAMES,
+    lambda kind: f"no frame of a client has the number {kind}; they go from {FIRST_KIND} to {max(NAMES)}",
+    " of the client protocol",
+)
+
+_SEVEN_ELEMENTS = 0x97
+_64_BITS = 0xCF
+_FALSE, _TRUE = 0xC2, 0xC3
+
+_PUBLISH = Struct(">IBBBBI B BQ BI BQ B")
+"""Length, four elements, version, kind, header size; four fields: reference, size of attributes, lifetime, traced."""
+_PUBLISH_HEADER = _PUBLISH.size - PREFIX_BYTES
+_LARGEST_LENGTH = 0xFFFFFFFF
+
+_DELIVERY_START = Struct(">IBBBBI B BQ")
+"""As above, then seven fields, of which the first is the number."""
+_DELIVERY_SHARED = Struct(">BI BI BQ BQ")
+"""Size of attributes, hops, and the id's incarnation and counter; its broker and the subscriptions follow."""
+_DELIVERY_SIZE = _DELIVERY_START.size + _DELIVERY_SHARED.size
+_DELIVERY_MARKS = (
+    *(FOUR_ELEMENTS, CLIENT_VERSION, DELIVERY, A_32_BIT_INTEGER, _SEVEN_ELEMENTS, _64_BITS),
+    *(A_32_BIT_INTEGER, A_32_BIT_INTEGER, _64_BITS, _64_BITS),
+)
+_DELIVERY_NAMES = Shape("the end of the header", broker=str, subscriptions=tuple)
+_MOST_NAMES_KEPT = 1 << 14
+_names_kept: dict[bytes, tuple[str, tuple[str, ...]]] = {}
+"""Brokers and subscriptions as they stand in headers, and what they say: mostly they are the same again and again."""
+
+__all__ = [
+    "CLIENT_VERSION",
+    "FIRST_KIND",
+    "DeliveryWriter",
+    "decode",
+    "decode_delivery",
+    "encode",
+    "encode_publish",
+    "kind_of",
+    "packed_subscriptions",
+]
+
+
+def encode(frame: ClientFrame) -> bytes:
+    """The frame, length prefix included."""
+    if isinstance(frame, PublishRequest):
+        return encode_publish(frame.reference, frame.attributes, frame.payload, frame.lifetime_ms, frame.is_traced)
+    if isinstance(frame, Delivery):
+        writer = DeliveryWriter(frame.id, frame.hops, frame.attributes, frame.payload)
+        return writer.frame(frame.number, frame.subscriptions)
+    kind, write = WRITERS[type(frame)]
+    fields = _packed(write(frame), NAMES[kind])
+    header_bytes = START.size - PREFIX_BYTES + len(fields)
+    return written_start(kind, CLIENT_VERSION, header_bytes) + fields
+
+
+def encode_publish(
+    reference: int, attributes: bytes, payload: bytes = b"", lifetime_ms: int = 0, is_traced: bool = False
+) -> bytes:
+    follows = _PUBLISH_HEADER + len(attributes) + len(payload)
+    if follows > _LARGEST_LENGTH:
+        raise WireError(f"PublishRequest: {follows} bytes are more than a frame's length can say")
+    if not 0 <= reference <= LARGEST_NUMBER or not 0 <= lifetime_ms <= LARGEST_NUMBER:
+        raise WireError(f"PublishRequest: {reference} or {lifetime_ms} is not from 0 to {LARGEST_NUMBER}")
+    start = _PUBLISH.pack(
+        follows,
+        FOUR_ELEMENTS,
+        CLIENT_VERSION,
+        PUBLISH,
+        A_32_BIT_INTEGER,
+        _PUBLISH_HEADER,
+        FOUR_ELEMENTS,
+        _64_BITS,
+        reference,
+        A_32_BIT_INTEGER,
+        len(attributes),
+        _64_BITS,
+        lifetime_ms,
+        _TRUE if is_traced else _FALSE,
+    )
+    return start + attributes + payload
+
+
+class DeliveryWriter:
+    """One publication for several clients: what is the same for all of them is packed once."""
+
+    __slots__ = ("_body", "_follows", "_header", "_shared")
+
+    def __init__(self, id: PublicationId, hops: int, attributes: bytes, payload: bytes) -> None:
+        numbers = (len(attributes), hops, id.incarnation, id.counter)
+        if min(numbers) < 0 or max(hops, len(attributes)) > _LARGEST_LENGTH or max(numbers) > LARGEST_NUMBER:
+            raise WireError(f"Delivery: one of the numbers {numbers} cannot be written")
+        self._shared = _DELIVERY_SHARED.pack(
+            A_32_BIT_INTEGER, numbers[0], A_32_BIT_INTEGER, hops, _64_BITS, id.incarnation, _64_BITS, id.counter
+        ) + _packed(id.broker, "Delivery")
+        self._body = attributes + payload
+        self._header = _DELIVERY_START.size - PREFIX_BYTES + len(self._shared)
+        self._follows = self._header + len(self._body)
+        if self._follows > _LARGEST_LENGTH // 2:
+            raise WireError(f"Delivery: {self._follows} bytes are more than a frame's length can say")
+
+    def frame(self, number: int, subscriptions: tuple[str, ...]) -> bytes:
+        return self.frame_for(number, packed_subscriptions(subscriptions))
+
+    def frame_for(self, number: int, packed: bytes) -> bytes:
+        """`packed` comes from `packed_subscriptions`; a broker may keep it for the next publication."""
+        size = len(packed)
+        start = _DELIVERY_START.pack(
+            self._follows + size,
+            FOUR_ELEMENTS,
+            CLIENT_VERSION,
+            DELIVERY,
+            A_32_BIT_INTEGER,
+            self._header + size,
+            _SEVEN_ELEMENTS,
+            _64_BITS,
+            number,
+        )
+        return b"".join((start, self._shared, packed, self._body))
+
+
+def packed_subscriptions(names: tuple[str, ...]) -> bytes:
+    return _packed(names, "Delivery")
+
+
+def _packed(fields: object, kind: str) -> bytes:
+    try:
+        packed: bytes = msgpack.packb(fields)
+    except (ValueError, OverflowError) as error:
+        # A lone surrogate in a text, or an integer of more than 64 bits.
+        raise WireError(f"{kind}: cannot be written: {error}") from None
+    return packed
+
+
+def kind_of(frame: bytes) -> int:
+    """The number of a frame's kind, whichever protocol it belongs to; 0 when the frame is too short to have one."""
+    return frame[6] if len(frame) >= START.size else 0
+
+
+def decode(frame: bytes, limits: Limits) -> ClientFrame:
+    """The content of a whole frame, length prefix included."""
+    kind, name, body = read_start(frame, _KINDS, limits)
+    if kind == DELIVERY:
+        return decode_delivery(frame, limits)
+    if kind == PUBLISH:
+        return _read_publish(frame, body - PREFIX_BYTES)
+    refuse_body(frame, name, body)
+    _, _, read = CONTROL[kind]
+    return read(read_fields(frame[START.size : body], name, limits, longest_bytes=0), limits)
+
+
+def _read_publish(frame: bytes, header_bytes: int) -> PublishRequest:
+    if header_bytes != _PUBLISH_HEADER:
+        raise WireError(f"PublishRequest: the header has {header_bytes} bytes, not {_PUBLISH_HEADER}")
+    *_, four, wide, reference, narrow, attributes_bytes, also_wide, lifetime_ms, flag = _PUBLISH.unpack_from(frame)
+    marks = (four, wide, narrow, also_wide)
+    if marks != (FOUR_ELEMENTS, _64_BITS, A_32_BIT_INTEGER, _64_BITS) or flag not in (_FALSE, _TRUE):
+        raise WireError(f"PublishRequest: the header is not one: {frame[START.size : _PUBLISH.size].hex()}")
+    if reference > LARGEST_NUMBER or lifetime_ms > LARGEST_NUMBER:
+        raise WireError(f"PublishRequest: {max(reference, lifetime_ms)} is beyond {LARGEST_NUMBER}")
+    payload = _PUBLISH.size + attributes_bytes
+    if payload > len(frame):
+        left = len(frame) - _PUBLISH.size
+        raise WireError(f"PublishRequest: {attributes_bytes} bytes of attributes are announced, {left} are left")
+    return PublishRequest(reference, frame[_PUBLISH.size : payload], frame[payload:], lifetime_ms, flag == _TRUE)
+
+
+def decode_delivery(frame: bytes, limits: Limits) -> Delivery:
+    """As `decode`, for a frame that came whole and whose kind says that it is a delivery: the quickest way."""
+    if not _DELIVERY_SIZE < len(frame) <= limits.frame_bytes:
+        raise WireError(f"Delivery: a frame of {len(frame)} bytes is none")
+    start, rest = _DELIVERY_START.unpack_from(frame), _DELIVERY_SHARED.unpack_from(frame, _DELIVERY_START.size)
+    follows, four, version, kind, mark, header_bytes, seven, wide, number = start
+    m1, attributes_bytes, m2, hops, m3, incarnation, m4, counter = rest
+    if (four, version, kind, mark, seven, wide, m1, m2, m3, m4) != _DELIVERY_MARKS:
+        raise WireError(f"Delivery: the header is not one: {frame[PREFIX_BYTES:_DELIVERY_SIZE].hex()}")
+    body = PREFIX_BYTES + header_bytes
+    payload = body + attributes_bytes
+    if follows != len(frame) - PREFIX_BYTES or body <= _DELIVERY_SIZE or payload > len(frame):
+        raise WireError(
+            f"Delivery: {header_bytes} bytes of header and {attributes_bytes} of attributes are announced, "
+            f"{len(frame) - PREFIX_BYTES} follow"
+        )
+    names = frame[_DELIVERY_SIZE:body]
+    found = _names_kept.get(names)
+    if found is None:
+        found = _read_names(names, limits)
+    if max(number, incarnation, counter) > LARGEST_NUMBER:
+        raise WireError(f"Delivery: one of {(number, incarnation, counter)} is beyond {LARGEST_NUMBER}")
+    broker, subscriptions = found
+    id = PublicationId(broker, incarnation, counter)
+    return Delivery(number, subscriptions, hops, id, frame[body:payload], frame[payload:])
+
+
+def _read_names(packed: bytes, limits: Limits) -> tuple[str, tuple[str, ...]]:
+    if len(packed) > limits.header_bytes:
+        raise beyond("Delivery", f"the header has {len(packed)} bytes of names", "header_bytes", limits.header_bytes)
+    # An array of the two, as the shape has it.
+    fields = read_fields(b"\x92" + packed, "Delivery", limits, longest_bytes=0)
+    broker, subscriptions = _DELIVERY_NAMES.check(fields, "Delivery")
+    texts(subscriptions, "Delivery", "subscriptions", "items", limits.items)
+    if len(_names_kept) >= _MOST_NAMES_KEPT:
+        _names_kept.clear()
+    _names_kept[packed] = (broker, subscriptions)
+    return broker, subscriptions

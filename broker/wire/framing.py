@@ -1,0 +1,152 @@
+"""What all frames have in common, between brokers and with clients: how they start, and how they are cut from a stream.
+
+    bytes 0 to 3     how many bytes follow, big-endian
+    bytes 4 to 11    the start of the header, a MessagePack array of four elements: the version, the kind, the header's
+                     size (bytes 4 to its end, always as a 32-bit integer), so that all three have their place
+    to its end       the header's fourth element: an array of the kind's fields
+    then             for a publication, its attributes and its payload as they are
+
+Whatever the bytes are, `WireError` is all that is raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from struct import Struct
+from typing import Any
+
+import msgpack
+
+from broker.wire.limits import DIGEST_BYTES, Limits, WireError, beyond
+from broker.wire.nesting import check_structure, may_nest_long_arrays
+
+PREFIX_BYTES = 4
+START = Struct(">IBBBBI")
+FOUR_ELEMENTS = 0x94
+A_32_BIT_INTEGER = 0xCE
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """The frames of one protocol."""
+
+    version: int
+    names: Mapping[int, str]
+    unknown: Callable[[int], str]
+    """What to say of a number that is none of theirs."""
+    protocol: str = ""
+    """In messages, after the word version."""
+
+
+def written_start(kind: int, version: int, header_bytes: int, body_bytes: int = 0) -> bytes:
+    return START.pack(header_bytes + body_bytes, FOUR_ELEMENTS, version, kind, A_32_BIT_INTEGER, header_bytes)
+
+
+def read_start(frame: bytes, kinds: Kinds, limits: Limits) -> tuple[int, str, int]:
+    """The kind, what it is called, and where the body begins, of a whole frame whose lengths fit together."""
+    if len(frame) < START.size:
+        raise WireError(f"a frame of {len(frame)} bytes is shorter than any header")
+    follows, marker, version, kind, integer_marker, header_bytes = START.unpack_from(frame)
+    if version != kinds.version:
+        raise WireError(f"version {version}{kinds.protocol} is not known here; this is version {kinds.version}")
+    name = kinds.names.get(kind)
+    if name is None:
+        raise WireError(kinds.unknown(kind))
+    if len(frame) > limits.frame_bytes:
+        raise beyond(name, f"the frame has {len(frame)} bytes", "frame_bytes", limits.frame_bytes)
+    if follows != len(frame) - PREFIX_BYTES:
+        raise WireError(f"{name}: {follows} bytes are announced, {len(frame) - PREFIX_BYTES} follow")
+    if marker != FOUR_ELEMENTS or integer_marker != A_32_BIT_INTEGER:
+        raise WireError(f"{name}: the header does not start as one: {frame[PREFIX_BYTES : START.size].hex()}")
+    if header_bytes > limits.header_bytes:
+        raise beyond(name, f"the header has {header_bytes} bytes", "header_bytes", limits.header_bytes)
+    body = PREFIX_BYTES + header_bytes
+    if not START.size < body <= len(frame):
+        raise WireError(f"{name}: the header cannot have {header_bytes} bytes in a frame of {len(frame)}")
+    return kind, name, body
+
+
+def read_fields(packed: bytes, name: str, limits: Limits, longest_bytes: int = DIGEST_BYTES) -> Any:
+    """The header's fields, not yet looked at. Nothing that claims more room than its bytes justify is built."""
+    if may_nest_long_arrays(packed):
+        check_structure(packed, name, limits, longest_bytes)
+    try:
+        fields: Any = msgpack.unpackb(
+            packed,
+            use_list=False,
+            raw=False,
+            strict_map_key=True,
+            max_str_len=limits.text_bytes,
+            max_bin_len=longest_bytes,
+            max_array_len=limits.longest_array,
+            max_map_len=0,
+            max_ext_len=0,
+        )
+    except (ValueError, msgpack.exceptions.UnpackException) as error:
+        check_structure(packed, name, limits, longest_bytes)
+        raise WireError(f"{name}: the header cannot be read: {error}") from None
+    return fields
+
+
+def refuse_body(frame: bytes, name: str, body: int) -> None:
+    """For frames that are all header."""
+    if body != len(frame):
+        raise WireError(f"{name}: {len(frame) - body} bytes follow the header")
+
+
+class FrameSplitter:
+    """Whole frames from a stream that comes in pieces.
+
+    A length beyond the limit is refused as soon as it is there, and again at every further attempt: nobody knows
+    where the next frame would begin.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._largest = limits.frame_bytes
+        # While a large frame comes in pieces, they are only collected: joining at each would copy it many times.
+        self._missing = 0
+        self._pieces: list[bytes] = []
+        self._refused: int | None = None
+        """The length that was announced and is too large."""
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The frames that are complete with this piece."""
+        if self._refused is not None:
+            raise self._refusal(self._refused)
+        if self._missing:
+            self._pieces.append(data)
+            self._missing -= len(data)
+            if self._missing > 0:
+                return []
+            data, self._pieces, self._missing = b"".join(self._pieces), [], 0
+        frames: list[bytes] = []
+        start, size = 0, len(data)
+        while size - start >= PREFIX_BYTES:
+            length = PREFIX_BYTES + int.from_bytes(data[start : start + PREFIX_BYTES], "big")
+            if length > self._largest:
+                return self._refuse(frames, length)
+            if length > size - start:
+                break
+            frames.append(data[start : start + length])
+            start += length
+        if start < size:
+            self._collect(data[start:])
+        return frames
+
+    def _collect(self, rest: bytes) -> None:
+        known = len(rest) >= PREFIX_BYTES
+        length = PREFIX_BYTES + int.from_bytes(rest[:PREFIX_BYTES], "big") if known else PREFIX_BYTES
+        self._pieces.append(rest)
+        self._missing = length - len(rest)
+
+    def _refuse(self, frames: list[bytes], length: int) -> list[bytes]:
+        """Frames before the refused one are still handed out; the next call raises."""
+        self._refused = length
+        if not frames:
+            raise self._refusal(length)
+        return frames
+
+    def _refusal(self, length: int) -> WireError:
+        """A new one each time: an error that is raised again keeps all that it was raised over."""
+        return beyond("frame", f"{length} bytes are announced", "frame_bytes", self._largest)

@@ -1,0 +1,1 @@
+"""Benchmarks of matching and of the simulation itself, as commands."""

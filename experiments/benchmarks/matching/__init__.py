@@ -1,0 +1,1 @@
+"""Matching indexes compared on one workload: `mercast match bench`."""

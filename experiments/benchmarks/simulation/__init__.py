@@ -1,0 +1,1 @@
+"""The speed of simulations, and the calibration of their costs."""

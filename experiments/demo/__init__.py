@@ -1,0 +1,1 @@
+"""The demo: one workload under three protocols, analysed with Spark."""

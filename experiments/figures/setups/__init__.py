@@ -1,0 +1,1 @@
+"""Overlays and workloads that several figures share."""

@@ -1,0 +1,1 @@
+"""The routing figures of the thesis, one module for each."""

@@ -1,0 +1,12 @@
+"""[THESIS Fig. 10.1.1]: latency on a line of 1 to 10 brokers with 100 subscriptions."""
+
+from __future__ import annotations
+
+from experiments.figures.setups.line import latency_by_brokers
+
+ENTRY = latency_by_brokers(
+    "fig-10.1.1",
+    subscriptions=100,
+    minutes={"quick": 0.1, "paper": 0.5},
+    claim="The latency of all three grows with the number of brokers; D-DBR and MERC stay below FBR.",
+)

@@ -1,0 +1,188 @@
+"""[overlay]: from a scenario's table to its setup, and from the setup to brokers and links."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from experiments.errors import ScenarioError
+from experiments.scenario.model import Clusters, ModelValue, OverlaySetup, Scenario
+from experiments.scenario.overrides import OVERLAY_NAMES, parameter_names
+from experiments.scenario.table import Table
+from routing import registry as routers
+from topologies.broker_and_link import METRICS, Metric
+from topologies.clustering.clusters import cluster_by_domain, cluster_by_size
+from topologies.errors import TopologyError, nearest
+from topologies.files.toml import read_overlay_file
+from topologies.overlay import Overlay
+from topologies.parameters import Kind
+from topologies.registry import MODELS, generate
+
+CLUSTERED = ("merc",)
+"""Protocols that need clusters; the others run without."""
+
+_INHERITED = ("clusters", "latency_ms", "bandwidth_mbit", "metric")
+_TYPES: dict[Kind, Any] = {
+    "whole": int,
+    "number": float,
+    "text": str,
+    "wholes": tuple[int, ...],
+    "numbers": tuple[float, ...],
+}
+
+
+def read_overlays(table: Table) -> tuple[OverlaySetup, dict[str, OverlaySetup]]:
+    """The overlay, and those of protocols that have their own.
+
+    A protocol's table is laid over the common one. If it names a model or a file, only clusters, latency, bandwidth and
+    metric come from the common one.
+    """
+    common = {name: value for name, value in table.values.items() if name not in routers.names()}
+    by_protocol = {}
+    for protocol in routers.names():
+        if protocol in table.values:
+            own = table.table(protocol)
+            is_another = "model" in own.values or "file" in own.values
+            inherited = {name: value for name, value in common.items() if name in _INHERITED or not is_another}
+            by_protocol[protocol] = _setup(own.with_values({**inherited, **own.values}))
+    return _setup(table.with_values(common)), by_protocol
+
+
+def check_clusters(scenario: Scenario, protocol: str) -> None:
+    """Refuse a protocol that needs clusters on a generated overlay without; a file may bring its own."""
+    setup = scenario.overlay_for(protocol)
+    if protocol in CLUSTERED and setup.clusters is None and setup.file is None:
+        raise ScenarioError(
+            f"{scenario.source}: {_key(scenario, protocol)}.clusters is missing, and {protocol} needs clusters; write "
+            "clusters = {size = 10}, or {by = 'domain'} for a transit-stub overlay"
+        )
+
+
+def build_overlay(scenario: Scenario, protocol: str) -> Overlay:
+    """The overlay on which the protocol runs; the same for the same seed.
+
+    The generator gets the scenario's seed and names its streams itself: `mercast topology generate` with that seed
+    makes the same overlay.
+    """
+    check_clusters(scenario, protocol)
+    setup = scenario.overlay_for(protocol)
+    try:
+        overlay = _made(setup, scenario.seed, is_clustered=protocol in CLUSTERED)
+    except TopologyError as error:
+        raise ScenarioError(f"{scenario.source}: {_key(scenario, protocol)}: {error}") from error
+    if protocol in CLUSTERED and not overlay.clusters:
+        raise ScenarioError(
+            f"{scenario.source}: {_key(scenario, protocol)}.file is {setup.file!r}, whose brokers are in no clusters, "
+            f"and {protocol} needs clusters; write them there, or clusters = {{size = 10}} here"
+        )
+    return overlay
+
+
+def cores_of(scenario: Scenario, protocol: str, overlay: Overlay) -> dict[str, int]:
+    """How many cores each broker of the built overlay has. What an overlay file says of a broker comes first."""
+    setup = scenario.overlay_for(protocol)
+    own: Mapping[str, Mapping[str, object]] = {}
+    if setup.file is not None:
+        own = read_overlay_file(Path(setup.file), drop_clusters=True).broker_settings
+    inside = scenario.brokers.cores
+    at_edge = inside if scenario.brokers.edge_cores is None else scenario.brokers.edge_cores
+    cores = {}
+    for broker in overlay.ids:
+        count = own.get(broker, {}).get("cores", at_edge if overlay.is_edge(broker) else inside)
+        if type(count) is not int or count < 1:
+            raise ScenarioError(f"{setup.file}: cores of broker {broker} is {count!r}; it must be at least 1")
+        cores[broker] = count
+    return cores
+
+
+def metric_of(scenario: Scenario, protocol: str) -> Metric:
+    """What paths are the shortest of. What the scenario says comes first, then what an overlay file says."""
+    setup = scenario.overlay_for(protocol)
+    if setup.metric is not None:
+        return setup.metric
+    if setup.file is None:
+        return "hops"
+    found = read_overlay_file(Path(setup.file), drop_clusters=True).settings.get("metric", "hops")
+    for metric in METRICS:
+        if found == metric:
+            return metric
+    raise ScenarioError(f"{setup.file}: [overlay] metric is {found!r}; {nearest(str(found), METRICS)}")
+
+
+def _key(scenario: Scenario, protocol: str) -> str:
+    return f"overlay.{protocol}" if protocol in scenario.overlay_by_protocol else "overlay"
+
+
+def _setup(table: Table) -> OverlaySetup:
+    asked = table.values.get("model")
+    models = [asked] if isinstance(asked, str) and asked in MODELS else list(MODELS)
+    parameters = dict.fromkeys(name for model in models for name in parameter_names(model))
+    table.check_keys((*OVERLAY_NAMES, *parameters, *routers.names()))
+    given = table.fields(OverlaySetup, [name for name in OVERLAY_NAMES if name in table.values])
+    model, file = given.get("model"), given.get("file")
+    if (model is None) == (file is None):
+        raise table.refusal("model", "is missing; write a model or a file" if model is None else "excludes file")
+    if model is not None and model not in MODELS:
+        raise table.refusal("model", f"is {model!r}; {nearest(model, MODELS)}")
+    if file is not None and any(name in table.values for name in parameters):
+        raise table.refusal("file", "excludes the parameters of models")
+    if file is not None and not Path(file).is_file():
+        raise table.refusal("file", f"is {file!r}, and there is no such file")
+    if "clusters" in given:
+        _check_ways(given["clusters"], table)
+    return OverlaySetup(**given, parameters=_parameters(table, model) if model else {})
+
+
+def _check_ways(clusters: Clusters, table: Table) -> None:
+    if len([way for way in dataclasses.astuple(clusters) if way is not None]) != 1:
+        raise table.refusal("clusters", "must be one of {by = 'domain'}, {size = N} and {count = N}")
+
+
+def _parameters(table: Table, model: str) -> dict[str, ModelValue]:
+    found: dict[str, ModelValue] = {}
+    for parameter in MODELS[model].parameters:
+        if parameter.name in OVERLAY_NAMES:
+            continue
+        if parameter.name in table.values:
+            found[parameter.name] = table.value(parameter.name, _TYPES[parameter.kind])
+        elif parameter.needed:
+            raise table.refusal(parameter.name, f"is missing; model {model!r} needs it: {parameter.help}")
+    brokers, degree = found.get("brokers"), found.get("degree")
+    if isinstance(brokers, int) and brokers < 1:
+        raise table.refusal("brokers", f"is {brokers}; it must be at least 1")
+    if isinstance(brokers, int) and isinstance(degree, int | float) and not 0 < degree < max(2, brokers):
+        raise table.refusal("degree", f"is {degree:g}; with brokers = {brokers} it must be above 0 and below {brokers}")
+    return found
+
+
+def _made(setup: OverlaySetup, seed: int, *, is_clustered: bool) -> Overlay:
+    if setup.file is not None:
+        drops = not is_clustered or setup.clusters is not None
+        overlay = read_overlay_file(Path(setup.file), drop_clusters=drops).overlay
+    else:
+        assert setup.model is not None
+        overlay = generate(setup.model, setup.parameters, seed=seed)
+    if setup.latency_ms is not None or setup.bandwidth_mbit is not None:
+        overlay = _with_links(overlay, setup)
+    if is_clustered and setup.clusters is not None:
+        overlay = _clustered(overlay, setup.clusters)
+    return overlay
+
+
+def _with_links(overlay: Overlay, setup: OverlaySetup) -> Overlay:
+    given = {"latency_ms": setup.latency_ms, "bandwidth_mbit": setup.bandwidth_mbit}
+    changes = {name: value for name, value in given.items() if value is not None}
+    links = tuple(dataclasses.replace(link, **changes) for link in overlay.links)  # type: ignore[arg-type]
+    return Overlay(overlay.name, overlay.brokers, links)
+
+
+def _clustered(overlay: Overlay, clusters: Clusters) -> Overlay:
+    if clusters.by is not None:
+        return cluster_by_domain(overlay)
+    if clusters.size is not None:
+        return cluster_by_size(overlay, clusters.size)
+    assert clusters.count is not None
+    return cluster_by_size(overlay, math.ceil(len(overlay.ids) / clusters.count))

@@ -1,0 +1,1 @@
+"""Studies of routing that need no event simulation: destination lists, memory, reorganisation."""

@@ -1,0 +1,135 @@
+"""The kinds of work that a run can be: each takes parameters and a folder, and returns numbers and lists of numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from experiments.errors import SimulationError
+
+if TYPE_CHECKING:
+    from experiments.scenario.load import Scenario
+    from experiments.sweeps.sweep import RunSpec, Value
+    from topologies.overlay import Overlay
+
+Parameters: TypeAlias = "Mapping[str, Value]"
+Found: TypeAlias = tuple[dict[str, float], dict[str, tuple[float, ...]]]
+
+SETTING = "set."
+"""Prefix of the keys that are laid over a scenario."""
+
+
+def identity_of(spec: RunSpec) -> dict[str, Value]:
+    """What the run's result depends on. A scenario counts as it reads with everything written out."""
+    identity = dict(spec.parameters)
+    if spec.kind == "simulate":
+        from experiments.scenario.load import to_toml
+
+        identity = {"protocol": identity["protocol"], "resolved": to_toml(scenario_of(spec.parameters))}
+    return identity
+
+
+def scenario_of(parameters: Parameters) -> Scenario:
+    from experiments.scenario.load import load
+
+    overrides = {key.removeprefix(SETTING): str(value) for key, value in parameters.items() if key.startswith(SETTING)}
+    overrides |= {"seed": str(parameters["seed"]), "protocols": f'["{parameters["protocol"]}"]'}
+    return load(str(parameters["scenario"]), overrides)
+
+
+def simulate(parameters: Parameters, folder: Path) -> Found:
+    """A scenario under one protocol; the folder holds its trace. To miss or repeat what was owed is an error."""
+    from experiments.simulate.run import simulate as run
+
+    protocol = str(parameters["protocol"])
+    summary = run(scenario_of(parameters), protocol, _unseen, folder)
+    if summary.missed or summary.duplicated:
+        raise SimulationError(f"{protocol} missed {summary.missed} and repeated {summary.duplicated} of {summary.owed}")
+    numbers: dict[str, float] = {}
+    for each in dataclasses.fields(summary):
+        value = getattr(summary, each.name)
+        if isinstance(value, int | float):
+            numbers[each.name] = int(value) if isinstance(value, bool) else value
+    numbers |= {f"messages.{kind}": count for kind, count in summary.messages.items()}
+    numbers |= {f"drops.{reason}": count for reason, count in summary.drops.items()}
+    return numbers, {}
+
+
+def count_lists(parameters: Parameters, _folder: Path) -> Found:
+    """Destination lists of random publications, without simulating time."""
+    from experiments.studies.destination_lists import count_lists as count
+    from experiments.studies.destination_lists import draw_publications
+
+    overlay = overlay_of(parameters)
+    interested = round(float(parameters["interested"]) * len(overlay.ids))
+    publications = draw_publications(
+        len(overlay.ids), int(parameters["publications"]), interested, int(parameters["seed"])
+    )
+    counts = count(overlay, str(parameters["protocol"]), publications)
+    numbers = {
+        "brokers": len(overlay.ids),
+        "degree": 2 * len(overlay.links) / len(overlay.ids),
+        "mean": counts.mean,
+        "mean_at_source": counts.mean_at_source,
+        "messages": counts.messages,
+    }
+    return numbers, {"histogram": counts.histogram}
+
+
+def overlay_of(parameters: Parameters) -> Overlay:
+    """A random overlay of so many brokers; for MERC a transit-stub one with clusters of so many, and a backbone."""
+    from topologies.clustering.clusters import cluster_by_domain
+    from topologies.registry import generate
+
+    brokers, degree, seed = int(parameters["brokers"]), float(parameters["degree"]), int(parameters["seed"])
+    if parameters["protocol"] != "merc":
+        return generate("random", {"brokers": brokers, "degree": degree}, seed=seed)
+    size = int(parameters["cluster_size"])
+    shape = {"transit_nodes": brokers // size, "stub_nodes": size - 1, "degree": degree}
+    return cluster_by_domain(generate("transit-stub", shape, seed=seed))
+
+
+def reorganise(parameters: Parameters, _folder: Path) -> Found:
+    from experiments.studies.reorganisation import reorganise_by_load
+
+    result = reorganise_by_load(
+        brokers=int(parameters["brokers"]),
+        degree=float(parameters["degree"]),
+        most_links=int(parameters["most_links"]),
+        most_messages=int(parameters["most_messages"]),
+        cycles=int(parameters["cycles"]),
+        seed=int(parameters["seed"]),
+    )
+    return {
+        "hops_before": result.hops[0],
+        "hops_after": result.hops[-1],
+        "changes": result.changes,
+        "links_before": result.links[0],
+        "links_after": result.links[-1],
+    }, {"hops": result.hops, "hops_before": result.by_hops_before, "hops_after": result.by_hops_after}
+
+
+def routing_memory(parameters: Parameters, _folder: Path) -> Found:
+    from experiments.studies.routing_memory import measure
+
+    result = measure(overlay_of(parameters), str(parameters["protocol"]))
+    return {
+        "bytes_inside": result.bytes_inside,
+        "bytes_at_edges": result.bytes_at_edges,
+        "messages_multicast": result.messages_multicast,
+        "messages_flooded": result.messages_flooded,
+    }, {}
+
+
+def _unseen(what: str, done: int, total: int) -> None:
+    """A sweep shows its progress run by run."""
+
+
+KINDS: dict[str, Callable[[Parameters, Path], Found]] = {
+    "simulate": simulate,
+    "count-lists": count_lists,
+    "reorganise": reorganise,
+    "routing-memory": routing_memory,
+}

@@ -1,0 +1,325 @@
+"""Is there a publication that satisfies two expressions, and does one expression cover another?
+
+An advertisement and a subscription belong together when some publication satisfies both. A wrong "no" would lose
+publications, a needless "yes" costs traffic: so `intersects` is exact on Boolean combinations of the basic
+operators (= != < <= > >= BETWEEN IN STARTS WITH EXISTS and their negations), and never wrongly says no on any
+other. `covers` is exact on conjunctions of the basic operators, and never wrongly says yes.
+
+An expression is prepared once, as a `Region`: a union of boxes, one for each conjunction of its disjunctive normal
+form. A box maps attributes to constraints. Constraints on different attributes do not depend on each other, so two
+boxes share a publication exactly when the constraints on each common attribute do, and one box holds another
+exactly when each of its constraints holds the other's. An expression with more than `MOST_BOXES` conjunctions is
+widened to the one box of the predicates that all its solutions satisfy.
+
+Undefined is not true: `a != 5` asks for a number `a`, so TRUE covers it and it does not cover TRUE.
+
+Cost: two boxes in O(attributes of the smaller), each with a binary search over its intervals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
+
+from matching.errors import ExpressionTooLargeError
+from matching.expressions.intervals import ValueSet, is_exact, of_values, satisfying_all
+from matching.expressions.model import TRUE, And, Expression, Operator, Predicate
+from matching.expressions.normal_forms import Clause, as_conjunction, disjunctive_clauses, negation_normal_form
+from matching.expressions.values import TypeClass, Value, after_prefix
+
+MOST_BOXES = 128
+MOST_POINTS = 256
+"""Where suffixes, substrings and patterns meet no more values than this, the values are tested one by one."""
+
+
+def intersects(first: Expression, second: Expression) -> bool:
+    """Is there a publication that satisfies both? Only "yes" can be wrong, and only past the basic operators."""
+    return prepared(first).intersects(prepared(second))
+
+
+def covers(first: Expression, second: Expression) -> bool:
+    """Does every publication that satisfies the second satisfy the first? Only "no" can be wrong."""
+    return first == second or prepared(first).covers(prepared(second))
+
+
+def witness(first: Expression, second: Expression = TRUE) -> dict[str, Value] | None:
+    """A publication that satisfies both, or None when none was found.
+
+    None is a proof that there is none on Boolean combinations of the basic operators; elsewhere it is a guess.
+    """
+    for one in prepared(first).boxes:
+        for other in prepared(second).boxes:
+            publication = _publication_in(one, other)
+            if publication is not None and first.matches(publication) and second.matches(publication):
+                return publication
+    return None
+
+
+@lru_cache(maxsize=1024)
+def prepared(expression: Expression) -> Region:
+    return Region.of(expression)
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """What a conjunction asks of one attribute; never one that is known to hold for no value."""
+
+    is_present: bool
+    values: ValueSet | None = None
+    """None asks for presence or absence alone."""
+    tests: tuple[Predicate, ...] = ()
+    """Suffixes, substrings and patterns, which the values must satisfy besides: no intervals describe them."""
+
+    def intersects(self, other: Constraint) -> bool:
+        mine, theirs = self.values, other.values
+        if mine is None or theirs is None:
+            return self.is_present is other.is_present
+        if mine.type_class is not theirs.type_class:
+            return False
+        if self.tests or other.tests:
+            return self.meet(other) is not None
+        return mine.intersects(theirs)
+
+    def meet(self, other: Constraint) -> Constraint | None:
+        """The constraint that is both, or None when no value satisfies it."""
+        if self.values is None or other.values is None:
+            if self.is_present is not other.is_present:
+                return None
+            return other if self.values is None else self
+        if self.values.type_class is not other.values.type_class:
+            return None
+        return _constrained(self.values.intersection(other.values), (*self.tests, *other.tests))
+
+    def is_within(self, other: Constraint) -> bool:
+        """Does whatever satisfies this one satisfy the other? Only "no" can be wrong, and only with tests."""
+        if other.values is None:
+            return self.is_present is other.is_present
+        if self.values is None or self.values.type_class is not other.values.type_class:
+            return False
+        if not self.tests and not other.tests:
+            return self.values.is_within(other.values)
+        return self._is_only_in(other.values) and all(self._ensures(test) for test in other.tests)
+
+    def _is_only_in(self, values: ValueSet) -> bool:
+        assert self.values is not None
+        outside = self.values.intersection(values.complement()).points(MOST_POINTS)
+        return outside is not None and not any(_passes(value, self.tests) for value in outside)
+
+    def _ensures(self, test: Predicate) -> bool:
+        assert self.values is not None
+        points = self.values.points(MOST_POINTS)
+        if points is not None:
+            return all(test.holds_for(value) for value in points if _passes(value, self.tests))
+        return _is_certain(self.values, self.tests, test.operator, _text(test))
+
+
+ABSENT = Constraint(is_present=False)
+PRESENT = Constraint(is_present=True)
+
+Box: TypeAlias = Mapping[str, Constraint]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Region:
+    """The publications that satisfy an expression, as a union of boxes; without boxes, there are none."""
+
+    boxes: tuple[Box, ...]
+    is_widened: bool = False
+    """Do the boxes hold more than the expression's own publications, because it has too many conjunctions?"""
+
+    @classmethod
+    def of(cls, expression: Expression, limit: int = MOST_BOXES) -> Region:
+        clauses, is_widened = _clauses(expression, limit)
+        boxes = (_box(clause) for clause in clauses)
+        return cls(tuple(box for box in boxes if box is not None), is_widened)
+
+    def intersects(self, other: Region) -> bool:
+        return any(_share(one, another) for one in self.boxes for another in other.boxes)
+
+    def covers(self, other: Region) -> bool:
+        """Is each of the other's boxes within one of these? A box that only several of these fill is not seen."""
+        if self.is_widened:
+            return not other.boxes
+        return all(any(_holds(outer, inner) for outer in self.boxes) for inner in other.boxes)
+
+
+def _clauses(expression: Expression, limit: int) -> tuple[tuple[Clause, ...], bool]:
+    conjunction = as_conjunction(expression)
+    if conjunction is not None:
+        return (conjunction,), False
+    try:
+        return disjunctive_clauses(expression, limit), False
+    except ExpressionTooLargeError:
+        return (_skeleton(expression),), True
+
+
+def _skeleton(expression: Expression) -> Clause:
+    """The predicates that every solution satisfies because nothing but AND stands above them."""
+    found: list[Predicate] = []
+    seen: set[int] = set()
+    pending = [negation_normal_form(expression)]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Predicate):
+            found.append(node)
+        elif isinstance(node, And) and id(node) not in seen:
+            seen.add(id(node))
+            pending.extend(node.children)
+    return tuple(dict.fromkeys(found))
+
+
+def _share(one: Box, other: Box) -> bool:
+    if len(one) > len(other):
+        one, other = other, one
+    for attribute, constraint in one.items():
+        opposite = other.get(attribute)
+        if opposite is not None and not constraint.intersects(opposite):
+            return False
+    return True
+
+
+def _holds(outer: Box, inner: Box) -> bool:
+    for attribute, constraint in outer.items():
+        narrower = inner.get(attribute)
+        if narrower is None or not narrower.is_within(constraint):
+            return False
+    return True
+
+
+def _box(clause: Clause) -> Box | None:
+    """None when the predicates contradict each other."""
+    by_attribute: dict[str, list[Predicate]] = {}
+    for predicate in clause:
+        by_attribute.setdefault(predicate.attribute, []).append(predicate)
+    box: dict[str, Constraint] = {}
+    for attribute, predicates in by_attribute.items():
+        constraint = _constraint(predicates)
+        if constraint is None:
+            return None
+        box[attribute] = constraint
+    return box
+
+
+def _constraint(predicates: list[Predicate]) -> Constraint | None:
+    operators = [predicate.operator for predicate in predicates]
+    if Operator.NOT_EXISTS in operators:
+        return ABSENT if all(operator is Operator.NOT_EXISTS for operator in operators) else None
+    about_values = [predicate for predicate in predicates if predicate.type_class is not TypeClass.ANY]
+    if not about_values:
+        return PRESENT
+    type_class = about_values[0].type_class
+    if any(predicate.type_class is not type_class for predicate in about_values):
+        return None
+    tests = tuple(predicate for predicate in about_values if not is_exact(predicate))
+    return _constrained(satisfying_all(type_class, about_values), tests)
+
+
+def _constrained(values: ValueSet, tests: tuple[Predicate, ...]) -> Constraint | None:
+    if values.is_empty:
+        return None
+    if not tests:
+        return Constraint(True, values)
+    points = values.points(MOST_POINTS)
+    if points is not None:
+        passing = [value for value in points if _passes(value, tests)]
+        return Constraint(True, of_values(values.type_class, passing)) if passing else None
+    if any(_is_certain(values, tests, test.operator.negated, _text(test)) for test in tests):
+        return None
+    return Constraint(True, values, tests)
+
+
+def _passes(value: Value, tests: tuple[Predicate, ...]) -> bool:
+    return all(test.holds_for(value) for test in tests)
+
+
+def _text(test: Predicate) -> str:
+    return str(test.values[0])
+
+
+def _is_certain(values: ValueSet, tests: tuple[Predicate, ...], asked: Operator, text: str) -> bool:
+    """Is `asked text` true for all these values that pass the tests? Only "no" can be wrong."""
+    if any(_implies(test.operator, _text(test), asked, text) for test in tests):
+        return True
+    if asked is Operator.ENDS_WITH:
+        return text == ""
+    if asked is Operator.CONTAINS:
+        return all(text in _common_prefix(str(lower), upper) for lower, upper in values.intervals)
+    return False
+
+
+def _implies(given: Operator, known: str, asked: Operator, text: str) -> bool:
+    """Is `asked text` true for every string for which `given known` is? Only "no" can be wrong."""
+    match given, asked:
+        case Operator.ENDS_WITH, Operator.ENDS_WITH:
+            return known.endswith(text)
+        case Operator.ENDS_WITH, Operator.NOT_ENDS_WITH:
+            # Of two suffixes of one string, the shorter is a suffix of the longer.
+            return not known.endswith(text) and not text.endswith(known)
+        case ((Operator.ENDS_WITH | Operator.CONTAINS), Operator.CONTAINS):
+            return text in known
+        case Operator.NOT_CONTAINS, (Operator.NOT_CONTAINS | Operator.NOT_ENDS_WITH):
+            return known in text
+        case Operator.NOT_ENDS_WITH, Operator.NOT_ENDS_WITH:
+            return text.endswith(known)
+        case _:
+            return given is asked and known == text
+
+
+def _common_prefix(lower: str, upper: Value | None) -> str:
+    """What all strings of [lower, upper) start with."""
+    if not isinstance(upper, str):
+        return ""
+    same = 0
+    while same < min(len(lower), len(upper)) and lower[same] == upper[same]:
+        same += 1
+    # ['aby', 'abz') has one character more in common than its two ends.
+    longer = lower[: same + 1]
+    following = after_prefix(longer)
+    return longer if following is None or upper <= following else lower[:same]
+
+
+def _publication_in(one: Box, other: Box) -> dict[str, Value] | None:
+    publication: dict[str, Value] = {}
+    for attribute in {**one, **other}:
+        constraint = _both(one.get(attribute), other.get(attribute))
+        if constraint is None:
+            return None
+        if constraint.is_present:
+            value = next(_examples(constraint), None)
+            if value is None:
+                return None
+            publication[attribute] = value
+    return publication
+
+
+def _both(one: Constraint | None, other: Constraint | None) -> Constraint | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return one.meet(other)
+
+
+def _examples(constraint: Constraint) -> Iterator[Value]:
+    """Values that satisfy the constraint: at least one, unless it has tests. Plain values come first."""
+    if constraint.values is None:
+        yield True
+        return
+    for value in _candidates(constraint):
+        if value in constraint.values and _passes(value, constraint.tests):
+            yield value
+
+
+def _candidates(constraint: Constraint) -> Iterator[Value]:
+    assert constraint.values is not None
+    wanted = [test for test in constraint.tests if test.operator in (Operator.CONTAINS, Operator.ENDS_WITH)]
+    needles = "".join(_text(test) for test in sorted(wanted, key=lambda test: test.operator is Operator.ENDS_WITH))
+    if constraint.values.type_class is TypeClass.NUMBER:
+        yield 0
+    for lower, upper in constraint.values.intervals:
+        if lower == -math.inf and isinstance(upper, int | float):
+            yield float(upper) - 1
+        if isinstance(lower, str):
+            yield lower + needles
+        yield lower

@@ -1,0 +1,149 @@
+"""The nodes and edges of an A-Tree, and what keeps them right while expressions come and go [ATREE 4.2].
+
+There is one node for each distinct expression. An edge leads from a child to a parent. Levels are kept so that every
+node stands above all of its children. Nothing recurses: expressions may be thousands of levels deep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import heappop, heappush
+
+from matching.expressions.model import Predicate
+from matching.indexes.a_tree.identities import Identities, NodeTable
+from matching.indexes.a_tree.node import ASSOCIATIVE, Kind, Node
+from matching.indexes.a_tree.organisation import Organisation, Rebuilt
+from matching.indexes.a_tree.propagation import Propagation
+from matching.indexes.a_tree.selectivity import Selectivity
+
+
+class Graph:
+    def __init__(
+        self,
+        identities: Identities,
+        organisation: Organisation,
+        propagation: Propagation,
+        selectivity: Selectivity,
+    ) -> None:
+        self._identities = identities
+        self._covers = organisation.covers
+        self._arrival = organisation.arrival
+        self._adjustment = organisation.adjustment
+        self._propagation = propagation
+        self._selectivity = selectivity
+        self._table = NodeTable()
+        self._next_serial = 0
+        self._unclaimed: list[Node] = []
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self._table)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def predicate(self, predicate: Predicate) -> Node:
+        identity = self._identities.of_predicate(predicate)
+        node = self._table.find_predicate(identity, predicate)
+        if node is None:
+            node = self._new_node(Kind.PREDICATE, predicate, (), identity)
+        return node
+
+    def connective(self, kind: Kind, operands: Sequence[Node]) -> Node:
+        """The node of distinct operands, in any order; none of an AND's is an AND, none of an OR's an OR."""
+        ordered = tuple(sorted(operands, key=lambda operand: operand.serial))
+        identity = self._identities.of_connective(kind, ordered)
+        node = self._table.find_connective(identity, kind, ordered)
+        if node is None:
+            node = self._new_node(kind, None, ordered, identity)
+            self._place(node)
+        return node
+
+    def subscribe(self, node: Node, id: int) -> None:
+        """The subscription claims the node. Nodes that were made on the way and that nobody needs go again."""
+        node.ids[id] = None
+        self._use(node)
+        self._propagation.refresh(node)
+        # What stands on others was made after them: backwards, whoever lost its last use comes later.
+        for made in reversed(self._unclaimed):
+            if made.uses == 0:
+                self._remove(made)
+        self._unclaimed.clear()
+
+    def unsubscribe(self, node: Node, id: int) -> None:
+        del node.ids[id]
+        self._propagation.refresh(node)
+        pending = [node]
+        while pending:
+            released = pending.pop()
+            self._release(released)
+            if released.uses == 0:
+                pending += released.operands
+                self._unlink(released)
+
+    def _use(self, node: Node) -> None:
+        node.uses += 1
+        self._selectivity.count_use(node, 1)
+
+    def _release(self, node: Node) -> None:
+        node.uses -= 1
+        self._selectivity.count_use(node, -1)
+
+    def _new_node(self, kind: Kind, predicate: Predicate | None, operands: tuple[Node, ...], identity: int) -> Node:
+        self._next_serial += 1
+        node = Node(kind, predicate, operands, identity, self._next_serial)
+        self._table.add(node)
+        self._unclaimed.append(node)
+        return node
+
+    def _place(self, node: Node) -> None:
+        for operand in node.operands:
+            self._use(operand)
+        if not node.is_inner or node.kind not in ASSOCIATIVE:
+            self._build(node, node.operands)
+            return
+        self._build(node, self._arrival.children_of(node))
+        self._covers.add(node)
+        self._rebuild(self._adjustment.after_creation(node))
+
+    def _remove(self, node: Node) -> None:
+        for operand in node.operands:
+            self._release(operand)
+        self._unlink(node)
+
+    def _unlink(self, node: Node) -> None:
+        """Takes the node out from between its children and its parents."""
+        self._table.remove(node)
+        if node.is_inner and node.kind in ASSOCIATIVE:
+            self._covers.remove(node)
+            self._rebuild(self._adjustment.after_removal(node))
+        for child in node.children:
+            del child.parents[node]
+
+    def _rebuild(self, changes: Iterable[Rebuilt]) -> None:
+        for node, children in changes:
+            self._build(node, children)
+
+    def _build(self, node: Node, children: Sequence[Node]) -> None:
+        for child in node.children:
+            del child.parents[node]
+        for child in children:
+            child.parents[node] = None
+        node.children = tuple(children)
+        self._propagation.arrange(node)
+        self._update_levels(node)
+        self._propagation.refresh(node)
+
+    def _update_levels(self, node: Node) -> None:
+        """Upwards in the order of the old levels, so that each node is computed once."""
+        pending = [(node.level, node.serial, node)]
+        queued = {node}
+        while pending:
+            _, _, changed = heappop(pending)
+            level = 1 + max((child.level for child in changed.children), default=0)
+            if level == changed.level:
+                continue
+            changed.level = level
+            for parent in changed.parents:
+                if parent not in queued:
+                    queued.add(parent)
+                    heappush(pending, (parent.level, parent.serial, parent))

@@ -1,0 +1,136 @@
+"""Matching without the zero suppression filter: true and false are propagated, undefined is not [ATREE 5.1].
+
+Expressions are stored as they are. Because of NOT, XOR and XNOR a node can be true where others are false, so every
+predicate on an attribute that the publication has must be decided, and a false result goes up as a true one does.
+
+With propagation on demand an AND hears of its access child alone and is decided only when that child is true. This is
+sound while nobody asks whether the AND is false: not below NOT, XOR and XNOR. The papers do not say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matching.expressions.model import Expression, Truth
+from matching.expressions.values import Value
+from matching.indexes.a_tree.node import Kind, Node
+from matching.indexes.a_tree.predicates import DecidedPredicates
+from matching.indexes.a_tree.queues import LevelQueues
+from matching.matcher import Found
+
+
+class ThreeValued:
+    def __init__(self) -> None:
+        self.predicates = DecidedPredicates()
+        self._number = 0
+
+    def stored_form(self, expression: Expression) -> Expression:
+        return expression
+
+    def search(self, publication: dict[str, Value]) -> Found:
+        self._number += 1
+        return _Search(self._number, publication).run(self.predicates)
+
+
+class _Search:
+    """One publication's way up the levels."""
+
+    __slots__ = ("_evaluated", "_number", "_publication", "_queues")
+
+    def __init__(self, number: int, publication: dict[str, Value]) -> None:
+        self._number = number
+        self._publication = publication
+        self._queues = LevelQueues(number)
+        self._evaluated = 0
+
+    def run(self, predicates: DecidedPredicates) -> Found:
+        ids: list[int] = []
+        candidates = 0
+        for node, truth in predicates.decided(self._publication):
+            candidates += len(node.ids)
+            self._tell(node, truth, ids)
+        while reached := self._queues.take():
+            for node in reached:
+                candidates += len(node.ids)
+                self._tell(node, self._pushed(node), ids)
+        return Found(ids, candidates, self._evaluated)
+
+    def _tell(self, node: Node, truth: Truth, ids: list[int]) -> None:
+        self._evaluated += 1
+        if truth is None:
+            return
+        node.seen = self._number
+        node.truth = truth
+        self._queues.put(node.listeners)
+        if truth:
+            ids += node.ids
+
+    def _pushed(self, node: Node) -> Truth:
+        """The result of a node that was told one of its children's. Undefined may mean that nobody asks for more."""
+        if node.kind is Kind.OR and not node.falsity:
+            return True if any(child.truth for child in node.children if child.seen == self._number) else None
+        if node.kind is Kind.AND:
+            return self._conjunction(node)
+        return combined(node.kind, [self._known(child) for child in node.children])
+
+    def _conjunction(self, node: Node) -> Truth:
+        result: Truth = True
+        for child in node.children:
+            truth = self._known(child)
+            if truth is False:
+                return False
+            if truth is None:
+                result = None
+                if not node.falsity:
+                    break
+        return result
+
+    def _known(self, node: Node) -> Truth:
+        """The result of a node on a level that is done, for a parent that was told of another child."""
+        if node.seen == self._number:
+            return node.truth
+        if node.is_watched:
+            # It is not true, and if the parent asked for more it would have been told that it is false.
+            return None
+        return self._pull(node)
+
+    def _pull(self, asked: Node) -> Truth:
+        """Evaluates a node that nobody watches, and those below it, none of them twice.
+
+        Those of whom no one asks whether they are false may be false without having been told; so they are evaluated
+        too, watched or not.
+        """
+        walk = [(asked, False)]
+        while walk:
+            node, is_ready = walk.pop()
+            if node.seen == self._number or node.falsity:
+                continue
+            if node.predicate is not None:
+                self._note(node, node.predicate.evaluate(self._publication))
+            elif is_ready:
+                truths = [child.truth if child.seen == self._number else None for child in node.children]
+                self._note(node, combined(node.kind, truths))
+            else:
+                walk.append((node, True))
+                walk += [(child, False) for child in node.children]
+        return asked.truth
+
+    def _note(self, node: Node, truth: Truth) -> None:
+        node.seen = self._number
+        node.truth = truth
+        self._evaluated += 1
+
+
+def combined(kind: Kind, truths: Sequence[Truth]) -> Truth:
+    """[ATREE Table 2]."""
+    match kind:
+        case Kind.AND:
+            return False if False in truths else None if None in truths else True
+        case Kind.OR:
+            return True if True in truths else None if None in truths else False
+        case Kind.NOT:
+            return None if truths[0] is None else not truths[0]
+        case Kind.XOR:
+            return None if None in truths else truths[0] is not truths[1]
+        case _:
+            return None if None in truths else truths[0] is truths[1]

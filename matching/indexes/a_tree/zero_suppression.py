@@ -1,0 +1,120 @@
+"""Matching with the zero suppression filter: only what is true is propagated [ATREE 5.2.1].
+
+Expressions are stored without NOT, XOR and XNOR, with negations inside the predicates. Then no node can be true because
+another is false, and false and undefined need not be told apart: what was not found to be true is not true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from matching.expressions.model import Expression
+from matching.expressions.normal_forms import negation_normal_form
+from matching.expressions.values import Value
+from matching.indexes.a_tree.node import Kind, Node
+from matching.indexes.a_tree.predicates import SatisfiedPredicates
+from matching.indexes.a_tree.queues import LevelQueues
+from matching.matcher import Found
+
+
+class ZeroSuppressed:
+    def __init__(self) -> None:
+        self.predicates = SatisfiedPredicates()
+        self._number = 0
+
+    def stored_form(self, expression: Expression) -> Expression:
+        return negation_normal_form(expression)
+
+    def search(self, publication: dict[str, Value]) -> Found:
+        self._number += 1
+        search = _Search(self._number, publication)
+        return search.run(*self.predicates.satisfied(publication))
+
+
+class _Search:
+    """One publication's way up the levels."""
+
+    __slots__ = ("_evaluated", "_number", "_publication")
+
+    def __init__(self, number: int, publication: dict[str, Value]) -> None:
+        self._number = number
+        self._publication = publication
+        self._evaluated = 0
+
+    def run(self, satisfied: list[Node], in_vain: int) -> Found:
+        ids: list[int] = []
+        candidates = 0
+        self._evaluated = len(satisfied) + in_vain
+        queues = LevelQueues(self._number)
+        true = satisfied
+        while True:
+            for node in true:
+                node.seen = self._number
+                node.truth = True
+                ids += node.ids
+                queues.put(node.listeners)
+            reached = queues.take()
+            if not reached:
+                return Found(ids, candidates + len(ids), self._evaluated)
+            self._evaluated += len(reached)
+            true = []
+            for node in reached:
+                # An OR has nothing more to check: a child that is true has brought it here.
+                if self._are_true(node.checked):
+                    true.append(node)
+                else:
+                    candidates += len(node.ids)
+
+    def _are_true(self, nodes: tuple[Node, ...]) -> bool:
+        for node in nodes:
+            if node.seen == self._number:
+                if not node.truth:
+                    return False
+            elif node.is_watched or not self._pull(node):
+                # Levels below are done: a watched node that is true has been seen.
+                return False
+        return True
+
+    def _pull(self, asked: Node) -> bool:
+        """Evaluates a node that nobody watches, and what it needs of those below, none of them twice."""
+        if asked.predicate is not None:
+            return self._evaluate(asked)
+        walk: list[tuple[Node, Iterator[Node]]] = [(asked, iter(asked.children))]
+        while walk:
+            node, children = walk[-1]
+            deciding = node.kind is Kind.OR
+            for child in children:
+                if child.seen == self._number:
+                    truth = child.truth is True
+                elif child.is_watched:
+                    truth = False
+                elif child.predicate is not None:
+                    truth = self._evaluate(child)
+                else:
+                    walk.append((child, iter(child.children)))
+                    break
+                if truth is deciding:
+                    self._settle(node, deciding, walk)
+                    break
+            else:
+                self._settle(node, not deciding, walk)
+        return asked.truth is True
+
+    def _settle(self, node: Node, truth: bool, walk: list[tuple[Node, Iterator[Node]]]) -> None:
+        """Ends the walk at this node, and at the nodes above it that its result decides."""
+        walk.pop()
+        self._note(node, truth)
+        while walk and (walk[-1][0].kind is Kind.OR) is truth:
+            above, _ = walk.pop()
+            self._note(above, truth)
+
+    def _evaluate(self, node: Node) -> bool:
+        assert node.predicate is not None
+        truth = node.predicate.evaluate(self._publication) is True
+        self._note(node, truth)
+        return truth
+
+    def _note(self, node: Node, truth: bool) -> None:
+        node.seen = self._number
+        node.truth = truth
+        self._evaluated += 1

@@ -1,0 +1,187 @@
+"""The default index: each expression goes to the index that suits it.
+
+Conjunctions, and the conjunctions of a small disjunctive normal form, go to a conjunctive index; what is left goes
+to an index for arbitrary expressions. A subscription that was split matches when any of its conjunctions does.
+
+In Python these are PSTBloom and A-Tree. `NativeAuto` has `flat` and the native A-Tree, and matches from MessagePack
+without unpacking it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from matching.expressions.model import And, Expression
+from matching.expressions.normal_forms import Clause, as_conjunction, count_disjunctive_clauses, disjunctive_clauses
+from matching.expressions.values import Publication, Value, check_publication
+from matching.indexes.pst.bloom import PSTBloom
+from matching.matcher import DestinationReport, Found, Matcher, MatchReport, deep_size
+from matching.registry import create
+
+MOST_CLAUSES = 4
+"""Beyond this many conjunctions, an index that shares subexpressions does less work than one that repeats them."""
+
+
+class Auto(Matcher):
+    name = "auto"
+
+    def __init__(self, arbitrary: str = "a-tree") -> None:
+        """`arbitrary` names the index for expressions that are neither conjunctions nor small disjunctions of them."""
+        super().__init__()
+        self._conjunctive = PSTBloom()
+        self._arbitrary = create(arbitrary)
+        self._pieces: dict[int, range] = {}
+        self._owners: dict[int, int] = {}
+        self._next_piece = 0
+
+    def _insert(self, id: int, expression: Expression) -> None:
+        clauses = _split(expression)
+        if clauses is None:
+            self._arbitrary.add(id, expression)
+            return
+        pieces = range(self._next_piece, self._next_piece + len(clauses))
+        for piece, clause in zip(pieces, clauses, strict=True):
+            self._conjunctive.insert_clause(piece, clause)
+            self._owners[piece] = id
+        self._pieces[id] = pieces
+        self._next_piece = pieces.stop
+
+    def _delete(self, id: int, expression: Expression) -> None:
+        if id not in self._pieces:
+            self._arbitrary.remove(id)
+            return
+        for piece in self._pieces.pop(id):
+            self._conjunctive.delete_clause(piece)
+            del self._owners[piece]
+
+    def _search(self, publication: dict[str, Value]) -> Found:
+        pieces = self._conjunctive._search(publication)
+        rest = self._arbitrary._search(publication)
+        ids = dict.fromkeys(self._owners[piece] for piece in pieces.ids)
+        return Found(
+            [*ids, *rest.ids], pieces.candidates + rest.candidates, evaluated=pieces.evaluated + rest.evaluated
+        )
+
+    def _shape(self) -> tuple[int, int, Mapping[str, int]]:
+        nodes, levels, _ = self._conjunctive._shape()
+        other_nodes, other_levels, _ = self._arbitrary._shape()
+        details = {
+            "conjunctions": len(self._owners),
+            "split subscriptions": sum(len(pieces) > 1 for pieces in self._pieces.values()),
+            "arbitrary expressions": len(self._arbitrary),
+        }
+        return nodes + other_nodes, max(levels, other_levels), details
+
+
+class NativeAuto(Matcher):
+    name = "auto"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._whole = create("flat", backend="native")
+        """Conjunctions, under their own ids."""
+        self._arbitrary = create("a-tree", backend="native")
+        self._split = create("flat", backend="native")
+        """The conjunctions of small disjunctions, numbered through."""
+        self._pieces: dict[int, range] = {}
+        self._owners: dict[int, int] = {}
+        self._next_piece = 0
+        self._adding_for: str | None = None
+
+    def add(self, id: int, expression: Expression | str, destination: str | None = None) -> None:
+        # The parts are told the destination as well, so that they can skip what it need not look at.
+        self._adding_for = destination
+        super().add(id, expression, destination)
+
+    def match(self, publication: Publication) -> MatchReport:
+        checked = publication if type(publication) is dict else check_publication(publication)
+        return self._joined([part.match(checked) for part in self._parts()], self._split.match(checked))
+
+    def match_packed(self, attributes: bytes) -> MatchReport:
+        if self._is_whole():
+            return self._whole.match_packed(attributes)
+        found = [part.match_packed(attributes) for part in self._parts()]
+        return self._joined(found, self._split.match_packed(attributes))
+
+    def match_destinations(self, publication: Publication) -> DestinationReport:
+        if self._pieces:
+            return self._destinations_of(self.match(publication))
+        return self._joined_destinations([part.match_destinations(publication) for part in self._parts()])
+
+    def match_packed_destinations(self, attributes: bytes) -> DestinationReport:
+        if self._pieces:
+            return self._destinations_of(self.match_packed(attributes))
+        return self._joined_destinations([part.match_packed_destinations(attributes) for part in self._parts()])
+
+    def _is_whole(self) -> bool:
+        return not self._pieces and not len(self._arbitrary)
+
+    def _parts(self) -> list[Matcher]:
+        """At least one, because that is who refuses what is no publication."""
+        return [self._whole, self._arbitrary] if len(self._arbitrary) else [self._whole]
+
+    def _joined(self, reports: list[MatchReport], split: MatchReport) -> MatchReport:
+        owners = dict.fromkeys(self._owners[piece] for piece in split.ids)
+        if len(reports) == 1 and not owners:
+            ids = reports[0].ids
+        else:
+            ids = sorted([*(id for report in reports for id in report.ids), *owners])
+        reports = [*reports, split]
+        candidates, evaluated = (sum(getattr(one, field) for one in reports) for field in ("candidates", "evaluated"))
+        return MatchReport(ids, len(self), candidates, evaluated)
+
+    def _joined_destinations(self, reports: list[DestinationReport]) -> DestinationReport:
+        destinations = {destination for report in reports for destination in report.destinations}
+        candidates = sum(report.candidates for report in reports)
+        evaluated = sum(report.evaluated for report in reports)
+        return DestinationReport(tuple(sorted(destinations)), len(self), candidates, evaluated)
+
+    def _insert(self, id: int, expression: Expression) -> None:
+        if as_conjunction(expression) is not None:
+            self._whole.add(id, expression, self._adding_for)
+            return
+        clauses = _split(expression)
+        if clauses is None:
+            self._arbitrary.add(id, expression, self._adding_for)
+            return
+        pieces = range(self._next_piece, self._next_piece + len(clauses))
+        for piece, clause in zip(pieces, clauses, strict=True):
+            self._split.add(piece, And.of(clause))
+            self._owners[piece] = id
+        self._pieces[id] = pieces
+        self._next_piece = pieces.stop
+
+    def _delete(self, id: int, expression: Expression) -> None:
+        if id not in self._pieces:
+            (self._whole if id in self._whole else self._arbitrary).remove(id)
+            return
+        for piece in self._pieces.pop(id):
+            self._split.remove(piece)
+            del self._owners[piece]
+
+    def _search(self, publication: dict[str, Value]) -> Found:
+        report = self.match(publication)
+        return Found(list(report.ids), report.candidates, report.evaluated)
+
+    def _shape(self) -> tuple[int, int, Mapping[str, int]]:
+        shapes = [part._shape() for part in (self._whole, self._split, self._arbitrary)]
+        details = {
+            "conjunctions": len(self._whole) + len(self._owners),
+            "split subscriptions": len(self._pieces),
+            "arbitrary expressions": len(self._arbitrary),
+        }
+        return sum(nodes for nodes, _, _ in shapes), max(levels for _, levels, _ in shapes), details
+
+    def _structure_bytes(self) -> int:
+        parts = (self._whole, self._split, self._arbitrary)
+        return sum(part._structure_bytes() for part in parts) + deep_size((self._pieces, self._owners))
+
+
+def _split(expression: Expression) -> tuple[Clause, ...] | None:
+    """The expression's conjunctions when they are few."""
+    clause = as_conjunction(expression)
+    if clause is not None:
+        return (clause,)
+    if count_disjunctive_clauses(expression) <= MOST_CLAUSES:
+        return disjunctive_clauses(expression, MOST_CLAUSES)
+    return None

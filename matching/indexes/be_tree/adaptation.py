@@ -1,0 +1,116 @@
+"""How the tree follows a changing workload: recycling, reinsertion, exploration [BET 5.2]. Each can be off.
+
+Departs from [BET 5.2]: partition nodes are watched, not every node. A leaf or a cluster node stands where it does
+because of its partition node's attribute; reinserting it alone would lead back to the same place.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from random import Random
+
+from matching.indexes.be_tree.nodes import LeafNode, PartitionNode, Subscription
+from matching.indexes.be_tree.ranking import Ranking
+
+
+class Recycling(ABC):
+    """Which partitions are taken apart after a match."""
+
+    @abstractmethod
+    def review(self, leaves: Sequence[LeafNode], discarded: Sequence[int]) -> list[PartitionNode]:
+        """Charges the evaluations that came to nothing to the partition nodes above the leaves that were reached.
+
+        Returns those that do not pay, outer ones before inner ones.
+        """
+
+
+class NoRecycling(Recycling):
+    def review(self, leaves: Sequence[LeafNode], discarded: Sequence[int]) -> list[PartitionNode]:
+        return []
+
+
+class RankRecycling(Recycling):
+    """A partition goes when its rank is below a threshold at the end of a window."""
+
+    def __init__(self, ranking: Ranking, threshold: float) -> None:
+        self._ranking = ranking
+        self._threshold = threshold
+
+    def review(self, leaves: Sequence[LeafNode], discarded: Sequence[int]) -> list[PartitionNode]:
+        charged: dict[PartitionNode, int] = {}
+        for leaf, count in zip(leaves, discarded, strict=True):
+            if count:
+                for partition in leaf.cluster.path():
+                    charged[partition] = charged.get(partition, 0) + count
+        poor: list[PartitionNode] = []
+        for partition, count in charged.items():
+            partition.loss.discarded += count
+            if self._ranking.is_window_over(partition) and self._is_poor(partition):
+                poor.append(partition)
+        return sorted(poor, key=_depth)
+
+    def _is_poor(self, partition: PartitionNode) -> bool:
+        partition.loss.close()
+        if self._ranking.of_partition(partition) < self._threshold:
+            return True
+        if partition.cluster.remembered is not None:
+            partition.cluster.remembered.pop(partition.dimension, None)
+        return False
+
+
+def _depth(partition: PartitionNode) -> int:
+    return sum(1 for _ in partition.cluster.path())
+
+
+class Reinsertion(ABC):
+    """What leaves an overflowing leaf to be inserted anew, before the leaf is cut."""
+
+    @abstractmethod
+    def select(self, leaf: LeafNode) -> list[Subscription]: ...
+
+
+class NoReinsertion(Reinsertion):
+    def select(self, leaf: LeafNode) -> list[Subscription]:
+        return []
+
+
+class RandomReinsertion(Reinsertion):
+    def __init__(self, ratio: float, random: Random) -> None:
+        self._ratio = ratio
+        self._random = random
+
+    def select(self, leaf: LeafNode) -> list[Subscription]:
+        count = max(1, round(self._ratio * len(leaf.subscriptions)))
+        return self._random.sample(list(leaf.subscriptions.values()), count)
+
+
+class Choice(ABC):
+    """Which of several partition nodes takes a subscription."""
+
+    @abstractmethod
+    def choose(self, partitions: Sequence[PartitionNode]) -> PartitionNode: ...
+
+
+class Exploitation(Choice):
+    """The one that ranks highest."""
+
+    def __init__(self, ranking: Ranking) -> None:
+        self._ranking = ranking
+
+    def choose(self, partitions: Sequence[PartitionNode]) -> PartitionNode:
+        return partitions[0] if len(partitions) == 1 else max(partitions, key=self._ranking.of_partition)
+
+
+class Exploration(Choice):
+    """Mostly the one that ranks highest, sometimes any."""
+
+    def __init__(self, ranking: Ranking, ratio: float, random: Random) -> None:
+        self._best = Exploitation(ranking)
+        self._ratio = ratio
+        self._random = random
+
+    def choose(self, partitions: Sequence[PartitionNode]) -> PartitionNode:
+        if self._random.random() < self._ratio:
+            return self._random.choice(partitions)
+        return self._best.choose(partitions)

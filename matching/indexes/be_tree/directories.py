@@ -1,0 +1,350 @@
+"""Cluster directories: the buckets of one attribute's keys [BET 4.3, 4.4].
+
+    BucketTree            generic: buckets are halved as they overflow
+    PointsApart(rest)     a hash table for equality, another directory for the rest:
+                          over a SingleBucket it is the specialised directory, over a BucketTree the hybrid one
+    SingleBucket          all in one bucket
+
+Every kind keeps the rules of [BET 4.3]: a subscription goes to the smallest bucket that encloses it, a bucket is split
+before its cluster node is partitioned, and halves join their parent again only while it is open. The directory moves
+subscriptions between its own buckets alone; what happens below a bucket is the tree's business.
+
+Departs from [BET 4.4]: a bucket tree does not start with the whole domain. Halving 64 bits from the top would take
+dozens of levels to reach a difference between small integers. Instead a bucket is no larger than the smallest one
+that encloses what is below it (the paper's minimal interval boundary), and levels with nothing of their own and one
+half are left out. What the tree looks like still follows from what is in it, not from the order of insertion: with at
+most `capacity` subscriptions a bucket is whole, with more it is split.
+
+Departs from [BET Table I]: v_min and v_max are not given but learned (see `domain`). So `x < 40` can live in a lower
+half although there is no smallest number.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from matching.expressions.intervals import ValueSet
+from matching.expressions.values import Value
+from matching.indexes.be_tree.domain import Domain
+from matching.indexes.be_tree.keys import PRESENT_KEY, Access, Bounds, enclosing_bucket, key_span
+from matching.indexes.be_tree.nodes import ClusterNode, LeafNode, PartitionNode, Subscription
+
+FEW_POINTS = 16
+"""Up to so many values of an expressive event are looked up one by one."""
+
+
+class Directory(ABC):
+    """The buckets below one partition node."""
+
+    @abstractmethod
+    def home(self, access: Access) -> ClusterNode:
+        """The smallest bucket that encloses the access; made when there is none."""
+
+    @abstractmethod
+    def reach(self, value: Value, key: int, into: list[ClusterNode]) -> None:
+        """Adds the buckets that a value falls into."""
+
+    @abstractmethod
+    def reach_any(self, values: ValueSet | None, into: list[ClusterNode]) -> None:
+        """Adds the buckets that some of the values fall into; None stands for all values."""
+
+    @abstractmethod
+    def clusters(self) -> Iterator[ClusterNode]:
+        """All buckets, ascending, a bucket before its halves."""
+
+    @abstractmethod
+    def split(self, cluster: ClusterNode) -> list[ClusterNode]:
+        """Halves a bucket, moves down what a half encloses, and returns the halves that hold something."""
+
+    @abstractmethod
+    def tidy(self, cluster: ClusterNode) -> None:
+        """Removes or merges the bucket, and those above, after something left it. It may be gone already."""
+
+    @abstractmethod
+    def is_outgrown_by(self, access: Access) -> bool:
+        """Would accepting this change the home of what is here?"""
+
+    @abstractmethod
+    def widen(self, access: Access) -> None:
+        """Extends the domain to the access's ends. What is here and has no end must be placed again."""
+
+    def proves(self, access: Access) -> bool:
+        """Does a publication that reaches this access's bucket satisfy the condition for certain?"""
+        return access.is_proven_by_presence
+
+
+NewDirectory: TypeAlias = Callable[[PartitionNode, int], Directory]
+"""Makes the directory of a new partition node; the number is the capacity of a leaf."""
+
+
+class SingleBucket(Directory):
+    def __init__(self, owner: PartitionNode, capacity: int) -> None:
+        self._owner = owner
+        self._capacity = capacity
+        self._cluster: ClusterNode | None = None
+
+    def home(self, access: Access) -> ClusterNode:
+        if self._cluster is None:
+            self._cluster = ClusterNode(self._owner, (PRESENT_KEY, PRESENT_KEY), self._capacity)
+        return self._cluster
+
+    def reach(self, value: Value, key: int, into: list[ClusterNode]) -> None:
+        if self._cluster is not None:
+            into.append(self._cluster)
+
+    def reach_any(self, values: ValueSet | None, into: list[ClusterNode]) -> None:
+        into.extend(self.clusters())
+
+    def clusters(self) -> Iterator[ClusterNode]:
+        if self._cluster is not None:
+            yield self._cluster
+
+    def split(self, cluster: ClusterNode) -> list[ClusterNode]:
+        raise TypeError("a single bucket is never split")
+
+    def tidy(self, cluster: ClusterNode) -> None:
+        if cluster.is_empty and self._cluster is cluster:
+            self._cluster = None
+
+    def is_outgrown_by(self, access: Access) -> bool:
+        return False
+
+    def widen(self, access: Access) -> None:
+        """One bucket encloses everything already."""
+
+
+class PointsApart(Directory):
+    def __init__(self, owner: PartitionNode, capacity: int, rest: Directory) -> None:
+        self._owner = owner
+        self._capacity = capacity
+        self._rest = rest
+        self._points: dict[Value, ClusterNode] = {}
+
+    def home(self, access: Access) -> ClusterNode:
+        if access.point is None:
+            return self._rest.home(access)
+        cluster = self._points.get(access.point)
+        if cluster is None:
+            assert access.low is not None
+            cluster = ClusterNode(self._owner, (access.low, access.low), self._capacity, access.point)
+            self._points[access.point] = cluster
+        return cluster
+
+    def reach(self, value: Value, key: int, into: list[ClusterNode]) -> None:
+        cluster = self._points.get(value)
+        if cluster is not None:
+            into.append(cluster)
+        self._rest.reach(value, key, into)
+
+    def reach_any(self, values: ValueSet | None, into: list[ClusterNode]) -> None:
+        few = None if values is None else values.points(at_most=FEW_POINTS)
+        if few is not None:
+            into.extend(self._points[point] for point in few if point in self._points)
+        else:
+            into.extend(cluster for point, cluster in self._points.items() if values is None or point in values)
+        self._rest.reach_any(values, into)
+
+    def clusters(self) -> Iterator[ClusterNode]:
+        for point in sorted(self._points):
+            yield self._points[point]
+        yield from self._rest.clusters()
+
+    def split(self, cluster: ClusterNode) -> list[ClusterNode]:
+        return self._rest.split(cluster)
+
+    def tidy(self, cluster: ClusterNode) -> None:
+        if cluster.point is None:
+            self._rest.tidy(cluster)
+        elif cluster.is_empty and self._points.get(cluster.point) is cluster:
+            del self._points[cluster.point]
+
+    def is_outgrown_by(self, access: Access) -> bool:
+        return access.point is None and self._rest.is_outgrown_by(access)
+
+    def widen(self, access: Access) -> None:
+        if access.point is None:
+            self._rest.widen(access)
+
+    def proves(self, access: Access) -> bool:
+        return access.is_proven_by_point or self._rest.proves(access)
+
+
+class BucketTree(Directory):
+    def __init__(self, owner: PartitionNode, capacity: int) -> None:
+        self._owner = owner
+        self._capacity = capacity
+        self._root: ClusterNode | None = None
+        self._domain = Domain()
+
+    def home(self, access: Access) -> ClusterNode:
+        bounds = self._bounds(access)
+        if self._root is None:
+            self._root = ClusterNode(self._owner, bounds, self._capacity)
+            return self._root
+        node = self._root
+        while True:
+            if not node.encloses(bounds):
+                together = enclosing_bucket(min(node.low, bounds[0]), max(node.high, bounds[1]))
+                if self._has_room(node):
+                    node.set_bounds(together)
+                    return node
+                node = self._insert_above(node, together)
+            if not node.is_split or bounds == (node.low, node.high):
+                return node
+            half = node.left if bounds[1] <= node.middle else node.right
+            if half is None:
+                return self._add_below(node, bounds)
+            node = half
+
+    def _has_room(self, node: ClusterNode) -> bool:
+        return not node.is_split and node.is_open and len(node.leaf.subscriptions) < self._capacity
+
+    def _insert_above(self, node: ClusterNode, bounds: Bounds) -> ClusterNode:
+        joint = ClusterNode(self._owner, bounds, self._capacity)
+        joint.is_split = True
+        self._replace(node, joint)
+        self._link(joint, node)
+        return joint
+
+    def _add_below(self, above: ClusterNode, bounds: Bounds) -> ClusterNode:
+        node = ClusterNode(self._owner, bounds, self._capacity)
+        self._link(above, node)
+        return node
+
+    def _link(self, above: ClusterNode, node: ClusterNode) -> None:
+        node.above = above
+        if node.high <= above.middle:
+            above.left = node
+        else:
+            above.right = node
+
+    def _is_linked(self, node: ClusterNode) -> bool:
+        """Is the bucket still part of the tree?"""
+        above = node.above
+        return self._root is node if above is None else node is above.left or node is above.right
+
+    def _replace(self, node: ClusterNode, successor: ClusterNode | None) -> None:
+        """Puts another bucket, or nothing, into the place that a bucket has above it."""
+        above = node.above
+        if successor is not None:
+            successor.above = above
+        if above is None:
+            self._root = successor
+        elif above.left is node:
+            above.left = successor
+        else:
+            above.right = successor
+
+    def reach(self, value: Value, key: int, into: list[ClusterNode]) -> None:
+        position = self._domain.position(key)
+        if position is None:
+            return
+        node = self._root
+        while node is not None and node.low <= position <= node.high:
+            into.append(node)
+            node = node.left if position <= node.middle else node.right
+
+    def reach_any(self, values: ValueSet | None, into: list[ClusterNode]) -> None:
+        overlap = self._domain.overlap(*((None, None) if values is None else key_span(values)))
+        if overlap is None:
+            return
+        first, last = overlap
+        pending = [self._root]
+        while pending:
+            node = pending.pop()
+            if node is not None and node.low <= last and first <= node.high:
+                into.append(node)
+                pending += (node.left, node.right)
+
+    def clusters(self) -> Iterator[ClusterNode]:
+        pending = [self._root]
+        while pending:
+            node = pending.pop()
+            if node is not None:
+                yield node
+                pending += (node.right, node.left)
+
+    def split(self, cluster: ClusterNode) -> list[ClusterNode]:
+        cluster.is_split = True
+        halves: dict[bool, list[Subscription]] = {True: [], False: []}
+        for subscription in cluster.leaf.subscriptions.values():
+            bounds = self._bounds_of(subscription)
+            if bounds != (cluster.low, cluster.high):
+                halves[bounds[1] <= cluster.middle].append(subscription)
+        made = []
+        for members in halves.values():
+            if members:
+                half = self._add_below(cluster, self._enclosing(members))
+                for subscription in members:
+                    cluster.leaf.move_to(half.leaf, subscription)
+                made.append(half)
+        return made
+
+    def tidy(self, cluster: ClusterNode) -> None:
+        node: ClusterNode | None = cluster
+        while node is not None:
+            above = node.above
+            if node.is_open and self._is_linked(node):
+                self._tidy_open(node)
+            node = above
+
+    def _tidy_open(self, node: ClusterNode) -> None:
+        """The merge rule: only an open bucket takes in its halves, and only if they are open leaf buckets."""
+        halves = [half for half in (node.left, node.right) if half is not None]
+        leaves = [half.leaf for half in halves if half.is_open and not half.is_split]
+        total = len(node.leaf.subscriptions) + sum(len(leaf.subscriptions) for leaf in leaves)
+        if len(leaves) == len(halves) and (total <= self._capacity or not halves):
+            self._merge(node, leaves)
+        elif len(halves) == 1 and not node.leaf.subscriptions:
+            self._replace(node, halves[0])
+
+    def _merge(self, node: ClusterNode, leaves: list[LeafNode]) -> None:
+        for leaf in leaves:
+            for subscription in list(leaf.subscriptions.values()):
+                leaf.move_to(node.leaf, subscription)
+        node.left = node.right = None
+        members = list(node.leaf.subscriptions.values())
+        if not members:
+            self._replace(node, None)
+            return
+        if len(members) <= self._capacity:
+            node.is_split = False
+        if not node.is_split:
+            node.set_bounds(self._enclosing(members))
+
+    def is_outgrown_by(self, access: Access) -> bool:
+        return self._domain.is_outgrown_by(access)
+
+    def widen(self, access: Access) -> None:
+        self._domain.widen(access)
+
+    def _bounds_of(self, subscription: Subscription) -> Bounds:
+        return self._bounds(subscription.access(self._owner.dimension))
+
+    def _bounds(self, access: Access) -> Bounds:
+        return enclosing_bucket(*self._domain.interval(access))
+
+    def _enclosing(self, members: list[Subscription]) -> Bounds:
+        bounds = [self._bounds_of(subscription) for subscription in members]
+        return enclosing_bucket(min(low for low, _ in bounds), max(high for _, high in bounds))
+
+
+def generic_directory(owner: PartitionNode, capacity: int) -> Directory:
+    return BucketTree(owner, capacity)
+
+
+def specialised_directory(owner: PartitionNode, capacity: int) -> Directory:
+    return PointsApart(owner, capacity, SingleBucket(owner, capacity))
+
+
+def hybrid_directory(owner: PartitionNode, capacity: int) -> Directory:
+    return PointsApart(owner, capacity, BucketTree(owner, capacity))
+
+
+DIRECTORIES: dict[str, NewDirectory] = {
+    "generic": generic_directory,
+    "specialised": specialised_directory,
+    "hybrid": hybrid_directory,
+}

@@ -1,0 +1,152 @@
+"""Which attribute to partition by, and where to insert: the cost-based ranking [BET 5.1].
+
+A node's rank is what it gains, conditions on the path that need no evaluation of their own, minus what it loses,
+evaluations below it that came to nothing. Both are sums over what is below, so every partition node keeps the sums
+and equation 10 becomes equation 14 at each of them.
+
+Departs from [BET 5.1]: a condition on the path counts as subsumed when it is an equality, else as covered. Any other
+condition is equivalent to its bucket by accident only, and buckets change their bounds.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+
+from matching.expressions.values import Value
+from matching.indexes.be_tree.nodes import ClusterNode, LeafNode, PartitionNode, Subscription
+
+WINDOW_SHARE = 10
+"""A window lasts a tenth as many operations as there are subscriptions below [BET 8.1]."""
+PUBLICATIONS_SHARE = 4
+"""A quarter of a shortest window must be publications: insertions alone measure nothing."""
+
+
+class Weight(ABC):
+    """Beta: how much a covered condition counts, against one minus beta for a subsumed one."""
+
+    beta: float
+
+    @abstractmethod
+    def observe(self, leaves: Sequence[LeafNode], values: dict[int, Value]) -> None:
+        """Learns from the leaves that a publication reached."""
+
+
+class FixedWeight(Weight):
+    def __init__(self, beta: float) -> None:
+        self.beta = beta
+
+    def observe(self, leaves: Sequence[LeafNode], values: dict[int, Value]) -> None:
+        """Nothing changes it."""
+
+
+class TunedWeight(Weight):
+    """Beta falls with the rate at which covered conditions lead to false candidates [BET eq. 15].
+
+    One candidate of each publication is looked at. Older samples count half as much in each further window.
+    """
+
+    SAMPLES = 256
+
+    def __init__(self) -> None:
+        self.beta = 0.5
+        self._samples = 0.0
+        self._false = 0.0
+        self._turn = 0
+
+    def observe(self, leaves: Sequence[LeafNode], values: dict[int, Value]) -> None:
+        if not leaves:
+            return
+        self._turn += 1
+        leaf = leaves[self._turn % len(leaves)]
+        candidate = next(iter(leaf.subscriptions.values()))
+        if not candidate.covered:
+            return
+        self._samples += 1
+        self._false += not _covered_conditions_hold(candidate, leaf, values)
+        if self._samples >= self.SAMPLES:
+            self.beta = 0.5 - self._false / self._samples / 2
+            self._samples /= 2
+            self._false /= 2
+
+
+def _covered_conditions_hold(candidate: Subscription, leaf: LeafNode, values: dict[int, Value]) -> bool:
+    for partition in leaf.cluster.path():
+        condition = candidate.requirements[partition.dimension].condition
+        value = values[partition.dimension]
+        if not all(predicate.holds_for(value) for predicate in condition.predicates):
+            return False
+    return True
+
+
+class LossEstimate(ABC):
+    """The loss of a partition that does not exist yet."""
+
+    @abstractmethod
+    def of(self, dimension: int, members: Collection[Subscription]) -> float: ...
+
+
+class OptimisticLoss(LossEstimate):
+    """None: what is popular is chosen, and measured losses correct that later."""
+
+    def of(self, dimension: int, members: Collection[Subscription]) -> float:
+        return 0.0
+
+
+class HistogramLoss(LossEstimate):
+    """The average number of members that share an interval of keys: how many false candidates to expect."""
+
+    def of(self, dimension: int, members: Collection[Subscription]) -> float:
+        accesses = [subscription.access(dimension) for subscription in members]
+        return len(accesses) / len({(access.low, access.high) for access in accesses})
+
+
+class Ranking:
+    def __init__(self, alpha: float, weight: Weight, estimate: LossEstimate, shortest_window: int) -> None:
+        self.weight = weight
+        self._alpha = alpha
+        self._estimate = estimate
+        self._shortest_window = shortest_window
+        self._fewest_publications = max(1, shortest_window // PUBLICATIONS_SHARE)
+
+    def is_window_over(self, partition: PartitionNode) -> bool:
+        operations = max(self._shortest_window, partition.size // WINDOW_SHARE)
+        return partition.loss.is_over(operations, self._fewest_publications)
+
+    def of_partition(self, partition: PartitionNode) -> float:
+        # A partition that no publication reaches any more is not reviewed; its old loss must not stick to it.
+        loss = partition.loss.running() if self.is_window_over(partition) else partition.loss.per_publication
+        return self.rank(partition.subsumed, partition.covered, loss)
+
+    def of_candidate(self, cluster: ClusterNode, dimension: int, members: Collection[Subscription]) -> float:
+        """Of partitioning a cluster node's leaf by the dimension."""
+        subsumed = sum(subscription.is_point(dimension) for subscription in members)
+        loss = self._estimate.of(dimension, members)
+        if cluster.remembered is not None and dimension in cluster.remembered:
+            loss = cluster.remembered[dimension].loss_each * len(members)
+        return self.rank(subsumed, len(members) - subsumed, loss)
+
+    def rank(self, subsumed: int, covered: int, loss: float) -> float:
+        gain = (1 - self.weight.beta) * subsumed + self.weight.beta * covered
+        return (1 - self._alpha) * gain - self._alpha * loss
+
+
+class Preference(ABC):
+    """Which of a subscription's dimensions may be used for partitioning before which others."""
+
+    @abstractmethod
+    def eligible(self, subscription: Subscription, used: Collection[int]) -> list[int]:
+        """Dimensions that are not used on the path yet and may be used now."""
+
+
+class AnyCondition(Preference):
+    def eligible(self, subscription: Subscription, used: Collection[int]) -> list[int]:
+        return [dimension for dimension in subscription.requirements if dimension not in used]
+
+
+class EqualityFirst(Preference):
+    """All equalities are used up before other conditions are [BET 8.5]."""
+
+    def eligible(self, subscription: Subscription, used: Collection[int]) -> list[int]:
+        points = [dimension for dimension in subscription.points if dimension not in used]
+        return points or [dimension for dimension in subscription.requirements if dimension not in used]

@@ -1,0 +1,253 @@
+"""The dynamics of the tree: insertion, space partitioning, space clustering, deletion [BET 4, 7].
+
+Overflowing leaves are cut one after the other from a list of cluster nodes, not by recursion, because a hundred equal
+subscriptions with a thousand conditions make a path a thousand partition nodes deep.
+
+Departs from [BET eq. 9]: a leaf that holds more than one leaf's worth, because there is nothing to partition it by,
+gets a quarter of its size as additional room. With room for a constant number, every few insertions would look through
+all of it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from matching.expressions.values import Dimension
+from matching.indexes.be_tree.adaptation import Choice, Reinsertion
+from matching.indexes.be_tree.directories import NewDirectory
+from matching.indexes.be_tree.evaluation import Evaluation
+from matching.indexes.be_tree.keys import PRESENT_KEY
+from matching.indexes.be_tree.nodes import (
+    Clock,
+    ClusterNode,
+    LeafNode,
+    LossWindow,
+    PartitionNode,
+    Remembered,
+    Subscription,
+)
+from matching.indexes.be_tree.ranking import Preference, Ranking
+
+MOST_PATIENCE = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """What is chosen when an index is made."""
+
+    max_capacity: int
+    min_partition: int
+    new_directory: NewDirectory
+    ranking: Ranking
+    preference: Preference
+    choice: Choice
+    reinsertion: Reinsertion
+    evaluation: Evaluation
+
+
+class Tree:
+    def __init__(self, policies: Policies, clock: Clock, name_of: Callable[[int], Dimension]) -> None:
+        self.policies = policies
+        self._clock = clock
+        self._name_of = name_of
+        # The root has no bucket to halve: it is partitioned when it overflows, as an atomic bucket is.
+        self.root = ClusterNode(None, (PRESENT_KEY, PRESENT_KEY), policies.max_capacity)
+        self._is_reinserting = False
+
+    def insert(self, subscription: Subscription) -> None:
+        pending: list[ClusterNode] = []
+        self._place(subscription, self.root, pending)
+        self._relieve(pending)
+
+    def delete(self, subscription: Subscription) -> None:
+        self._contract(self._take(subscription))
+
+    def recycle(self, partition: PartitionNode) -> None:
+        """Takes a partition apart and inserts its contents anew, unless that has emptied it meanwhile."""
+        cluster = partition.cluster
+        if not partition.size:
+            return
+        if cluster.remembered is None:
+            cluster.remembered = {}
+        patience = min(2 * partition.loss.patience, MOST_PATIENCE)
+        loss_each = partition.loss.per_publication / partition.size
+        cluster.remembered[partition.dimension] = Remembered(loss_each, patience)
+        self._dissolve(partition)
+        self._contract(cluster)
+
+    def capacity_for(self, size: int) -> int:
+        one = self.policies.max_capacity
+        if size <= one:
+            return one
+        return -(-(size + size // 4) // one) * one
+
+    def _place(self, subscription: Subscription, cluster: ClusterNode, pending: list[ClusterNode]) -> None:
+        """Algorithm 3: down the partition nodes that rank highest, into a leaf. That may overflow: it is pending."""
+        used = {partition.dimension for partition in cluster.path()}
+        while cluster.partitions:
+            eligible = self.policies.preference.eligible(subscription, used)
+            partitions = [cluster.partitions[dimension] for dimension in eligible if dimension in cluster.partitions]
+            if not partitions:
+                break
+            partition = self.policies.choice.choose(partitions)
+            used.add(partition.dimension)
+            cluster = self._home(subscription, partition, pending)
+        self._put(subscription, cluster.leaf)
+        pending.append(cluster)
+
+    def _home(self, subscription: Subscription, partition: PartitionNode, pending: list[ClusterNode]) -> ClusterNode:
+        access = subscription.access(partition.dimension)
+        if partition.directory.is_outgrown_by(access):
+            members = partition.subscriptions()
+            if any(not member.access(partition.dimension).is_bounded for member in members):
+                self._rebuild(partition, members, subscription, pending)
+        partition.directory.widen(access)
+        return partition.directory.home(access)
+
+    def _rebuild(
+        self, partition: PartitionNode, members: list[Subscription], newcomer: Subscription, pending: list[ClusterNode]
+    ) -> None:
+        """A new directory for a larger domain: what has no end reaches to the domain's, and so has another home."""
+        for member in members:
+            self._take(member)
+        partition.directory = self.policies.new_directory(partition, self.policies.max_capacity)
+        for member in (*members, newcomer):
+            partition.directory.widen(member.access(partition.dimension))
+        for member in members:
+            cluster = partition.directory.home(member.access(partition.dimension))
+            self._put(member, cluster.leaf)
+            pending.append(cluster)
+
+    def _put(self, subscription: Subscription, leaf: LeafNode) -> None:
+        leaf.put(subscription)
+        path = list(leaf.cluster.path())
+        unverified = dict(subscription.requirements)
+        covered = []
+        for partition in path:
+            requirement = unverified.pop(partition.dimension)
+            if not partition.directory.proves(requirement.access):
+                covered.append(requirement)
+        left = [requirement.prepared for requirement in (*unverified.values(), *covered)]
+        subscription.checks = self.policies.evaluation.arrange(left)
+        subscription.subsumed = sum(subscription.is_point(partition.dimension) for partition in path)
+        subscription.covered = len(path) - subscription.subsumed
+        for partition in path:
+            partition.size += 1
+            partition.subsumed += subscription.subsumed
+            partition.covered += subscription.covered
+
+    def _take(self, subscription: Subscription) -> ClusterNode:
+        """Out of its leaf, and out of the sums above it."""
+        leaf = subscription.leaf
+        assert leaf is not None
+        del leaf.subscriptions[subscription.id]
+        for partition in leaf.cluster.path():
+            partition.size -= 1
+            partition.subsumed -= subscription.subsumed
+            partition.covered -= subscription.covered
+        return leaf.cluster
+
+    def _relieve(self, pending: list[ClusterNode]) -> None:
+        """Cuts leaves until none overflows. A cluster node that is gone meanwhile is empty, and so passed over."""
+        while pending:
+            cluster = pending.pop()
+            if cluster.leaf.is_overflowing:
+                self._reinsert_some(cluster.leaf)
+            if cluster.leaf.is_overflowing:
+                self._cut(cluster, pending)
+
+    def _cut(self, cluster: ClusterNode, pending: list[ClusterNode]) -> None:
+        """Algorithm 6: a bucket that can be halved is halved first; then its leaf is partitioned."""
+        if cluster.owner is None or cluster.is_atomic or cluster.is_split:
+            self._partition(cluster, pending)
+        else:
+            pending.append(cluster)
+            pending.extend(cluster.owner.directory.split(cluster))
+
+    def _partition(self, cluster: ClusterNode, pending: list[ClusterNode]) -> None:
+        """Algorithm 5: by the attribute that ranks highest, again and again, until the rest fits one leaf."""
+        leaf = cluster.leaf
+        used = {partition.dimension for partition in cluster.path()}
+        groups = self._groups(leaf, used)
+        while groups and len(leaf.subscriptions) > self.policies.max_capacity:
+            dimension = self._best_dimension(cluster, groups)
+            members = list(groups.pop(dimension).values())
+            partition = self._new_partition(cluster, dimension, members)
+            for member in members:
+                for other in self.policies.preference.eligible(member, used):
+                    self._leave(groups, other, member)
+                self._take(member)
+                self._place(member, self._home(member, partition, pending), pending)
+        leaf.capacity = self.capacity_for(len(leaf.subscriptions))
+
+    def _groups(self, leaf: LeafNode, used: set[int]) -> dict[int, dict[int, Subscription]]:
+        """For each dimension that is worth a partition, what would go there from the leaf."""
+        groups: dict[int, dict[int, Subscription]] = {}
+        for id, subscription in leaf.subscriptions.items():
+            for dimension in self.policies.preference.eligible(subscription, used):
+                groups.setdefault(dimension, {})[id] = subscription
+        return {number: group for number, group in groups.items() if len(group) >= self.policies.min_partition}
+
+    def _leave(self, groups: dict[int, dict[int, Subscription]], dimension: int, member: Subscription) -> None:
+        group = groups.get(dimension)
+        if group is not None:
+            del group[member.id]
+            if len(group) < self.policies.min_partition:
+                del groups[dimension]
+
+    def _best_dimension(self, cluster: ClusterNode, groups: dict[int, dict[int, Subscription]]) -> int:
+        rank = self.policies.ranking.of_candidate
+        ranks = {number: rank(cluster, number, group.values()) for number, group in groups.items()}
+        return min(ranks, key=lambda number: (-ranks[number], self._name_of(number)))
+
+    def _new_partition(self, cluster: ClusterNode, dimension: int, members: list[Subscription]) -> PartitionNode:
+        remembered = None if cluster.remembered is None else cluster.remembered.get(dimension)
+        window = LossWindow(self._clock, patience=1 if remembered is None else remembered.patience)
+        partition = PartitionNode(cluster, dimension, window)
+        partition.directory = self.policies.new_directory(partition, self.policies.max_capacity)
+        for member in members:
+            partition.directory.widen(member.access(dimension))
+        cluster.partitions[dimension] = partition
+        return partition
+
+    def _reinsert_some(self, leaf: LeafNode) -> None:
+        if self._is_reinserting:
+            return
+        self._is_reinserting = True
+        for subscription in self.policies.reinsertion.select(leaf):
+            self._contract(self._take(subscription))
+            self.insert(subscription)
+        self._is_reinserting = False
+
+    def _contract(self, cluster: ClusterNode) -> None:
+        """After something left a cluster node: partitions that are too small go, buckets merge, empty nodes go."""
+        while True:
+            weak = [each for each in cluster.path() if each.size < self.policies.min_partition and _is_in_place(each)]
+            if not weak:
+                self._tidy(cluster)
+                return
+            self._dissolve(weak[-1])
+            cluster = weak[-1].cluster
+
+    def _dissolve(self, partition: PartitionNode) -> None:
+        """Removes a partition node; what was below it is inserted anew, all before any leaf is cut."""
+        members = partition.subscriptions()
+        for member in members:
+            self._take(member)
+        del partition.cluster.partitions[partition.dimension]
+        self._tidy(partition.cluster)
+        pending: list[ClusterNode] = []
+        for member in members:
+            self._place(member, self.root, pending)
+        self._relieve(pending)
+
+    def _tidy(self, cluster: ClusterNode) -> None:
+        leaf = cluster.leaf
+        leaf.capacity = min(leaf.capacity, self.capacity_for(len(leaf.subscriptions)))
+        if cluster.owner is not None:
+            cluster.owner.directory.tidy(cluster)
+
+
+def _is_in_place(partition: PartitionNode) -> bool:
+    return partition.cluster.partitions.get(partition.dimension) is partition

@@ -1,0 +1,141 @@
+"""What the partitions hold: conjunctions, which count true predicates, and CNF subscriptions, which mark bits.
+
+A subscription in disjunctive normal form is several conjunctions under one id; one in conjunctive normal form is one
+member with a bit for each of its disjunctions [OPI 6.1]. NOT EXISTS is kept apart: it is checked against the
+publication's names when all else is true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol, TypeAlias, TypeVar
+
+from matching.expressions.model import Operator, Predicate
+from matching.expressions.normal_forms import Clause
+from matching.expressions.values import Dimension
+from matching.indexes.op_index.dimensions import Dimensions, UsedDimension
+from matching.indexes.op_index.operator_index import Target
+
+Entry: TypeAlias = tuple[int, Predicate]
+"""A predicate with the number of its dimension."""
+
+Pivots: TypeAlias = tuple[UsedDimension, ...]
+"""Dimensions of which a publication must carry at least one to satisfy the member."""
+
+
+class EnteredTarget(Target):
+    """A target with the predicates that count for it."""
+
+    __slots__ = ("entries",)
+
+    def __init__(self, number: int, entries: tuple[Entry, ...]) -> None:
+        super().__init__(number)
+        self.entries = entries
+
+
+E = TypeVar("E", bound=EnteredTarget)
+E_co = TypeVar("E_co", bound=EnteredTarget, covariant=True)
+
+
+class Member(Protocol[E_co]):
+    id: int
+    """The subscription's."""
+    mentioned: Pivots
+    """All its dimensions."""
+    pivots: Pivots
+    """In whose partitions it is."""
+
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def targets(self) -> Sequence[E_co]: ...
+
+    @property
+    def choices(self) -> Sequence[Pivots]:
+        """What its pivots can be."""
+        ...
+
+
+class Conjunction(EnteredTarget):
+    """True when as many of its predicates are true as it has. Its pivot may be any of its dimensions."""
+
+    __slots__ = ("absent", "id", "mentioned", "needed", "pivots")
+
+    def __init__(self, id: int, number: int, clause: Clause, dimensions: Dimensions) -> None:
+        counted = looked_up(clause)
+        used = dimensions.acquire(predicate.dimension for predicate in counted)
+        super().__init__(number, _entries(counted, used))
+        self.id = id
+        self.needed = len(counted)
+        self.absent = absent_names(clause)
+        self.mentioned = tuple(used.values())
+        self.pivots: Pivots = ()
+
+    @property
+    def targets(self) -> Sequence[Conjunction]:
+        return (self,)
+
+    @property
+    def choices(self) -> Sequence[Pivots]:
+        return [(used,) for used in self.mentioned]
+
+
+class Disjunction(EnteredTarget):
+    """One of a CNF subscription's disjunctions: any of its predicates sets its bit."""
+
+    __slots__ = ("bit", "owner")
+
+    def __init__(self, number: int, entries: tuple[Entry, ...], owner: CnfSubscription, bit: int) -> None:
+        super().__init__(number, entries)
+        self.owner = owner
+        self.bit = bit
+
+
+class CnfSubscription:
+    """True when all bits are set. Its pivots are the dimensions of one of its disjunctions, which must be true.
+
+    Departs from [OPI 6.1]: of the disjunctions, those with the fewest dimensions are preferred, not those with the
+    fewest predicates, because there is a copy of the subscription for each pivot, and several predicates may share one.
+    """
+
+    __slots__ = ("absent", "all_bits", "choices", "id", "mentioned", "number", "pivots", "targets")
+
+    def __init__(self, id: int, numbers: Iterator[int], clauses: Sequence[Clause], dimensions: Dimensions) -> None:
+        used = dimensions.acquire(predicate.dimension for clause in clauses for predicate in looked_up(clause))
+        self.id = id
+        self.number = next(numbers)
+        self.all_bits = (1 << len(clauses)) - 1
+        self.absent = tuple((name, 1 << place) for place, clause in enumerate(clauses) for name in absent_names(clause))
+        """Names with the bit that their absence sets."""
+        self.targets = tuple(
+            Disjunction(next(numbers), _entries(looked_up(clause), used), self, 1 << place)
+            for place, clause in enumerate(clauses)
+        )
+        self.mentioned = tuple(used.values())
+        self.pivots: Pivots = ()
+        self.choices = tuple(tuple(used[each] for each in clause) for clause in pivot_choices(clauses))
+
+
+def looked_up(clause: Clause) -> Clause:
+    return tuple(predicate for predicate in clause if predicate.operator is not Operator.NOT_EXISTS)
+
+
+def absent_names(clause: Clause) -> tuple[str, ...]:
+    return tuple(predicate.attribute for predicate in clause if predicate.operator is Operator.NOT_EXISTS)
+
+
+def pivot_choices(clauses: Sequence[Clause]) -> list[tuple[Dimension, ...]]:
+    """The smallest sets of dimensions of which a publication must carry one to make all disjunctions true.
+
+    A disjunction with NOT EXISTS asks for no dimension. An empty one, which is false, asks for one of none, so that a
+    subscription with it is in no partition.
+    """
+    demanding = [clause for clause in clauses if not absent_names(clause)]
+    choices = [tuple(dict.fromkeys(predicate.dimension for predicate in clause)) for clause in demanding]
+    smallest = min(map(len, choices))
+    return [choice for choice in choices if len(choice) == smallest]
+
+
+def _entries(clause: Clause, used: dict[Dimension, UsedDimension]) -> tuple[Entry, ...]:
+    return tuple((used[predicate.dimension].number, predicate) for predicate in clause)

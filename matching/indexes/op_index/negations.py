@@ -1,0 +1,65 @@
+"""NOT IN, NOT BETWEEN, NOT STARTS WITH and the like: all predicates of the dimension but those whose opposite is true.
+
+A predicate on a value of its class is either true or false, so the index of the opposite operator tells the false
+ones. Cost: what that index costs, and match O(predicates on the dimension): most of them are true anyway.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic
+
+from matching.expressions.model import Predicate
+from matching.expressions.values import Value
+from matching.indexes.op_index.dimensions import Layout
+from matching.indexes.op_index.operator_index import IndexOfOperator, OperatorIndex, T, Target
+
+
+class Opposite(Target, Generic[T]):
+    """Stands for one negated predicate in the index of the opposites; a target may have several."""
+
+    __slots__ = ("target",)
+
+    def __init__(self, number: int, target: T) -> None:
+        super().__init__(number)
+        self.target = target
+
+
+def negated(positive: IndexOfOperator) -> IndexOfOperator:
+    """An index for the opposite of the operator that the given one is for."""
+
+    def create(layout: Layout) -> OperatorIndex[Any]:
+        return Negation(positive(layout))
+
+    return create
+
+
+class Negation(OperatorIndex[T]):
+    __slots__ = ("_by_dimension", "_next_number", "_opposites")
+
+    def __init__(self, opposites: OperatorIndex[Opposite[T]]) -> None:
+        self._opposites = opposites
+        self._by_dimension: dict[int, dict[tuple[int, Predicate], Opposite[T]]] = {}
+        self._next_number = 0
+
+    def insert(self, dimension: int, predicate: Predicate, target: T) -> None:
+        opposite = Opposite(self._next_number, target)
+        self._next_number += 1
+        self._by_dimension.setdefault(dimension, {})[target.number, predicate] = opposite
+        self._opposites.insert(dimension, predicate.negation, opposite)
+
+    def remove(self, dimension: int, predicate: Predicate, target: T) -> None:
+        opposite = self._by_dimension[dimension].pop((target.number, predicate))
+        if not self._by_dimension[dimension]:
+            del self._by_dimension[dimension]
+        self._opposites.remove(dimension, predicate.negation, opposite)
+
+    def match(self, dimension: int, value: Value) -> list[T]:
+        all_here = self._by_dimension.get(dimension)
+        if all_here is None:
+            return []
+        false = set(self._opposites.match(dimension, value))
+        return [opposite.target for opposite in all_here.values() if opposite not in false]
+
+    @property
+    def nodes(self) -> int:
+        return self._opposites.nodes

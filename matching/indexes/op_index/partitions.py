@@ -1,0 +1,137 @@
+"""Level 1 of the partitioning: members by pivot, a dimension that a matching publication must carry [OPI 4.1].
+
+A publication opens the partitions of the dimensions it carries, so a member's pivot should be the rarest of its
+dimensions. Which is rarest is not known well when a member comes. So a partition reviews its members after it was
+opened often, and then after twice as many openings: those whose pivot another dimension clearly beats move there.
+Partitions of frequent dimensions, where moving pays, are reviewed first, and a review costs no more than the openings
+before it did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Generic
+
+from matching.expressions.model import Operator
+from matching.indexes.op_index.dimensions import Layout, Probes, UsedDimension
+from matching.indexes.op_index.members import E, Member, Pivots
+from matching.indexes.op_index.operator_index import IndexOfOperator, OperatorIndex
+from matching.indexes.op_index.operators import REWRITTEN
+
+FIRST_REVIEW = 16
+"""Openings before a partition first reviews its members."""
+CLEARLY_RARER = 0.5
+"""Moving pays when it at least halves how often the member is looked at."""
+
+
+class OperatorTable:
+    """Makes the index for a predicate's operator."""
+
+    def __init__(self, indexes: Mapping[Operator, IndexOfOperator], layout: Layout) -> None:
+        self._indexes = indexes
+        self._layout = layout
+
+    def listed_as(self, operator: Operator) -> Operator:
+        return operator if operator in self._indexes else REWRITTEN[operator]
+
+    def new_index(self, operator: Operator) -> OperatorIndex[Any]:
+        return self._indexes[operator](self._layout)
+
+
+class OperatorList(Generic[E]):
+    """One operator's index with the number of predicates in it."""
+
+    __slots__ = ("index", "predicates")
+
+    def __init__(self, index: OperatorIndex[E]) -> None:
+        self.index = index
+        self.predicates = 0
+
+
+class Partition(Generic[E]):
+    """The members of one pivot, their predicates by operator."""
+
+    __slots__ = ("_table", "lists", "members", "openings", "review_at")
+
+    def __init__(self, table: OperatorTable) -> None:
+        self._table = table
+        self.lists: dict[Operator, OperatorList[E]] = {}
+        self.members: dict[int, Member[E]] = {}
+        self.openings = 0
+        self.review_at = FIRST_REVIEW
+
+    def insert(self, member: Member[E]) -> None:
+        self.members[member.number] = member
+        for target in member.targets:
+            for dimension, predicate in target.entries:
+                operator = self._table.listed_as(predicate.operator)
+                if operator not in self.lists:
+                    self.lists[operator] = OperatorList(self._table.new_index(operator))
+                self.lists[operator].index.insert(dimension, predicate, target)
+                self.lists[operator].predicates += 1
+
+    def remove(self, member: Member[E]) -> None:
+        del self.members[member.number]
+        for target in member.targets:
+            for dimension, predicate in target.entries:
+                operator = self._table.listed_as(predicate.operator)
+                self.lists[operator].index.remove(dimension, predicate, target)
+                self.lists[operator].predicates -= 1
+                if self.lists[operator].predicates == 0:
+                    del self.lists[operator]
+
+    def search(self, probes: Probes, hits: list[E]) -> None:
+        self.openings += 1
+        for operator_list in self.lists.values():
+            operator_list.index.search(probes, hits)
+
+
+class Partitions(Generic[E]):
+    def __init__(self, table: OperatorTable, frequency: Callable[[UsedDimension], float]) -> None:
+        self._table = table
+        self._frequency = frequency
+        self._by_pivot: dict[int, Partition[E]] = {}
+
+    def insert(self, member: Member[E]) -> None:
+        """Into the partitions of the pivots that publications are expected to carry least; of equals, the first."""
+        member.pivots = min(member.choices, key=self._openings_expected)
+        for pivot in member.pivots:
+            if pivot.number not in self._by_pivot:
+                self._by_pivot[pivot.number] = Partition(self._table)
+            self._by_pivot[pivot.number].insert(member)
+
+    def remove(self, member: Member[E]) -> None:
+        for pivot in member.pivots:
+            partition = self._by_pivot[pivot.number]
+            partition.remove(member)
+            if not partition.members:
+                del self._by_pivot[pivot.number]
+
+    def search(self, probes: Probes) -> list[E]:
+        """A target for each predicate that is true, in the partitions that the publication opens."""
+        hits: list[E] = []
+        due: list[Partition[E]] = []
+        for dimension, _value in probes.pairs:
+            partition = self._by_pivot.get(dimension)
+            if partition is not None:
+                partition.search(probes, hits)
+                if partition.openings >= partition.review_at:
+                    due.append(partition)
+        for partition in due:
+            self._review(partition)
+        return hits
+
+    def partitions(self) -> list[Partition[E]]:
+        return list(self._by_pivot.values())
+
+    def _review(self, partition: Partition[E]) -> None:
+        partition.review_at = 2 * partition.openings
+        for member in list(partition.members.values()):
+            best = min(map(self._openings_expected, member.choices))
+            if best <= CLEARLY_RARER * self._openings_expected(member.pivots):
+                self.remove(member)
+                self.insert(member)
+
+    def _openings_expected(self, pivots: Pivots) -> float:
+        """How many partitions a publication is expected to open for a member with these pivots."""
+        return sum(map(self._frequency, pivots))

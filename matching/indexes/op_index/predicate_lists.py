@@ -1,0 +1,256 @@
+"""Predicate lists: predicates of one operator sorted by dimension and operand, in segments with signatures [OPI 4.2].
+
+For a value, the true predicates of a dimension stand together: those of `<=` from the value on, those of `>=` up to
+it, those of `=` at it, those of `!=` before and after it. A list is a chain of sorted segments with a directory of
+their first keys. A signature has a bit for each dimension in its segment, or for each dimension and operand when the
+operator is `=`; where the bit of a publication's pair is missing, the segment is not searched.
+
+Departs from [OPI 4.2]: segments are blocks of bounded size that split and merge, instead of a fixed number of classes
+of attributes, so that insertion costs the same in a list of any length and nothing is ever sorted anew. Predicates on
+one dimension may span segments. The list has a signature too, the union of its segments', which answers for most of
+the short lists at once.
+Departs from [OPI 4.2]: BETWEEN is one entry that is sorted by its lower end, not two entries. Two could not be told
+apart inside a disjunction, and each alone would lead to subscriptions of which half a condition holds.
+
+Cost, with n predicates in s segments: insert and remove O(log n + segment + s); match O(log n + true predicates), for
+BETWEEN O(log n + intervals that start before the value).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from functools import reduce
+from math import inf
+from operator import or_
+from typing import Any, Generic, TypeAlias
+
+from matching.expressions.model import Predicate
+from matching.expressions.values import Value
+from matching.indexes.op_index.dimensions import Layout, Probes, SignedPairs
+from matching.indexes.op_index.operator_index import OperatorIndex, T
+
+Key: TypeAlias = tuple[Any, ...]
+"""Dimension, operand, target's number. A shorter tuple stands before all that continue it, and (dimension, operand,
+infinity) after all with that operand: these are the ends of ranges."""
+
+
+class Segment(Generic[T]):
+    __slots__ = ("keys", "signature", "targets")
+
+    def __init__(self, keys: list[Key], targets: list[T], signature: int) -> None:
+        self.keys = keys
+        self.targets = targets
+        """In step with the keys."""
+        self.signature = signature
+
+
+class PredicateList(OperatorIndex[T]):
+    """The chain of segments; what an operator does with it is left to the operator's class."""
+
+    __slots__ = ("_firsts", "_layout", "_segments", "_signature")
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._segments: list[Segment[T]] = []
+        self._firsts: list[Key] = []
+        """The directory: each segment's first key."""
+        self._signature = 0
+
+    @abstractmethod
+    def _collect(self, bit: int, dimension: int, value: Any, hits: list[T]) -> int:
+        """Scans the ranges where the predicates stand that are true for the value; returns the segments searched."""
+
+    def _keys(self, dimension: int, predicate: Predicate, number: int) -> Iterable[Key]:
+        return ((dimension, predicate.values[0], number),)
+
+    def _bit(self, dimension: int, operand: Value) -> int:
+        return self._layout.dimension_bit(dimension)
+
+    def _signed(self, probes: Probes) -> SignedPairs:
+        return probes.by_dimension
+
+    def insert(self, dimension: int, predicate: Predicate, target: T) -> None:
+        for key in self._keys(dimension, predicate, target.number):
+            self._enter(key, target)
+
+    def remove(self, dimension: int, predicate: Predicate, target: T) -> None:
+        for key in self._keys(dimension, predicate, target.number):
+            self._strike(key)
+
+    def match(self, dimension: int, value: Value) -> list[T]:
+        hits: list[T] = []
+        self._collect(self._bit(dimension, value), dimension, value, hits)
+        return hits
+
+    def search(self, probes: Probes, hits: list[T]) -> None:
+        signed = self._signed(probes)
+        common = self._signature & signed.signature
+        while common:
+            bit = common & -common
+            common ^= bit
+            for dimension, value in signed.by_bit[bit]:
+                probes.segments_searched += self._collect(bit, dimension, value, hits)
+
+    @property
+    def nodes(self) -> int:
+        return len(self._segments)
+
+    def segments(self) -> list[tuple[Key, ...]]:
+        """The keys of each segment, in order."""
+        return [tuple(segment.keys) for segment in self._segments]
+
+    def _scan(self, bit: int, low: Key, high: Key, value: Any, hits: list[T]) -> int:
+        """Appends the targets from the first key on, without the second; returns how many segments were searched."""
+        searched = 0
+        firsts = self._firsts
+        start = bisect_right(firsts, low, 1) - 1
+        stop = bisect_left(firsts, high, start)
+        for segment in self._segments[start:stop]:
+            if segment.signature & bit:
+                searched += 1
+                self._take(segment, low, high, value, hits)
+        return searched
+
+    def _take(self, segment: Segment[T], low: Key, high: Key, value: Any, hits: list[T]) -> None:
+        start = bisect_left(segment.keys, low)
+        hits += segment.targets[start : bisect_left(segment.keys, high, start)]
+
+    def _segment_at(self, key: Key) -> int:
+        """The position of the last segment that starts at the key or before it; the first if none does."""
+        return bisect_right(self._firsts, key, 1) - 1
+
+    def _enter(self, key: Key, target: T) -> None:
+        bit = self._bit(key[0], key[1])
+        self._signature |= bit
+        if not self._segments:
+            self._segments.append(Segment([key], [target], bit))
+            self._firsts.append(key)
+            return
+        at = self._segment_at(key)
+        segment = self._segments[at]
+        position = bisect_left(segment.keys, key)
+        segment.keys.insert(position, key)
+        segment.targets.insert(position, target)
+        segment.signature |= bit
+        self._firsts[at] = segment.keys[0]
+        if len(segment.keys) > self._layout.segment_size:
+            self._split(at)
+
+    def _strike(self, key: Key) -> None:
+        at = self._segment_at(key)
+        segment = self._segments[at]
+        position = bisect_left(segment.keys, key)
+        del segment.keys[position], segment.targets[position]
+        if segment.keys:
+            self._firsts[at] = segment.keys[0]
+            segment.signature = self._signature_of(segment.keys)
+            self._merge_with_next(at)
+            self._merge_with_next(at - 1)
+        else:
+            del self._segments[at], self._firsts[at]
+        self._signature = reduce(or_, [each.signature for each in self._segments], 0)
+
+    def _split(self, at: int) -> None:
+        left = self._segments[at]
+        middle = len(left.keys) // 2
+        keys, targets = left.keys[middle:], left.targets[middle:]
+        right = Segment(keys, targets, self._signature_of(keys))
+        del left.keys[middle:], left.targets[middle:]
+        left.signature = self._signature_of(left.keys)
+        self._segments.insert(at + 1, right)
+        self._firsts.insert(at + 1, keys[0])
+
+    def _merge_with_next(self, at: int) -> None:
+        """When both fill half a segment together, so that it neither splits again soon nor stays thin."""
+        if not 0 <= at < len(self._segments) - 1:
+            return
+        left, right = self._segments[at : at + 2]
+        if len(left.keys) + len(right.keys) <= self._layout.segment_size // 2:
+            left.keys += right.keys
+            left.targets += right.targets
+            left.signature |= right.signature
+            del self._segments[at + 1], self._firsts[at + 1]
+
+    def _signature_of(self, keys: list[Key]) -> int:
+        return reduce(or_, [self._bit(key[0], key[1]) for key in keys])
+
+
+class Equal(PredicateList[T]):
+    """`=` and IN. An IN is entered once for each of its values: a publication's value equals one of them at most."""
+
+    __slots__ = ()
+
+    def _collect(self, bit: int, dimension: int, value: Any, hits: list[T]) -> int:
+        return self._scan(bit, (dimension, value), (dimension, value, inf), value, hits)
+
+    def _keys(self, dimension: int, predicate: Predicate, number: int) -> Iterable[Key]:
+        return [(dimension, operand, number) for operand in predicate.values]
+
+    def _bit(self, dimension: int, operand: Value) -> int:
+        return self._layout.value_bit(dimension, operand)
+
+    def _signed(self, probes: Probes) -> SignedPairs:
+        return probes.by_value
+
+
+class NotEqual(PredicateList[T]):
+    __slots__ = ()
+
+    def _collect(self, bit: int, dimension: int, value: Any, hits: list[T]) -> int:
+        return self._scan(bit, (dimension,), (dimension, value), value, hits) + self._scan(
+            bit, (dimension, value, inf), (dimension + 1,), value, hits
+        )
+
+
+class Less(PredicateList[T]):
+    """The value is less than the operand, so the operands are those after the value."""
+
+    __slots__ = ()
+
+    def _collect(self, bit: int, dimension: int, value: Any, hits: list[T]) -> int:
+        return self._scan(bit, (dimension, value, inf), (dimension + 1,), value, hits)
+
+
+class LessOrEqual(PredicateList[T]):
+    __slots__ = ()
+
+    def _collect(self, bit: int, dimension: int, value: Any, hits: list[T]) -> int:
+        return self._scan(bit, (dimension, value), (dimension + 1,), value, hits)
+
+
+class Greater(PredicateList[T]):
+    __slots__ = ()
+
+    def _collect(self, bit: int, dimension: int, value: Any, hits: list[T]) -> int:
+        return self._scan(bit, (dimension,), (dimension, value), value, hits)
+
+
+class GreaterOrEqual(PredicateList[T]):
+    __slots__ = ()
+
+    def _collect(self, bit: int, dimension: int, value: Any, hits: list[T]) -> int:
+        return self._scan(bit, (dimension,), (dimension, value, inf), value, hits)
+
+
+class Between(PredicateList[T]):
+    """Sorted by the lower end; the upper end is the key's last part."""
+
+    __slots__ = ()
+
+    def _collect(self, bit: int, dimension: int, value: Any, hits: list[T]) -> int:
+        return self._scan(bit, (dimension,), (dimension, value, inf), value, hits)
+
+    def _keys(self, dimension: int, predicate: Predicate, number: int) -> Iterable[Key]:
+        lower, upper = predicate.values
+        return ((dimension, lower, number, upper),)
+
+    def _take(self, segment: Segment[T], low: Key, high: Key, value: Any, hits: list[T]) -> None:
+        start = bisect_left(segment.keys, low)
+        stop = bisect_left(segment.keys, high, start)
+        hits += [
+            target
+            for key, target in zip(segment.keys[start:stop], segment.targets[start:stop], strict=True)
+            if key[3] >= value
+        ]

@@ -1,0 +1,82 @@
+"""CONTAINS: each substring waits under one of its trigrams.
+
+A value contains a substring only if it contains that trigram. So the value's own trigrams lead to the few substrings
+that are then looked for in it. A substring takes, of its trigrams, the one under which fewest others wait; one that
+is shorter than three characters waits under itself.
+
+Cost: insert O(length); remove O(1); match O(length of the value + substrings that share a trigram with it).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from matching.expressions.model import Predicate
+from matching.indexes.op_index.operator_index import T, ValueIndex
+
+GRAM = 3
+
+
+class Substrings(ValueIndex[T]):
+    __slots__ = ("_gram_lengths", "_gram_of", "_targets", "_waiting")
+
+    def __init__(self) -> None:
+        self._targets: dict[str, dict[int, T]] = {}
+        """Of each substring, by number."""
+        self._gram_of: dict[str, str] = {}
+        self._waiting: dict[str, dict[str, None]] = {}
+        """The substrings under each gram, in order of arrival."""
+        self._gram_lengths: Counter[int] = Counter()
+        """How many grams there are of each length, to cut values only into lengths that lead somewhere."""
+
+    def insert(self, predicate: Predicate, target: T) -> None:
+        substring = predicate.operand
+        if substring not in self._targets:
+            self._targets[substring] = {}
+            self._file(substring)
+        self._targets[substring][target.number] = target
+
+    def remove(self, predicate: Predicate, target: T) -> None:
+        substring = predicate.operand
+        del self._targets[substring][target.number]
+        if not self._targets[substring]:
+            del self._targets[substring]
+            self._withdraw(substring)
+
+    def match(self, value: str) -> Iterable[T]:
+        hits: list[T] = []
+        for length in self._gram_lengths:
+            for gram in _grams(value, length):
+                for substring in self._waiting.get(gram, ()):
+                    if substring in value:
+                        hits += self._targets[substring].values()
+        return hits
+
+    @property
+    def nodes(self) -> int:
+        return len(self._waiting)
+
+    def _file(self, substring: str) -> None:
+        grams = _grams(substring, min(GRAM, len(substring)))
+        gram = min(grams, key=lambda each: len(self._waiting.get(each, ())))
+        if gram not in self._waiting:
+            self._waiting[gram] = {}
+            self._gram_lengths[len(gram)] += 1
+        self._waiting[gram][substring] = None
+        self._gram_of[substring] = gram
+
+    def _withdraw(self, substring: str) -> None:
+        gram = self._gram_of.pop(substring)
+        del self._waiting[gram][substring]
+        if self._waiting[gram]:
+            return
+        del self._waiting[gram]
+        self._gram_lengths[len(gram)] -= 1
+        if not self._gram_lengths[len(gram)]:
+            del self._gram_lengths[len(gram)]
+
+
+def _grams(text: str, length: int) -> dict[str, None]:
+    """The distinct substrings of one length, in order. Every text has one empty substring."""
+    return dict.fromkeys(text[start : start + length] for start in range(len(text) - length + 1))

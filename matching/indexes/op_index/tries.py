@@ -1,0 +1,138 @@
+"""STARTS WITH and ENDS WITH: tries of the prefixes, and of the suffixes read backwards [OPI 6.2].
+
+Walking down along a value passes exactly the prefixes that it starts with. Edges carry whole strings, so that a
+prefix of a thousand characters that no other shares is one node.
+
+Departs from [OPI 6.2]: each dimension has a trie of its own, instead of one trie of "attribute#prefix"; the walk then
+starts where the paper's has read the attribute, and no delimiter must be kept out of names.
+
+Cost: insert and remove O(length of the prefix); match O(length of the value that some prefix shares, and hits).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Generic
+
+from matching.expressions.model import Predicate
+from matching.indexes.op_index.operator_index import T, ValueIndex
+
+
+class Node(Generic[T]):
+    __slots__ = ("children", "label", "targets")
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        """What the edge to this node reads."""
+        self.children: dict[str, Node[T]] = {}
+        """By the first character of their labels."""
+        self.targets: dict[int, T] = {}
+        """Of the prefix that ends here, by number."""
+
+
+class PrefixTrie(ValueIndex[T]):
+    __slots__ = ("_nodes", "_root")
+
+    def __init__(self) -> None:
+        self._root: Node[T] = Node("")
+        self._nodes = 0
+
+    def insert(self, predicate: Predicate, target: T) -> None:
+        """The root counts as a node while the empty prefix is in use, so that `nodes` tells emptiness."""
+        node = self._made(self._word(predicate.operand))
+        if node is self._root and not node.targets:
+            self._nodes += 1
+        node.targets[target.number] = target
+
+    def remove(self, predicate: Predicate, target: T) -> None:
+        path = self._path(self._word(predicate.operand))
+        node = path[-1]
+        del node.targets[target.number]
+        if node.targets:
+            return
+        if node is self._root:
+            self._nodes -= 1
+            return
+        if not node.children:
+            del path[-2].children[node.label[0]]
+            self._nodes -= 1
+            node = path[-2]
+        self._absorb_only_child(node)
+
+    def match(self, value: str) -> Iterable[T]:
+        word = self._word(value)
+        hits = [*self._root.targets.values()]
+        for node in self._path(word)[1:]:
+            hits += node.targets.values()
+        return hits
+
+    @property
+    def nodes(self) -> int:
+        return self._nodes
+
+    def _word(self, text: str) -> str:
+        return text
+
+    def _path(self, word: str) -> list[Node[T]]:
+        """The nodes, from the root on, that the word walks through."""
+        node = self._root
+        path = [node]
+        position = 0
+        while position < len(word):
+            child = node.children.get(word[position])
+            if child is None or not word.startswith(child.label, position):
+                break
+            path.append(child)
+            position += len(child.label)
+            node = child
+        return path
+
+    def _made(self, word: str) -> Node[T]:
+        """The node where the word ends, made when there is none."""
+        path = self._path(word)
+        node = path[-1]
+        rest = word[sum(len(passed.label) for passed in path) :]
+        if rest and rest[0] in node.children:
+            node = self._split(node, node.children[rest[0]], rest)
+            rest = rest[len(node.label) :]
+        if rest:
+            node.children[rest[0]] = node = self._new_node(rest)
+        return node
+
+    def _split(self, parent: Node[T], child: Node[T], word: str) -> Node[T]:
+        """A node between parent and child, where the child's label and the word part."""
+        shared = child.label[: _shared_length(child.label, word)]
+        between = self._new_node(shared)
+        parent.children[shared[0]] = between
+        child.label = child.label[len(shared) :]
+        between.children[child.label[0]] = child
+        return between
+
+    def _absorb_only_child(self, node: Node[T]) -> None:
+        if node is self._root or node.targets or len(node.children) != 1:
+            return
+        (child,) = node.children.values()
+        node.label += child.label
+        node.targets = child.targets
+        node.children = child.children
+        self._nodes -= 1
+
+    def _new_node(self, label: str) -> Node[T]:
+        self._nodes += 1
+        return Node(label)
+
+
+class SuffixTrie(PrefixTrie[T]):
+    __slots__ = ()
+
+    def _word(self, text: str) -> str:
+        return text[::-1]
+
+
+def _shared_length(one: str, other: str) -> int:
+    length = 0
+    for character, other_character in zip(one, other, strict=False):
+        if character != other_character:
+            break
+        length += 1
+    return length

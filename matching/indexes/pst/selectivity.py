@@ -1,0 +1,65 @@
+"""Which condition of a conjunction fewest publications satisfy [THESIS 3.3].
+
+The estimate comes from counted publications, and from the condition's shape while there are none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from matching.expressions.conjunction import Condition
+from matching.expressions.intervals import ValueSet, everything
+from matching.expressions.values import Dimension, TypeClass, successor
+from matching.indexes.pst.ps_tree import PSTree
+
+PRIOR_EVENTS = 16
+"""After this many publications, what was seen weighs as much as the guess from the condition's shape."""
+
+
+def by_selectivity(
+    conditions: Iterable[Condition], tree_of: Callable[[Dimension], PSTree[Any] | None], events: int
+) -> list[Condition]:
+    """The conditions, the one that fewest publications satisfy first."""
+
+    def order(condition: Condition) -> tuple[float, int | float]:
+        guess, width = _shape(condition)
+        tree = tree_of(condition.dimension)
+        if tree is None or condition.values is None:
+            return (guess, width)
+        seen = events - tree.born
+        matching = tree.matching_events(condition.values)
+        return ((matching + guess * PRIOR_EVENTS) / (seen + PRIOR_EVENTS), width)
+
+    return sorted(conditions, key=order)
+
+
+def _shape(condition: Condition) -> tuple[float, int | float]:
+    """A guess at the share of publications that satisfy the condition, and its width to break ties.
+
+    The order is [THESIS 3.3]'s ranking of operators: =, IN, BETWEEN, one-sided, NOT IN, !=. The shares themselves
+    matter only beside counted events.
+    """
+    if condition.values is None:
+        return (1.0 if condition.is_exact else 0.6, 0)
+    intervals = condition.values.intervals
+    if not intervals:
+        return (0.0, 0)
+    if all(successor(lower) == upper for lower, upper in intervals):
+        return (0.01 if len(intervals) == 1 else 0.05, len(intervals))
+    if len(intervals) > 2 or (len(intervals) == 2 and _is_unbounded(condition)):
+        return (0.95 if len(intervals) == 2 else 0.9, -len(intervals))
+    return (0.5 if _is_unbounded(condition) else 0.25, _width(condition.values))
+
+
+def _is_unbounded(condition: Condition) -> bool:
+    assert condition.values is not None
+    intervals = condition.values.intervals
+    return intervals[-1][1] is None or intervals[0][0] == everything(condition.dimension[1]).intervals[0][0]
+
+
+def _width(values: ValueSet) -> int | float:
+    if values.type_class is not TypeClass.NUMBER:
+        return 0
+    widths: list[float] = [float(upper) - float(lower) for lower, upper in values.intervals if upper is not None]
+    return sum(widths)

@@ -1,0 +1,249 @@
+"""The JSON form of expressions, for programs that write subscriptions.
+
+    {"and": […]}  {"or": […]}  {"not": …}  {"xor": [a, b]}  {"xnor": [a, b]}  true  false
+    {"attribute": "price", "operator": "<", "value": 100}
+    {"attribute": "price", "operator": "between", "values": [80, 120]}
+    {"attribute": "region", "operator": "exists"}
+
+Operators are those of the text form, in any case; `not_in` and `not-in` are read as `not in`. An `and` of nothing is
+true and of one expression is that expression; likewise `or`. What is wrong is said with a path: `$.and[1].operator`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from matching.errors import ExpressionError, ParseError, ValueRefusedError
+from matching.expressions.model import (
+    FALSE,
+    PRESENCE_OPERATORS,
+    RANGE_OPERATORS,
+    SET_OPERATORS,
+    TRUE,
+    And,
+    Expression,
+    Not,
+    Operator,
+    Or,
+    Predicate,
+    Xnor,
+    Xor,
+)
+from matching.expressions.printing import check_written_size, write
+from matching.expressions.values import check_attribute, check_value
+from matching.languages.json_reader import Json, read_json
+from matching.languages.limits import DEFAULT_LIMITS, ParseLimits
+from matching.nearest import nearest
+
+_WORDS: dict[type[Expression], str] = {And: "and", Or: "or", Not: "not", Xor: "xor", Xnor: "xnor"}
+_KEYS = (*_WORDS.values(), "attribute", "operator", "value", "values")
+_PREDICATE_KEYS = _KEYS[len(_WORDS) :]
+_OPERATORS = {operator.lower(): operator for operator in Operator} | {"==": Operator.EQ, "<>": Operator.NE}
+
+
+def to_json(expression: Expression) -> Json:
+    """The expression as what `json.dumps` takes. Nodes that are shared are shared in the answer, too."""
+    check_written_size(expression)
+    built: dict[int, Json] = {}
+    for node in expression.nodes():
+        built[id(node)] = _node_json(node, [built[id(child)] for child in node.children])
+    return built[id(expression)]
+
+
+def to_json_text(expression: Expression) -> str:
+    """The expression as JSON text, however deep."""
+    check_written_size(expression)
+    return write(expression, lambda leaf: json.dumps(_node_json(leaf, []), ensure_ascii=False), _parts)
+
+
+def _node_json(node: Expression, children: list[Json]) -> Json:
+    if isinstance(node, Predicate):
+        return _predicate_json(node)
+    if not node.children:
+        return isinstance(node, And)
+    return {_WORDS[type(node)]: children[0] if isinstance(node, Not) else children}
+
+
+def _predicate_json(predicate: Predicate) -> Json:
+    members: dict[str, Json] = {"attribute": predicate.attribute, "operator": predicate.operator.lower()}
+    if predicate.operator in SET_OPERATORS | RANGE_OPERATORS:
+        members["values"] = list(predicate.values)
+    elif predicate.operator not in PRESENCE_OPERATORS:
+        members["value"] = predicate.values[0]
+    return members
+
+
+def _parts(node: Expression) -> list[str | Expression]:
+    if isinstance(node, Not):
+        return ['{"not": ', node.children[0], "}"]
+    parts: list[str | Expression] = [f'{{"{_WORDS[type(node)]}": [']
+    for position, child in enumerate(node.children):
+        parts += [", ", child] if position else [child]
+    return [*parts, "]}"]
+
+
+def parse_json(source: Json, limits: ParseLimits = DEFAULT_LIMITS) -> Expression:
+    """The expression in a JSON text, or in what `json.loads` made of it."""
+    return _Reading(limits).expression(read_json(source, limits) if isinstance(source, str) else source)
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """Linked, so that a path of a thousand steps is written out only when something is wrong."""
+
+    parent: _Path | None = None
+    step: str = "$"
+    depth: int = 0
+
+    def __truediv__(self, key: str) -> _Path:
+        return _Path(self, f".{key}", self.depth)
+
+    def item(self, position: int) -> _Path:
+        return _Path(self, f"[{position}]", self.depth)
+
+    def below(self) -> _Path:
+        """The same place as one level deeper in the expression."""
+        return _Path(self.parent, self.step, self.depth + 1)
+
+    def __str__(self) -> str:
+        steps: list[str] = []
+        path: _Path | None = self
+        while path is not None:
+            steps.append(path.step)
+            path = path.parent
+        return "".join(reversed(steps))
+
+
+@dataclass(frozen=True, slots=True)
+class _Unread:
+    source: Json
+    path: _Path
+
+
+@dataclass(frozen=True, slots=True)
+class _Combine:
+    """Make a node of the last `count` expressions that were finished."""
+
+    make: Callable[[Sequence[Expression]], Expression]
+    count: int
+
+
+_Task: TypeAlias = _Unread | _Combine
+
+
+class _Reading:
+    """One reading of one source; a stack of tasks takes the place of recursion."""
+
+    def __init__(self, limits: ParseLimits) -> None:
+        self._limits = limits
+        self._predicates = 0
+
+    def expression(self, source: Json) -> Expression:
+        finished: list[Expression] = []
+        pending: list[_Task] = [_Unread(source, _Path())]
+        while pending:
+            task = pending.pop()
+            if isinstance(task, _Combine):
+                first = len(finished) - task.count
+                finished[first:] = [task.make(finished[first:])]
+            elif isinstance(task.source, bool):
+                finished.append(TRUE if task.source else FALSE)
+            elif isinstance(task.source, dict) and not task.source.keys().isdisjoint(_WORDS.values()):
+                pending += self._connective(task.source, task.path)
+            else:
+                finished.append(self._predicate(task.source, task.path))
+        return finished[0]
+
+    def _connective(self, source: dict[str, Json], path: _Path) -> list[_Task]:
+        word = next(key for key in source if key in _WORDS.values())
+        if len(source) > 1:
+            other = next(key for key in source if key != word)
+            raise ParseError(f"{word!r} stands alone in its object, not with {other!r}", path=str(path / other))
+        operands, below = source[word], (path / word).below()
+        self._limits.check_depth(below.depth)
+        if word == "not":
+            return [_Combine(lambda children: Not(children[0]), 1), _Unread(operands, below)]
+        if not isinstance(operands, list):
+            raise ParseError(f"{word!r} takes a list, not {_kind(operands)}", path=str(below))
+        if word in ("xor", "xnor") and len(operands) != 2:
+            raise ParseError(f"{word!r} takes two expressions, not {len(operands)}", path=str(below))
+        unread = [_Unread(operand, below.item(position)) for position, operand in enumerate(operands)]
+        return [_Combine(_MAKERS[word], len(operands)), *reversed(unread)]
+
+    def _predicate(self, source: Json, path: _Path) -> Predicate:
+        self._predicates += 1
+        self._limits.check_predicates(self._predicates)
+        if not isinstance(source, dict):
+            raise ParseError(f"an expression is an object, true or false, not {_kind(source)}", path=str(path))
+        for key in source:
+            if key not in _PREDICATE_KEYS:
+                raise ParseError(f"unknown key {key!r}{nearest(str(key), _KEYS)}", path=str(path / str(key)))
+        for key in ("attribute", "operator"):
+            if key not in source:
+                raise ParseError(f"the key {key!r} is missing", path=str(path))
+        operator = _operator(source["operator"], path / "operator")
+        values = _values(source, operator, path)
+        try:
+            return Predicate(check_attribute(source["attribute"]), operator, tuple(values))  # type: ignore[arg-type]
+        except (ExpressionError, ValueRefusedError) as error:
+            raise ParseError(str(error), path=str(_culprit(source, values, path))) from None
+
+
+_MAKERS: dict[str, Callable[[Sequence[Expression]], Expression]] = {
+    "and": And.of,
+    "or": Or.of,
+    "xor": lambda children: Xor(*children),
+    "xnor": lambda children: Xnor(*children),
+}
+
+
+def _operator(source: Json, path: _Path) -> Operator:
+    if not isinstance(source, str):
+        raise ParseError(f"an operator is a string, not {_kind(source)}", path=str(path))
+    word = " ".join(source.lower().replace("_", " ").replace("-", " ").split())
+    if word not in _OPERATORS:
+        raise ParseError(f"unknown operator {source!r}{nearest(word, _OPERATORS)}", path=str(path))
+    return _OPERATORS[word]
+
+
+def _values(source: dict[str, Json], operator: Operator, path: _Path) -> list[Json]:
+    if "value" in source and "values" in source:
+        raise ParseError("'value' and 'values' stand in one object; keep one", path=str(path / "values"))
+    if "values" in source:
+        values = source["values"]
+        if not isinstance(values, list):
+            raise ParseError(f"'values' takes a list, not {_kind(values)}", path=str(path / "values"))
+        return values
+    if "value" in source:
+        return [source["value"]]
+    if operator in SET_OPERATORS | RANGE_OPERATORS:
+        raise ParseError(f"{operator.lower()!r} needs the key 'values'", path=str(path))
+    if operator not in PRESENCE_OPERATORS:
+        raise ParseError(f"{operator.lower()!r} needs the key 'value'", path=str(path))
+    return []
+
+
+def _culprit(source: dict[str, Json], values: Sequence[Json], path: _Path) -> _Path:
+    try:
+        check_attribute(source["attribute"])
+    except ValueRefusedError:
+        return path / "attribute"
+    if "values" not in source:
+        return path / "value" if "value" in source else path
+    for position, value in enumerate(values):
+        try:
+            check_value(value, "")
+        except ValueRefusedError:
+            return (path / "values").item(position)
+    return path / "values"
+
+
+def _kind(source: Json) -> str:
+    if isinstance(source, dict):
+        return "an object"
+    if isinstance(source, list):
+        return "a list"
+    return "null" if source is None else json.dumps(source)

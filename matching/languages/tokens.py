@@ -1,0 +1,83 @@
+"""Values and names with the place in the text where they stand, so that what the model refuses is refused there."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from matching.errors import ExpressionError, ParseError, ValueRefusedError
+from matching.expressions.model import Operator, Predicate
+from matching.expressions.values import CLASS_BY_TYPE, LARGEST_INT, SMALLEST_INT, Value, check_attribute, check_value
+from matching.languages.limits import quoted
+
+if TYPE_CHECKING:
+    from lark import Token
+
+NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+NOT_NUMBERS = frozenset(("nan", "inf", "infinity"))
+"""What other programs print for numbers that have no place here: refused, not taken for strings."""
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_LONGEST_INTEGER = len(str(SMALLEST_INT))
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    value: Value
+    token: Token
+
+
+def parse_number(text: str) -> int | float:
+    """A number as expressions and publications write it; the caller has matched it with `NUMBER`."""
+    if not _INTEGER.fullmatch(text):
+        number = float(text)
+        if math.isinf(number):
+            raise ValueRefusedError(f"{quoted(text)} is beyond the largest number, 1.7976931348623157e308")
+        return number
+    # Python refuses to convert thousands of digits, and none of them could fit.
+    digits = text.lstrip("+-").lstrip("0")
+    if len(digits) > _LONGEST_INTEGER or not SMALLEST_INT <= int(text) <= LARGEST_INT:
+        raise ValueRefusedError(f"integer {quoted(text)} does not fit in 64 bits")
+    return int(text)
+
+
+def refused(error: ExpressionError | ValueRefusedError, token: Token) -> ParseError:
+    return ParseError(str(error), line=token.line, column=token.column, token=str(token))
+
+
+def placed_number(token: Token) -> Placed:
+    try:
+        return Placed(parse_number(str(token)), token)
+    except ValueRefusedError as error:
+        raise refused(error, token) from None
+
+
+def unquote(token: Token) -> str:
+    """The text between a token's quotes; the same quote twice stands for itself."""
+    quote = token[0]
+    return token[1:-1].replace(quote * 2, quote)
+
+
+def placed_predicate(name: Placed, operator: Operator, operands: Sequence[Placed]) -> Predicate:
+    """The predicate, or what is wrong with it and which of its parts is to blame."""
+    try:
+        return Predicate(str(name.value), operator, tuple(operand.value for operand in operands))
+    except (ExpressionError, ValueRefusedError) as error:
+        raise refused(error, _culprit(name, operands)) from None
+
+
+def _culprit(name: Placed, operands: Sequence[Placed]) -> Token:
+    try:
+        check_attribute(name.value)
+    except ValueRefusedError:
+        return name.token
+    for operand in operands:
+        if CLASS_BY_TYPE[type(operand.value)] is not CLASS_BY_TYPE[type(operands[0].value)]:
+            return operand.token
+        try:
+            check_value(operand.value, "")
+        except ValueRefusedError:
+            return operand.token
+    return operands[0].token if operands else name.token

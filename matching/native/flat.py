@@ -1,0 +1,208 @@
+"""Flat: a conjunctive index in C++, with access-predicate lists whose entries decide most subscriptions.
+
+The algorithm is described in `matching/native/flat.hpp`, and what it takes from [THESIS 6, 7] and changes. Cost: add
+and remove O(copies), at most sixteen; match O(cache lines of the lists that the publication's values lead to).
+
+The core knows neither Python nor regular expressions. What is not plainly a conjunction, a publication or MessagePack
+is left to Python's own checks, so errors are those of every index; subscriptions with patterns come back as pending
+when all else is true, and RE2 decides here. Expressions are not kept as objects: the core holds them in a few bytes
+each, and gives them back when they are asked for.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+
+from matching import _native
+from matching.errors import DuplicateIdError, PublicationError, UnknownIdError, ValueRefusedError
+from matching.expressions.conjunction import conjunction_or_refuse
+from matching.expressions.model import PATTERN_OPERATORS, Expression
+from matching.expressions.normal_forms import Clause
+from matching.expressions.values import Publication, Value, check_publication
+from matching.matcher import DestinationReport, Found, Matcher, MatchReport, unpack_attributes
+
+_NOT_TAKEN = "the native core takes every publication that Python has checked"
+_DONE, _DONE_WITH_PATTERNS, _IS_TAKEN, _IS_NOT_PLAIN, _ID_IS_TOO_LARGE = range(5)
+
+
+class Flat(Matcher):
+    name = "flat"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._core = _native.Flat()
+        self._patterns: dict[int, Clause] = {}
+        self._originals: dict[int, Expression] = {}
+        """Expressions that are conjunctions in other words: nested, or with NOT."""
+
+    def add(self, id: int, expression: Expression | str, destination: str | None = None) -> None:
+        outcome = self._core.add(id, expression, destination)
+        if outcome != _DONE:
+            self._add_with_care(outcome, id, expression, destination)
+
+    def add_many(self, ids: Iterable[int], expressions: Iterable[Expression | str]) -> None:
+        """Adds all, or none if one of them is refused."""
+        # Lists are not copied: that would touch every object.
+        numbers = ids if type(ids) is list else list(ids)
+        listed = expressions if type(expressions) is list else list(expressions)
+        if len(numbers) != len(listed):
+            raise ValueError(f"{len(numbers)} ids for {len(listed)} expressions")
+        done = 0
+        try:
+            while done < len(numbers):
+                done = self._core.add_while_done(numbers, listed, done)
+                if done < len(numbers):
+                    self.add(numbers[done], listed[done])
+                    done += 1
+        except BaseException:
+            for id in numbers[:done]:
+                self.remove(id)
+            raise
+
+    def remove(self, id: int) -> None:
+        if not self._core.remove(id):
+            raise UnknownIdError(id)
+        if self._patterns or self._originals:
+            self._patterns.pop(id, None)
+            self._originals.pop(id, None)
+
+    def match(self, publication: Publication) -> MatchReport:
+        answer = self._core.match(publication)
+        if answer is None:
+            return self._report(check_publication(publication))
+        # Made as what it is, a tuple: its constructor takes as long as reading ten attributes.
+        return tuple.__new__(MatchReport, answer) if len(answer) == 4 else self._decided(answer, publication)
+
+    def match_packed(self, attributes: bytes) -> MatchReport:
+        answer = self._core.match_packed(attributes)
+        if answer is None:
+            return self._report(unpack_attributes(attributes))
+        return (
+            tuple.__new__(MatchReport, answer)
+            if len(answer) == 4
+            else self._decided(answer, unpack_attributes(attributes))
+        )
+
+    def match_many(self, publications: Iterable[Publication], threads: int = 1) -> list[MatchReport]:
+        """Other Python threads run meanwhile; the index cannot be changed until it returns."""
+        if threads < 1:
+            raise ValueError(f"threads is {threads}; at least 1 is needed")
+        listed = list(publications)
+        answers = self._core.match_many(listed, threads)
+        return [
+            self.match(publication) if answer is None else self._decided(answer, publication)
+            for publication, answer in zip(listed, answers, strict=True)
+        ]
+
+    def match_destinations(self, publication: Publication) -> DestinationReport:
+        answer = self._core.match_destinations(publication)
+        if answer is None:
+            checked = check_publication(publication)
+            answer = self._core.match_destinations(checked)
+            assert answer is not None, _NOT_TAKEN
+            return self._destinations_decided(answer, checked)
+        return self._destinations_decided(answer, publication)
+
+    def match_packed_destinations(self, attributes: bytes) -> DestinationReport:
+        answer = self._core.match_packed_destinations(attributes)
+        if answer is None or answer[1] is not None:
+            return self.match_destinations(unpack_attributes(attributes))
+        return self._destinations_decided(answer, {})
+
+    def expression(self, id: int) -> Expression:
+        if id not in self:
+            raise UnknownIdError(id)
+        return self._originals[id] if id in self._originals else self._core.expression(id)
+
+    def __len__(self) -> int:
+        return self._core.size()
+
+    def __contains__(self, id: object) -> bool:
+        return self._core.contains(id)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._core.ids())
+
+    def insert_clause(self, id: int, clause: Clause) -> None:
+        """Adds a conjunction of these predicates."""
+        self._refuse_unless_done(self._core.add(id, clause, None), id, clause)
+
+    def delete_clause(self, id: int) -> None:
+        self.remove(id)
+
+    def _insert(self, id: int, expression: Expression) -> None:
+        self.add(id, expression)
+
+    def _delete(self, id: int, expression: Expression) -> None:
+        self.remove(id)
+
+    def _add_with_care(self, outcome: int, id: int, expression: Expression | str, destination: str | None) -> None:
+        if not isinstance(id, int) or isinstance(id, bool):
+            raise TypeError(f"a subscription's id is an int, not {id!r}")
+        if isinstance(expression, str):
+            from matching.languages.sql import parse
+
+            if outcome == _IS_TAKEN:
+                raise DuplicateIdError(id)
+            self.add(id, parse(expression), destination)
+        elif outcome == _IS_NOT_PLAIN:
+            clause = conjunction_or_refuse(self.name, expression)
+            self._refuse_unless_done(self._core.add(id, clause, destination), id, clause)
+            self._originals[id] = expression
+        else:
+            clause = tuple(expression.predicates()) if outcome == _DONE_WITH_PATTERNS else ()
+            self._refuse_unless_done(outcome, id, clause)
+
+    def _refuse_unless_done(self, outcome: int, id: int, clause: Clause) -> None:
+        if outcome == _DONE_WITH_PATTERNS:
+            self._patterns[id] = tuple(one for one in clause if one.operator in PATTERN_OPERATORS)
+        elif outcome == _IS_TAKEN:
+            raise DuplicateIdError(id)
+        elif outcome == _ID_IS_TOO_LARGE:
+            raise ValueRefusedError(f"subscription id {id} does not fit in 64 bits, which the native backend needs")
+        elif outcome != _DONE:
+            raise TypeError(f"an index holds predicates of matching.model, not {clause!r}")
+
+    def _report(self, publication: dict[str, Value]) -> MatchReport:
+        answer = self._core.match(publication)
+        assert answer is not None, _NOT_TAKEN
+        return self._decided(answer, publication)
+
+    def _decided(self, answer: _native.FlatAnswer, publication: Publication) -> MatchReport:
+        if len(answer) == 4:
+            return tuple.__new__(MatchReport, answer)
+        ids, stored, candidates, evaluated, pending = answer
+        found = sorted([*ids, *(id for id in pending if self._patterns_hold(id, publication))])
+        return MatchReport(found, stored, candidates, evaluated)
+
+    def _patterns_hold(self, id: int, publication: Publication) -> bool:
+        return all(predicate.evaluate(publication) is True for predicate in self._patterns[id])
+
+    def _destinations_decided(self, answer: _native.FlatDestinations, publication: Publication) -> DestinationReport:
+        names, pending, without, candidates, evaluated = answer
+        destinations = set(names)
+        for id in pending or ():
+            name = self._core.destination(id)
+            if (name is None or name not in destinations) and self._patterns_hold(id, publication):
+                if name is None:
+                    without = id if without is None else min(id, without)
+                else:
+                    destinations.add(name)
+        if without is not None:
+            raise PublicationError(f"subscription {without} was added without a destination")
+        return DestinationReport(tuple(sorted(destinations)), self._core.size(), candidates, evaluated)
+
+    def _search(self, publication: dict[str, Value]) -> Found:
+        report = self._report(publication)
+        return Found(list(report.ids), report.candidates, report.evaluated)
+
+    def _shape(self) -> tuple[int, int, Mapping[str, int]]:
+        lists, entries, dimensions, grids, _ = self._core.figures()
+        details = {"lists": lists, "entries": entries, "dimensions": dimensions, "grids": grids}
+        return lists, min(1, lists), details
+
+    def _structure_bytes(self) -> int:
+        *_, core = self._core.figures()
+        beside = sum(map(sys.getsizeof, (self._patterns, self._originals)))
+        return core + beside

@@ -1,0 +1,109 @@
+"""What the configuration of gateways may say, and that everything else is refused by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from broker.config.gateway_config import VERSION_3_1_1
+from broker.config.gateway_topics import Prefixes
+from broker.config.overlay_config import OverlayConfig, config_of
+from broker.config.tables import ConfigError
+from broker.config.topic_template import TopicTemplate
+from broker.mqtt.mqtt_client import check_files
+from topologies.files.toml import format_overlay, parse_overlay
+
+BROKERS = """
+schema = 1
+[mqtt]
+topics = ["devices/{room}/{sensor}"]
+qos = 0
+%s
+[[broker]]
+id = "b1"
+mqtt = %s
+[[broker]]
+id = "b2"
+mqtt = %s
+[[broker]]
+id = "b3"
+[[link]]
+between = ["b1", "b2"]
+[[link]]
+between = ["b2", "b3"]
+"""
+
+
+def config(shared: str = "", one: str = '"127.0.0.1:1883"', other: str = '"127.0.0.1:1884"') -> OverlayConfig:
+    return config_of(parse_overlay(BROKERS % (shared, one, other), "here"), Path("here"))
+
+
+def test_a_broker_has_a_gateway_where_it_says_so_and_its_own_keys_win() -> None:
+    gateways = config("deliver_qos = 0", other='{ host = "h", qos = 1, version = "3.1.1" }').gateways
+    assert list(gateways) == ["b1", "b2"]
+    one, other = gateways["b1"].table, gateways["b2"].table
+    assert (one.host, one.port, one.qos, one.deliver_qos, one.is_version_5) == ("127.0.0.1", 1883, 0, 0, True)
+    assert (other.host, other.port, other.qos, other.version) == ("h", 1883, 1, VERSION_3_1_1)
+    assert other.topics == (TopicTemplate("devices/{room}/{sensor}"),)
+    assert gateways["b1"].identifier == "mercast-overlay-b1"
+
+
+def test_topics_of_all_gateways_are_never_taken_in() -> None:
+    gateways = config(other='{ port = 1884, deliver = "x/d" }').gateways
+    never = [template.text for template in gateways["b1"].never]
+    assert {"mercast/subscribe/#", "mercast/deliver/#", "mercast/error/#", "x/d/#"} <= set(never)
+
+
+def test_the_configuration_survives_being_written() -> None:
+    file = parse_overlay(BROKERS % ("", '{ port = 1, topics = ["{a}"] }', '"h:2"'), "here")
+    again = config_of(parse_overlay(format_overlay(file), "there"), Path("there"))
+    assert again.gateways == config_of(file, Path("here")).gateways
+
+
+@pytest.mark.parametrize(
+    ("shared", "one", "words"),
+    [
+        ("topic = 1", '"h:1"', "unknown key 'topic'; .*topics"),
+        ("", '{ hots = "h" }', r"broker b1: mqtt has an unknown key 'hots'; .*host"),
+        ("", "5", "must be an address"),
+        ("", '"h"', "is not an address"),
+        ("", '{ topics = "a" }', "must be a list of topics"),
+        ("", '{ topics = ["a/{b"] }', "one {name} alone"),
+        ("", "{ version = 4 }", 'take 5 or "3.1.1"'),
+        ("", "{ version = true }", 'take 5 or "3.1.1"'),
+        ("", "{ qos = 2 }", "take 0 .* or 1"),
+        ("", "{ port = 70000 }", "at most 65535"),
+        ("", "{ intake = 70000 }", "MQTT has numbers for 65535"),
+        ("", "{ in_flight = 40000 }", "MQTT has numbers for 32767"),
+        ("", '{ deliver = "a/#" }', "plain levels"),
+        ("", '{ deliver = "mercast/subscribe/x" }', "none within another"),
+        ("", '{ user_properties = "type" }', "typed"),
+        ("", '{ session = "5" }', "not a duration"),
+        ("", '"127.0.0.1:1884"', "both at 127.0.0.1:1884"),
+        (
+            "",
+            '{ port = 1884, subscribe = "s", deliver = "d", error = "e", identifier = "mercast-overlay-b2" }',
+            "identif",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(shared: str, one: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        config(shared, one)
+
+
+def test_files_that_are_missing_are_named_before_anything_starts(tmp_path: Path) -> None:
+    for key in ("password_file", "ca_file"):
+        table = config(one=f'{{ port = 1, {key} = "{tmp_path}/none" }}').gateways["b1"].table
+        with pytest.raises(ConfigError, match=f"{key} {tmp_path}/none"):
+            check_files(table)
+
+
+def test_names_are_what_stands_behind_the_prefix() -> None:
+    prefixes = Prefixes("m/s", "m/d", "m/e")
+    assert prefixes.subscription_of("m/s/a/b") == "a/b"
+    assert prefixes.subscription_of("m/s") == ""
+    assert prefixes.subscription_of("m/s/") == ""
+    assert prefixes.subscription_of("m/sub/a") is None
+    assert prefixes.subscription_of("m/d/a") is None

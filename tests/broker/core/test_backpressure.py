@@ -1,0 +1,229 @@
+"""Room on links and in windows: nothing overflows, whoever is refused is told why, and nothing accepted is lost."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgpack
+import pytest
+
+from broker.core.effects import DroppedRow, Send
+from broker.core.inputs import FrameReceived, Input, Published
+from broker.core.settings import MILLISECOND, SECOND, Settings
+from routing.messages import PublicationId, Publish
+from tests.harness.fake_wire import World
+
+LINE = [("b1", "b2"), ("b2", "b3"), ("b3", "b4")]
+CLUSTERS = {"b1": ("x",), "b2": ("x", "y"), "b3": ("y",), "b4": ("y",)}
+NARROW = Settings(credit=4, outbox_frames=8)
+QUEUE_FULL = "overloaded: a neighbour's queue is full"
+PROTOCOLS = ("fbr", "d-dbr", "merc", "flooding")
+
+
+class ObservedWorld(World):
+    """Counts publication frames that have left a broker and not arrived at the next."""
+
+    def __init__(self, protocol: str, settings: Settings) -> None:
+        self.under_way: Counter[tuple[str, str]] = Counter()
+        self.most_under_way = 0
+        super().__init__(protocol, LINE, clusters=CLUSTERS, settings=settings)
+
+    def _send(self, name: str, effect: Send) -> None:
+        if isinstance(effect.message, Publish):
+            self.under_way[name, effect.peer] += 1
+            self.most_under_way = max(self.most_under_way, *self.under_way.values())
+        super()._send(name, effect)
+
+    def input(self, name: str, happened: Input) -> None:
+        if isinstance(happened, FrameReceived) and isinstance(happened.message, Publish):
+            self.under_way[happened.peer, name] -= 1
+        super().input(name, happened)
+
+
+def line(protocol: str, settings: Settings, loss: float = 0.0) -> ObservedWorld:
+    world = ObservedWorld(protocol, settings)
+    world.settle()
+    world.subscribe("b4", "subscriber", "all", "TRUE")
+    world.settle()
+    world.loss = loss
+    return world
+
+
+def insist(world: World, broker: str, number: int) -> PublicationId:
+    """Publishes, and tries again while it is refused."""
+    for _ in range(10_000):
+        id = world.publish(broker, "publisher", {"number": number})
+        if id is not None:
+            return id
+        world.run(5 * MILLISECOND)
+    raise AssertionError("refused for ever")
+
+
+def drops(world: World) -> Counter[str]:
+    return Counter(record.row.reason for _, record in world.records if isinstance(record.row, DroppedRow))
+
+
+def in_flight(world: World) -> dict[str, int]:
+    """What each broker believes to be under way, on all its links."""
+    return {
+        name: sum(link.outbox.in_flight + link.outbox.waiting for link in world.broker(name)._links._links.values())
+        for name in world.seats
+    }
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_no_more_frames_are_under_way_than_there_is_credit_and_all_arrive(protocol: str) -> None:
+    world = line(protocol, NARROW)
+    ids = [insist(world, "b1", number) for number in range(150)]
+    world.settle()
+    assert world.most_under_way == 4, "all the credit was used, and no more"
+    assert world.delivered == {(id, "subscriber"): 1 for id in ids}
+    assert world.refused, "the publisher was slowed down"
+    assert {refusal.reason for refusal in world.refused} == {QUEUE_FULL}
+    assert drops(world).keys() <= {"queue full"}
+    assert in_flight(world) == dict.fromkeys(world.seats, 0)
+
+
+def test_a_link_that_is_busy_for_long_is_not_taken_for_one_that_loses() -> None:
+    """At every tick all the credit is in use: what counts is that it is used by other frames each time."""
+    world = line("d-dbr", NARROW)
+    for number in range(2_500):
+        world.publish("b1", "publisher", {"number": number})
+        world.run(MILLISECOND)
+    assert world.most_under_way == 4
+
+
+def test_a_burst_is_accepted_as_far_as_the_queue_reaches_and_the_rest_is_told_why() -> None:
+    world = line("d-dbr", NARROW)
+    burst = [world.publish("b1", "publisher", {"number": number}) for number in range(20)]
+    assert [id is not None for id in burst] == [True] * 12 + [False] * 8, "4 on the link and 8 in the queue"
+    assert [refusal.reason for refusal in world.refused] == [QUEUE_FULL] * 8
+    assert world.broker("b1").drops == {f"refused: {QUEUE_FULL}": 8}
+    world.settle()
+    assert world.delivered == {(id, "subscriber"): 1 for id in burst if id is not None}
+    assert world.publish("b1", "publisher", {"number": 20}) is not None
+
+
+@pytest.mark.parametrize("protocol", ["fbr", "d-dbr", "merc"])
+def test_a_lossy_link_leaks_no_credit(protocol: str) -> None:
+    world = line(protocol, NARROW, loss=0.1)
+    ids = [insist(world, "b1", number) for number in range(60)]
+    world.run(300 * SECOND)
+    world.loss = 0.0
+    world.run(70 * SECOND)
+    assert world.delivered == {(id, "subscriber"): 1 for id in ids}
+    assert in_flight(world) == dict.fromkeys(world.seats, 0)
+    assert [world.broker(name).in_custody for name in world.seats] == [0, 0, 0, 0]
+
+
+def test_a_link_that_loses_all_publications_for_a_while_is_used_again() -> None:
+    world = line("d-dbr", NARROW)
+    world.loss = 1.0
+    lost = [world.publish("b1", "publisher", {"number": number}) for number in range(4)]
+    world.run(SECOND)
+    world.loss = 0.0
+    world.run(5 * SECOND)
+    more = [insist(world, "b1", number) for number in range(20)]
+    world.run(20 * SECOND)
+    assert world.delivered == {(id, "subscriber"): 1 for id in (*lost, *more)}
+
+
+def test_what_does_not_fit_on_the_way_is_dropped_by_name_and_sent_again() -> None:
+    """Two publishers share a link: b2's own publications fill the queue that b1's pass through."""
+    world = line("d-dbr", Settings(credit=2, outbox_frames=3))
+    ids: list[PublicationId | None] = []
+    for number in range(6):
+        ids += [world.publish("b2", "publisher", {"number": number}) for _ in range(5)]
+        ids.append(world.publish("b1", "publisher", {"number": number}))
+        world.run(2 * MILLISECOND)
+    world.run(60 * SECOND)
+    assert drops(world).keys() == {"queue full"}
+    accepted = [id for id in ids if id is not None]
+    assert {id.broker for id in accepted} == {"b1", "b2"}
+    assert world.delivered == {(id, "subscriber"): 1 for id in accepted}
+
+
+def test_control_passes_a_link_whose_queue_is_full() -> None:
+    world = line("d-dbr", NARROW)
+    for number in range(12):
+        world.publish("b1", "publisher", {"number": number})
+    world.subscribe("b1", "here", "all", "TRUE")
+    world.run(30 * MILLISECOND)
+    assert world.broker("b4").router.counts().remote_subscriptions == 1
+
+
+def test_the_window_of_unsettled_publications_refuses_with_a_reason_and_recovers() -> None:
+    world = line("d-dbr", Settings(window=4))
+    world.loss = 1.0
+    first = [world.publish("b1", "publisher", {"number": number}) for number in range(6)]
+    assert [id is not None for id in first] == [True] * 4 + [False] * 2
+    assert [refusal.reason for refusal in world.refused] == ["overloaded: 4 publications are not settled"] * 2
+    world.run(SECOND)
+    world.loss = 0.0
+    world.run(20 * SECOND)
+    assert world.broker("b1").unsettled == 0
+    later = [insist(world, "b1", number) for number in range(20)]
+    world.run(20 * SECOND)
+    assert world.delivered == {(id, "subscriber"): 1 for id in (*first[:4], *later)}
+
+
+def test_a_destination_that_cannot_be_reached_does_not_stop_the_others() -> None:
+    world = line("d-dbr", Settings(window=4))
+    world.subscribe("b2", "near", "all", "TRUE")
+    world.settle()
+    world.crash("b4")
+    world.run(5 * SECOND)
+    ids = []
+    for number in range(10):
+        ids.append(insist(world, "b1", number))
+        world.run(SECOND)
+    assert world.delivered == {(id, "near"): 1 for id in ids}
+    assert world.refused == []
+    assert drops(world) == {"unreachable": 6}, "those that made room for the last"
+    world.run(60 * SECOND)
+    assert drops(world) == {"unreachable": 10}
+    assert (world.broker("b1").in_custody, world.broker("b1").unsettled) == (0, 0)
+
+
+@pytest.mark.parametrize("protocol", ["fbr", "d-dbr", "merc"])
+def test_what_waits_for_an_unreachable_destination_is_given_up_in_the_end(protocol: str) -> None:
+    world = line(protocol, Settings())
+    world.crash("b4")
+    world.run(5 * SECOND)
+    world.publish("b1", "publisher", {"number": 1})
+    world.run(70 * SECOND)
+    assert drops(world) == {"unreachable": 1}
+    assert [world.broker(name).in_custody for name in ("b1", "b2", "b3")] == [0, 0, 0]
+    assert world.broker("b1").unsettled == 0
+
+
+def test_a_destination_that_is_back_in_time_gets_what_waited_for_it() -> None:
+    world = line("d-dbr", Settings())
+    world.cut("b3", "b4")
+    world.run(SECOND)
+    ids = [world.publish("b1", "publisher", {"number": number}) for number in range(3)]
+    world.run(20 * SECOND)
+    assert not world.delivered
+    world.connect("b3", "b4")
+    world.run(3 * SECOND)
+    assert world.delivered == {(id, "subscriber"): 1 for id in ids}
+    assert drops(world) == {}
+
+
+def test_an_expired_publication_is_dropped_by_name() -> None:
+    world = line("d-dbr", Settings())
+    soon = world.now + MILLISECOND
+    world._publishing[1000] = (world.now, {})
+    world.input("b1", Published("publisher", 1000, msgpack.packb({"a": 1}), expires=soon))
+    world.run(SECOND)
+    assert not world.delivered
+    assert drops(world) == {"expired": 1}
+    assert world.broker("b1").unsettled == 0
+
+
+def test_a_publication_that_fits_into_no_frame_is_refused() -> None:
+    world = line("d-dbr", Settings(publication_bytes=100))
+    assert world.publish("b1", "publisher", {"text": "x" * 100}) is None
+    (refusal,) = world.refused
+    assert refusal.reason == "112 bytes are too much; the limit is 100"
+    assert world.publish("b1", "publisher", {"text": "x" * 50}) is not None

@@ -1,0 +1,58 @@
+"""News of links that comes in a burst is taken account of once, and nothing that is asked meanwhile is answered by it
+not having come."""
+
+from __future__ import annotations
+
+from broker.core.broker import CATCH_UP, Broker
+from broker.core.effects import Effect, SetTimer
+from broker.core.inputs import FrameReceived, PeerUp, TimerFired
+from broker.core.settings import MILLISECOND, Settings
+from routing.messages import LinkState, LinkStates, Neighbour
+from routing.registry import create
+
+
+def state(broker: str, *neighbours: str, sequence: int = 1) -> LinkState:
+    return LinkState(broker, 1, sequence, "", tuple(Neighbour(each, 1) for each in neighbours))
+
+
+def timers(effects: list[Effect]) -> list[SetTimer]:
+    return [each for each in effects if isinstance(each, SetTimer) and each.name == CATCH_UP]
+
+
+def is_behind(broker: Broker) -> bool:
+    return broker.router.is_behind
+
+
+def in_a_line() -> Broker:
+    """b1 of b1-b2-b3-b4."""
+    broker = Broker(create("d-dbr", "b1", 1, "auto", ()), "b1", 1, Settings())
+    broker.router.start_with((state("b1", "b2"), state("b2", "b1", "b3"), state("b3", "b2", "b4"), state("b4", "b3")))
+    broker.handle(PeerUp("b2", broker.router.greeting()), 0)
+    return broker
+
+
+def test_a_burst_of_news_sets_one_timer() -> None:
+    broker = in_a_line()
+    news = [state("b3", "b2", sequence=2), state("b4", sequence=2), state("b3", "b2", "b4", sequence=3)]
+    set_by = [timers(broker.handle(FrameReceived("b2", LinkStates((each,))), now)) for now, each in enumerate(news)]
+    assert set_by == [[SetTimer(CATCH_UP, 20 * MILLISECOND)], [], []]
+    assert is_behind(broker)
+    broker.handle(TimerFired(CATCH_UP), 20 * MILLISECOND)
+    assert not is_behind(broker)
+    again = broker.handle(FrameReceived("b2", LinkStates((state("b4", "b3", sequence=3),))), 30 * MILLISECOND)
+    assert timers(again) == [SetTimer(CATCH_UP, 50 * MILLISECOND)]
+
+
+def test_routes_are_those_of_the_newest_news_at_any_time() -> None:
+    broker = in_a_line()
+    assert broker.router.is_reachable("", "b4")
+    broker.handle(FrameReceived("b2", LinkStates((state("b3", "b2", sequence=2),))), 1)
+    assert broker.router.is_behind
+    assert not broker.router.is_reachable("", "b4")
+
+
+def test_what_is_no_news_sets_no_timer() -> None:
+    broker = in_a_line()
+    effects = broker.handle(FrameReceived("b2", LinkStates((state("b3", "b2", "b4"),))), 1)
+    assert timers(effects) == []
+    assert not broker.router.is_behind

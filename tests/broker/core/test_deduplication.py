@@ -1,0 +1,69 @@
+"""The window of seen publications: nothing is new twice, and memory does not grow."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.core.deduplication import INCARNATIONS, SeenPublications
+from routing.messages import PublicationId
+
+
+def id(counter: int, incarnation: int = 1, broker: str = "b1") -> PublicationId:
+    return PublicationId(broker, incarnation, counter)
+
+
+@given(st.lists(st.integers(0, 40), max_size=80))
+def test_within_the_window_each_is_new_once_and_beyond_it_never(counters: list[int]) -> None:
+    window = 8
+    seen, taken, highest = SeenPublications(window), set(), -1
+    for counter in counters:
+        is_new = counter not in taken and highest - counter < window
+        assert seen.take(id(counter)) is is_new
+        taken.add(counter)
+        highest = max(highest, counter)
+        assert seen.is_past(id(counter)) is (highest - counter >= window)
+
+
+@given(st.permutations(range(16)))
+def test_any_order_within_the_window_is_taken_in_full(counters: list[int]) -> None:
+    seen = SeenPublications(16)
+    assert all(seen.take(id(counter)) for counter in counters)
+    assert not any(seen.take(id(counter)) for counter in counters)
+
+
+def test_sources_and_incarnations_have_windows_of_their_own() -> None:
+    seen = SeenPublications(4)
+    assert seen.take(id(100))
+    assert seen.take(id(0, incarnation=2))
+    assert seen.take(id(0, broker="b2"))
+    assert not seen.take(id(100))
+    assert len(seen) == 3
+
+
+def test_a_long_jump_forgets_what_lies_behind_it() -> None:
+    seen = SeenPublications(4)
+    seen.take(id(0))
+    assert seen.take(id(10**12))
+    assert not seen.take(id(0)), "too old to be new"
+    assert seen.take(id(10**12 - 3))
+    assert not seen.take(id(10**12 - 4))
+
+
+def test_a_window_takes_no_more_memory_than_its_bits() -> None:
+    seen = SeenPublications(64)
+    for counter in range(10_000):
+        seen.take(id(counter))
+    ((_, bits),) = seen._sources.values()
+    assert bits.bit_length() <= 64
+
+
+def test_of_a_brokers_incarnations_the_early_ones_are_forgotten() -> None:
+    seen = SeenPublications()
+    seen.take(id(0, broker="b2"))
+    for incarnation in range(1, 101):
+        assert seen.take(id(0, incarnation))
+    assert len(seen) == 1 + INCARNATIONS
+    assert not seen.take(id(0, 100))
+    assert not seen.take(id(0, 100 - INCARNATIONS + 1))
+    assert not seen.take(id(0, broker="b2"))

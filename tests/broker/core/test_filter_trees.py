@@ -1,0 +1,116 @@
+"""Advertisement trees of filter-based routing come to an end everywhere, also where a broker was down meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.core.inputs import FrameReceived
+from broker.core.settings import SECOND, Settings
+from routing.messages import EntryId, PublicationId, Publish
+from tests.harness.fake_wire import World
+from tests.harness.random_scenario import Scenario
+
+STRICT = Settings(is_open=False)
+LINE = [("b1", "b2"), ("b2", "b3"), ("b3", "b4")]
+RING = [*LINE, ("b1", "b4")]
+
+
+def trees(world: World) -> dict[str, int]:
+    """How many advertisement trees each living broker is in."""
+    living = [name for name, seat in world.seats.items() if seat.broker is not None]
+    return {name: world.broker(name).router.counts().advertisements for name in living}
+
+
+def test_a_tree_that_was_withdrawn_while_a_broker_of_it_was_down_ends_behind_that_broker_too() -> None:
+    world = World("fbr", LINE, settings=STRICT)
+    world.settle()
+    world.advertise("b1", "publisher", "mine", "TRUE")
+    world.subscribe("b4", "subscriber", "all", "TRUE")
+    world.settle()
+    world.crash("b2")
+    world.run(5 * SECOND)
+    world.unadvertise("b1", "publisher", "mine")
+    world.run(5 * SECOND)
+    world.start("b2")
+    world.connect("b1", "b2")
+    world.connect("b2", "b3")
+    world.run(10 * SECOND)
+    assert trees(world) == {"b1": 0, "b2": 0, "b3": 0, "b4": 0}
+    assert world.broker("b4").router.counts().remote_subscriptions == 0
+
+
+def test_where_the_broker_towards_home_is_gone_the_end_of_a_tree_is_believed_to_others() -> None:
+    world = World("fbr", RING, settings=STRICT)
+    world.settle()
+    world.advertise("b1", "publisher", "mine", "TRUE")
+    world.settle()
+    world.crash("b2")
+    world.crash("b4")
+    world.run(5 * SECOND)
+    world.unadvertise("b1", "publisher", "mine")
+    world.start("b4")
+    world.connect("b1", "b4")
+    world.connect("b3", "b4")
+    world.run(10 * SECOND)
+    assert trees(world) == {"b1": 0, "b3": 0, "b4": 0}
+
+
+def test_a_publication_whose_tree_is_gone_at_a_broker_is_dropped_by_name() -> None:
+    world = World("fbr", LINE, settings=STRICT)
+    world.settle()
+    id, tree = PublicationId("b1", 1, 7), EntryId("b1", 1, 99)
+    world.input("b2", FrameReceived("b1", Publish(id, "b1", "", (), ("b2",), b"\x80", b"", tree=tree), 1))
+    world.settle()
+    assert world.broker("b2").drops == {"tree is gone": 1}
+
+
+def test_with_readvertise_a_tree_takes_the_other_way_round_when_a_link_is_cut() -> None:
+    world = World("fbr", RING, settings=STRICT, options={"readvertise": True})
+    world.settle()
+    world.advertise("b1", "publisher", "mine", "TRUE")
+    world.subscribe("b2", "near", "all", "TRUE")
+    world.subscribe("b3", "far", "all", "TRUE")
+    world.settle()
+    world.cut("b1", "b2")
+    world.run(5 * SECOND)
+    id = world.publish("b1", "publisher", {"a": 1})
+    world.run(5 * SECOND)
+    assert world.delivered == {(id, "near"): 1, (id, "far"): 1}
+
+
+def test_without_readvertise_it_does_not() -> None:
+    world = World("fbr", RING, settings=STRICT)
+    world.settle()
+    world.advertise("b1", "publisher", "mine", "TRUE")
+    world.subscribe("b2", "near", "all", "TRUE")
+    world.settle()
+    world.cut("b1", "b2")
+    world.run(5 * SECOND)
+    world.publish("b1", "publisher", {"a": 1})
+    world.run(5 * SECOND)
+    assert not world.delivered
+
+
+def test_with_readvertise_no_copy_goes_round_when_every_way_is_lost() -> None:
+    world = World("fbr", [*RING, ("b4", "b5")], settings=STRICT, options={"readvertise": True})
+    world.settle()
+    world.advertise("b5", "publisher", "mine", "TRUE")
+    for name in ("b1", "b2", "b3"):
+        world.subscribe(name, f"client-{name}", "all", "TRUE")
+    world.settle()
+    world.cut("b4", "b5")
+    world.run(5 * SECOND)
+    world.sent.clear()
+    world.run(20 * SECOND)
+    assert world.sent["Update"] == 0, "nobody passes anything on for ever"
+    world.connect("b4", "b5")
+    world.run(5 * SECOND)
+    id = world.publish("b5", "publisher", {"a": 1})
+    world.run(5 * SECOND)
+    assert world.delivered == {(id, f"client-{name}"): 1 for name in ("b1", "b2", "b3")}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_with_readvertise_what_is_owed_over_the_trees_as_they_stand_arrives(seed: int) -> None:
+    scenario = Scenario(seed, "fbr", is_open=seed % 2 == 0, has_faults=True, options={"readvertise": True})
+    scenario.run()

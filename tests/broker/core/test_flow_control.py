@@ -1,0 +1,95 @@
+"""Credits of one link: never more in flight than the receiver has room for, nothing forgotten, order kept."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.core.flow_control import Inbox, Outbox
+from routing.messages import PublicationId, Publish
+
+
+def frame(number: int) -> Publish:
+    return Publish(PublicationId("b1", 1, number), "b1", "", ("b2",), (), b"", b"")
+
+
+def test_frames_beyond_the_credit_wait_and_go_in_order_when_there_is_room() -> None:
+    outbox = Outbox(credit=2, limit=10)
+    assert [outbox.offer(frame(number)) for number in range(4)] == [(frame(0), 1), (frame(1), 2), None, None]
+    assert (outbox.in_flight, outbox.waiting) == (2, 2)
+    assert outbox.taken(1) == [(frame(2), 3)]
+    assert outbox.offer(frame(4)) is None, "others wait before it"
+    assert outbox.taken(3) == [(frame(3), 4), (frame(4), 5)]
+
+
+def test_a_number_that_never_arrived_is_covered_by_a_later_one() -> None:
+    outbox = Outbox(credit=3, limit=10)
+    for number in range(3):
+        outbox.offer(frame(number))
+    outbox.taken(3)
+    assert outbox.in_flight == 0
+
+
+def test_news_that_is_old_or_of_frames_never_sent_changes_nothing() -> None:
+    outbox = Outbox(credit=2, limit=10)
+    outbox.offer(frame(0))
+    outbox.taken(99)
+    assert outbox.in_flight == 0
+    outbox.offer(frame(1))
+    outbox.taken(1)
+    outbox.taken(0)
+    assert outbox.in_flight == 1
+
+
+def test_the_queue_is_full_at_its_limit() -> None:
+    outbox = Outbox(credit=1, limit=2)
+    for number in range(2):
+        outbox.offer(frame(number))
+        assert not outbox.is_full
+    outbox.offer(frame(2))
+    assert outbox.is_full
+    outbox.taken(1)
+    assert not outbox.is_full
+
+
+def test_what_is_assumed_lost_makes_room() -> None:
+    outbox = Outbox(credit=1, limit=2)
+    outbox.offer(frame(0))
+    outbox.offer(frame(1))
+    assert outbox.assume_lost() == [(frame(1), 2)]
+    assert outbox.in_flight == 1
+
+
+def test_the_receiver_tells_after_a_quarter_of_the_credit_or_when_asked() -> None:
+    inbox = Inbox(credit=8)
+    assert [inbox.take(1), inbox.take(2), inbox.take(3)] == [None, 2, None]
+    assert inbox.tell() == 3
+
+
+@given(st.integers(1, 6), st.lists(st.sampled_from(("offer", "arrive", "lose", "tell")), max_size=60))
+def test_no_more_than_the_credit_is_in_flight_and_all_go_out_once_in_order(credit: int, steps: list[str]) -> None:
+    outbox, inbox = Outbox(credit, limit=1000), Inbox(credit)
+    offered = 0
+    under_way: list[int] = []
+    went: list[int] = []
+
+    def go(frames: list[tuple[Publish, int]]) -> None:
+        for message, number in frames:
+            went.append(message.id.counter)
+            under_way.append(number)
+
+    for step in steps:
+        if step == "offer":
+            offer = outbox.offer(frame(offered))
+            offered += 1
+            go([offer] if offer is not None else [])
+        elif step == "tell":
+            go(outbox.taken(inbox.tell()))
+        elif under_way:
+            number = under_way.pop(0)
+            told = inbox.take(number) if step == "arrive" else None
+            go(outbox.taken(told) if told is not None else [])
+        assert len(under_way) <= outbox.in_flight <= credit
+    while outbox.waiting:
+        go(outbox.assume_lost())
+    assert went == list(range(offered))

@@ -1,0 +1,300 @@
+"""Publications over lost connections and crashes: each is published once, and none counts as accepted that is not.
+
+The client library's part runs against the broker core, over connections that break at any time, with a store that
+commits at any time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import cast
+
+import msgpack
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from broker.client.connection import Connection
+from broker.client.publish_queue import Publishing
+from broker.core.effects import Accept, Effect, Refuse
+from broker.core.inputs import ClientLost, Published
+from broker.core.publish_ledger import Taken
+from broker.core.settings import SECOND, Settings
+from broker.wire.client_codec import decode
+from broker.wire.client_frames import PublicationRefused, PublishRequest, Welcome
+from broker.wire.limits import Limits
+from routing.messages import PublicationId
+from tests.harness.slow_store import SlowPlace, answers
+
+WINDOW = 3
+GOOD, WRONG, FORBIDDEN = "good", "wrong", "forbidden"
+
+
+class Publication:
+    """What is published, and what its publisher was told."""
+
+    def __init__(self, number: int, kind: str) -> None:
+        self.kind = kind
+        text = f"{kind} {number}"
+        self.attributes: bytes = msgpack.packb({"text": text} if kind == GOOD else text)
+        self.is_accepted = self.is_refused = False
+
+    def done(self) -> bool:
+        return self.is_accepted or self.is_refused
+
+    def set_result(self, _: PublicationId | None, /) -> None:
+        self.is_accepted = True
+
+    def set_exception(self, _: BaseException, /) -> None:
+        self.is_refused = True
+
+
+class Wire:
+    """A connection of the client's: what it sends is on its way until a test lets it arrive."""
+
+    def __init__(self) -> None:
+        self.up: deque[bytes] = deque()
+        self.down: deque[Effect] = deque()
+
+    def send(self, frame: bytes) -> None:
+        self.up.append(frame)
+
+    def is_room(self) -> bool:
+        return True
+
+
+class PublishingMachine(RuleBasedStateMachine):
+    is_durable = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = asyncio.new_event_loop()
+        self.place = SlowPlace(Settings(is_durable=self.is_durable, publish_window=WINDOW))
+        self.published: dict[bytes, set[PublicationId]] = {}
+        """Stored, at a durable broker."""
+        self.asked: list[Publication] = []
+        self.session = 0
+        self.wire: Wire | None = None
+        self.another_session()
+        self.connect()
+
+    @precondition(lambda self: self.wire is None)
+    @rule()
+    def another_session(self) -> None:
+        """Another process of the same client: nobody asks what became of the earlier one's publications."""
+        self.session += 1
+        self.publishing = Publishing(self.loop, is_answered=True)
+        self.of_session: list[Publication] = []
+
+    @precondition(lambda self: self.wire is None)
+    @rule()
+    def connect(self) -> None:
+        keep = None if self.is_durable else 3600 * SECOND
+        greeting = self.place.connect(session=f"s{self.session}", keep=keep)
+        self.wire = Wire()
+        numbers = (self.place.incarnation, greeting.is_resumed, greeting.taken, 1 << 20, 1 << 16, WINDOW, 0, 1)
+        welcome = Welcome("b1", *numbers, missing=greeting.missing)
+        self.publishing.connected(cast("Connection", self.wire), welcome)
+
+    @precondition(lambda self: self.wire is not None)
+    @rule(kinds=st.lists(st.sampled_from([GOOD, GOOD, WRONG, FORBIDDEN]), min_size=1, max_size=WINDOW))
+    def publish(self, kinds: list[str]) -> None:
+        for kind in kinds:
+            if not self.publishing.has_room():
+                return
+            publication = Publication(len(self.asked), kind)
+            self.asked.append(publication)
+            self.of_session.append(publication)
+            self.publishing.put_for(publication, publication.attributes, b"", 0, False)
+
+    @precondition(lambda self: self.wire is not None and self.wire.up)
+    @rule(most=st.integers(1, WINDOW))
+    def arrive(self, most: int) -> None:
+        assert self.wire is not None
+        for _ in range(min(most, len(self.wire.up))):
+            self._arrive(self.wire)
+
+    def _arrive(self, wire: Wire) -> None:
+        request = decode(wire.up.popleft(), Limits())
+        assert isinstance(request, PublishRequest)
+        if FORBIDDEN.encode() in request.attributes:
+            # As the driver does, without the core.
+            wire.down.append(Refuse("c", request.reference, "forbidden", "forbidden"))
+            return
+        effects = self.place.tell(Published("c", request.reference, request.attributes))
+        if not self.is_durable:
+            ids = [each.publication for each in effects if isinstance(each, Accept) and each.publication is not None]
+            self.published.setdefault(request.attributes, set()).update(ids)
+        self._answered()
+
+    @precondition(lambda self: self.wire is not None and self.wire.down)
+    @rule(most=st.integers(1, WINDOW))
+    def hear(self, most: int) -> None:
+        assert self.wire is not None
+        for _ in range(min(most, len(self.wire.down))):
+            self._hear(self.wire.down.popleft())
+
+    def _hear(self, answer: Effect) -> None:
+        if isinstance(answer, Accept):
+            assert answer.publication is not None
+            self.publishing.accepted((int(answer.reference), answer.publication.counter))
+        elif isinstance(answer, Refuse):
+            self.publishing.refused(PublicationRefused(int(answer.reference), answer.code, answer.reason))
+
+    @precondition(lambda self: self.wire is not None)
+    @rule()
+    def lose_connection(self) -> None:
+        self.wire = None
+        self.publishing.disconnected()
+        self.place.tell(ClientLost("c"))
+
+    @precondition(lambda self: not self.place.is_written)
+    @rule()
+    def write(self) -> None:
+        self.place.write()
+        for key, record in self.place.disk.items():
+            if key[0] == "publication":
+                assert isinstance(record, tuple)
+                self.published.setdefault(record[0].attributes, set()).add(record[0].id)
+
+    @rule()
+    def report(self) -> None:
+        self.place.report()
+        self._answered()
+
+    @rule()
+    def commit(self) -> None:
+        self.report()
+        self.write()
+        self.report()
+
+    @precondition(lambda self: self.is_durable)
+    @rule()
+    def crash(self) -> None:
+        self.wire = None
+        self.publishing.disconnected()
+        self.place.start()
+
+    def _answered(self) -> None:
+        effects, self.place.effects = self.place.effects, []
+        if self.wire is not None:
+            self.wire.down += [each for each in effects if isinstance(each, Accept | Refuse) and each.client == "c"]
+
+    @invariant()
+    def nothing_is_published_twice(self) -> None:
+        assert all(len(ids) <= 1 for ids in self.published.values())
+
+    @invariant()
+    def only_what_is_published_counts_as_accepted(self) -> None:
+        for publication in self.asked:
+            if publication.is_accepted:
+                assert publication.kind == GOOD
+                assert self.published.get(publication.attributes)
+            if publication.is_refused:
+                assert publication.kind != GOOD
+
+    def teardown(self) -> None:
+        """In the end everything is answered."""
+        if self.wire is None:
+            self.connect()
+        assert self.wire is not None
+        while self.wire.up or self.wire.down or self.publishing.unanswered:
+            before = len(self.wire.up), len(self.wire.down), self.publishing.unanswered
+            self.arrive(len(self.wire.up))
+            self.commit()
+            self.hear(len(self.wire.down))
+            assert (len(self.wire.up), len(self.wire.down), self.publishing.unanswered) != before, "no answer comes"
+        self.nothing_is_published_twice()
+        self.only_what_is_published_counts_as_accepted()
+        assert all(publication.done() for publication in self.of_session)
+        self.loop.close()
+
+
+class PublishingMachineInMemory(PublishingMachine):
+    is_durable = False
+
+
+PublishingMachine.TestCase.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
+PublishingMachineInMemory.TestCase.settings = settings(max_examples=50, stateful_step_count=50, deadline=None)
+TestPublishing = PublishingMachine.TestCase
+TestPublishingInMemory = PublishingMachineInMemory.TestCase
+
+
+def test_a_new_session_of_a_durable_client_is_not_told_of_the_earlier_ones_publications_after_a_restart() -> None:
+    place = SlowPlace()
+    place.connect()
+    for reference in range(1, 6):
+        place.publish(reference, "c", reference)
+    place.settle()
+    place.tell(ClientLost("c"))
+    assert place.connect(session="next").taken == 0
+    place.settle()
+    place.start()
+    assert place.connect(session="next").taken == 0
+
+
+def test_what_is_not_stored_yet_is_not_told_as_accepted_and_not_taken_in_again() -> None:
+    place = SlowPlace()
+    place.connect()
+    place.publish(1, "c", 1)
+    place.tell(ClientLost("c"))
+    assert place.connect().taken == 0
+    assert place.publish(1, "c", 1) == []
+    assert answers(place.settle(), "c") == [(True, 1)]
+    assert place.connect().taken == 1
+
+
+def test_another_session_is_not_told_what_became_of_the_earlier_ones_publication_of_the_same_number() -> None:
+    place = SlowPlace()
+    place.connect()
+    place.publish(1, "c", 1)
+    place.tell(ClientLost("c"))
+    place.connect(session="next")
+    assert answers(place.settle(), "c") == []
+    assert place.broker.unsettled == 0, "it was published"
+    assert place.connect(session="next").taken == 0
+
+
+def test_refusals_are_remembered_over_a_restart_while_they_may_not_have_been_heard() -> None:
+    place = SlowPlace(Settings(is_durable=True, publish_window=4))
+    place.connect()
+    place.publish(1, "c", 1)
+    place.tell(Published("c", 2, b"no map"))
+    place.publish(3, "c", 3)
+    place.settle()
+    place.start()
+    assert place.connect().missing == (2,)
+    for reference in (4, 5, 6, 7):
+        place.publish(reference, "c", reference)
+    place.settle()
+    place.start()
+    greeting = place.connect()
+    assert (greeting.taken, greeting.missing) == (7, ()), "who has sent so many since has heard"
+
+
+def test_what_the_driver_refuses_again_is_remembered_as_long_as_what_the_core_refuses() -> None:
+    taken = Taken(window=3)
+    taken.accept(2)
+    taken.accept(3)
+    assert taken.greet() == (3, (1,)), "the core has never seen the first one"
+    taken.accept(4)
+    taken.accept(5)
+    assert taken.greet() == (5, (1,)), "its second refusal may not have been heard either"
+    for reference in (6, 7, 8):
+        taken.accept(reference)
+    assert taken.greet() == (8, ())
+
+
+def test_what_is_remembered_of_a_session_is_bounded() -> None:
+    taken = Taken(window=8)
+    for reference in range(1, 1000):
+        taken.refuse(reference)
+        # Again and again, as no proper client would.
+        for earlier in range(1, reference):
+            if taken.is_new(earlier):
+                taken.refuse(earlier)
+    taken.accept(1_000_000)
+    last, missing = taken.greet()
+    assert last == 1_000_000
+    assert len(missing) <= 8

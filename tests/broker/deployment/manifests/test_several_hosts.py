@@ -1,0 +1,157 @@
+"""An overlay across several hosts, which are network namespaces here: cables are cut and healed under load, and nothing
+that is owed is lost or comes twice."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.harness.hosts import Hosts, need_namespaces
+
+ROOT = Path(__file__).resolve().parents[4]
+MERCAST = (sys.executable, str(ROOT / "mercast.py"))
+COUNT = 500
+WITHIN_S = 60.0
+
+PUBLISHER = """
+import asyncio, sys
+from broker import connect
+async def main():
+    async with connect(sys.argv[1]) as client:
+        for n in range(int(sys.argv[2])):
+            await client.publish({"n": n, "kind": "reading"}, b"x" * 100)
+            await asyncio.sleep(0.008)
+            if n % 100 == 0:
+                print(n)
+asyncio.run(main())
+print("done")
+"""
+SUBSCRIBER = """
+import asyncio, sys
+from broker import connect
+async def main():
+    async with connect(sys.argv[1]) as client, client.subscribe("kind = 'reading'") as readings:
+        print("subscribed")
+        async for publication in readings:
+            print(publication["n"])
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def hosts() -> Iterator[Hosts]:
+    need_namespaces()
+    with Hosts(3) as made:
+        yield made
+
+
+def start_overlay(hosts: Hosts, folder: Path, links: list[tuple[int, int]]) -> None:
+    lines = ["schema = 1", "[overlay]", 'name = "hosts"', 'protocol = "d-dbr"']
+    lines += ["[heartbeat]", 'every = "200ms"', 'dead_after = "1s"', 'redial_at_most = "500ms"']
+    lines += ["[store]", 'data_dir = "data"', 'fsync = "checkpoint"']
+    for host in (1, 2, 3):
+        lines += ["[[broker]]", f'id = "b{host}"', f'listen = "{hosts.address(host)}:7001"', 'admin = "127.0.0.1:7101"']
+    for one, other in links:
+        lines += ["[[link]]", f'between = ["b{one}", "b{other}"]']
+    path = folder / "overlay.toml"
+    path.write_text("\n".join(lines) + "\n")
+    for host in (1, 2, 3):
+        command = [*MERCAST, "broker", str(path), "--id", f"b{host}", "--insecure"]
+        with (folder / f"b{host}.log").open("wb") as log:
+            broker = hosts.start(host, command, stdout=subprocess.PIPE, stderr=log)
+        assert broker.stdout is not None
+        assert json.loads(broker.stdout.readline())["broker"] == f"b{host}", (folder / f"b{host}.log").read_text()
+    for host in (1, 2, 3):
+        wait_for_links(hosts, host)
+
+
+def status(hosts: Hosts, host: int) -> dict[str, object]:
+    script = "import urllib.request as r; print(r.urlopen('http://127.0.0.1:7101/status').read().decode())"
+    asking = hosts.start(host, [sys.executable, "-c", script], stdout=subprocess.PIPE)
+    text, _ = asking.communicate(timeout=WITHIN_S)
+    answer: dict[str, object] = json.loads(text)
+    return answer
+
+
+def wait_for_links(hosts: Hosts, host: int) -> None:
+    end = time.monotonic() + WITHIN_S
+    while not all(each["is_up"] for each in status(hosts, host)["neighbours"]):  # type: ignore[attr-defined]
+        assert time.monotonic() < end, f"b{host} has not all its links"
+
+
+def start_client(hosts: Hosts, host: int, script: str, *words: str) -> subprocess.Popen[str]:
+    server = f"mercast://{hosts.address(host)}:7001"
+    command = [sys.executable, "-c", script, server, *words]
+    return hosts.start(host, command, stdout=subprocess.PIPE, cwd=ROOT)
+
+
+def read_until(process: subprocess.Popen[str], word: str) -> None:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.strip() == word:
+            return
+    raise AssertionError(f"the process ended with {process.wait()} before it said {word!r}")
+
+
+def numbers(subscriber: subprocess.Popen[str], count: int) -> list[int]:
+    """As many as there are to be, and those that come within a moment after."""
+    import threading
+
+    assert subscriber.stdout is not None
+    taken: list[int] = []
+    stream = subscriber.stdout
+    reader = threading.Thread(target=lambda: taken.extend(int(line) for line in stream))
+    reader.start()
+    end = time.monotonic() + WITHIN_S
+    while len(set(taken)) < count and time.monotonic() < end:
+        time.sleep(0.05)
+    time.sleep(1.0)
+    subscriber.kill()
+    reader.join()
+    return taken
+
+
+@pytest.mark.slow
+def test_a_cable_is_cut_and_healed_under_load_and_another_way_is_taken(hosts: Hosts, tmp_path: Path) -> None:
+    start_overlay(hosts, tmp_path, [(1, 2), (2, 3), (1, 3)])
+    subscriber = start_client(hosts, 3, SUBSCRIBER)
+    read_until(subscriber, "subscribed")
+    wait_for_remote(hosts, 1)
+    publisher = start_client(hosts, 1, PUBLISHER, str(COUNT))
+    read_until(publisher, "100")
+    hosts.cut(1, 3)
+    read_until(publisher, "300")
+    hosts.heal(1, 3)
+    read_until(publisher, "done")
+    taken = numbers(subscriber, COUNT)
+    assert sorted(taken) == list(range(COUNT))
+    wait_for_links(hosts, 1)
+
+
+@pytest.mark.slow
+def test_what_was_published_while_the_only_cable_was_cut_arrives_when_it_is_healed(
+    hosts: Hosts, tmp_path: Path
+) -> None:
+    start_overlay(hosts, tmp_path, [(1, 2), (2, 3)])
+    subscriber = start_client(hosts, 3, SUBSCRIBER)
+    read_until(subscriber, "subscribed")
+    wait_for_remote(hosts, 1)
+    publisher = start_client(hosts, 1, PUBLISHER, str(COUNT))
+    read_until(publisher, "100")
+    hosts.cut(2, 3)
+    read_until(publisher, "done")
+    hosts.heal(2, 3)
+    taken = numbers(subscriber, COUNT)
+    assert sorted(taken) == list(range(COUNT))
+
+
+def wait_for_remote(hosts: Hosts, host: int) -> None:
+    end = time.monotonic() + WITHIN_S
+    while status(hosts, host)["tables"]["remote_subscriptions"] != 1:  # type: ignore[index]
+        assert time.monotonic() < end, f"b{host} does not know of the subscription"

@@ -1,0 +1,129 @@
+"""A broker that has trouble of its own says so, and goes on serving as long as it can."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import pytest
+
+from broker import connect
+from broker.runtime.server import BrokerServer
+from broker.runtime.status import as_prometheus, status_of
+from broker.trace import recorder
+from broker.trace.files import TraceWriter
+from broker.trace.schema import Row, TraceWriteError
+from tests.harness.broker_processes import InLoop, OverlayFileMaker, run, until
+
+
+class FullDisk(TraceWriter):
+    """Has no room for any row but those of the broker's start."""
+
+    is_full = False
+
+    def record(self, row: Row) -> None:
+        if FullDisk.is_full:
+            raise TraceWriteError(f"cannot write a {type(row).__name__}: no space left on device")
+        super().record(row)
+
+
+def test_publications_are_answered_and_delivered_while_the_trace_has_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(recorder, "TraceWriter", FullDisk)
+    monkeypatch.setattr(FullDisk, "is_full", False)
+    file = OverlayFileMaker(tmp_path, ["b1", "b2"], [("b1", "b2")])
+
+    async def test() -> None:
+        overlay = InLoop(file)
+        for id in file.ids:
+            await overlay.start(id, trace=tmp_path / "out")
+        await overlay.linked()
+        async with (
+            connect(file.url("b1")) as publisher,
+            connect(file.url("b2")) as reader,
+            reader.subscribe("n >= 0") as stream,
+        ):
+            await overlay.quiet()
+            assert status_of(overlay["b1"]).trace == "recording"
+            FullDisk.is_full = True
+            for n in range(5):
+                await publisher.publish({"n": n})
+            assert [(await stream.next(20.0))["n"] for _ in range(5)] == list(range(5))
+            assert publisher.reconnects == reader.reconnects == 0
+            for server in overlay.servers.values():
+                assert server.recorder is None
+                assert server.errors.counts == {"trace not written": 1}
+                status = status_of(server)
+                assert status.trace.startswith("ended: cannot write")
+                assert 'what="trace not written"} 1' in as_prometheus(status)
+        await overlay.__aexit__()
+
+    run(test)
+    assert [record.message for record in caplog.records].count("trace not written") == 2
+
+
+def test_a_trace_folder_that_is_gone_ends_the_trace_and_not_the_housekeeping(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder, "ROLL_EVERY", 1)
+    monkeypatch.setattr(recorder, "ROLL_IDLE_EVERY", 1)
+    file = OverlayFileMaker(tmp_path, ["b1"], tables={"limits": {"hello": "200ms"}})
+
+    async def test() -> None:
+        server = BrokerServer(file.broker("b1"), trace=tmp_path / "out")
+        await server.start()
+        async with connect(file.url("b1")) as client:
+            await client.publish({"n": 1})
+            shutil.rmtree(tmp_path / "out")
+            await until(lambda: server.trace_state.startswith("ended: "))
+            reader, writer = await asyncio.open_connection("127.0.0.1", file.ports["b1"])
+            assert await asyncio.wait_for(reader.read(), 10.0), "who says nothing is still sent away, with a word"
+            writer.close()
+            assert not server.failed.done()
+        await server.stop()
+
+    run(test)
+
+
+def test_housekeeping_that_breaks_down_ends_the_broker_with_its_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = OverlayFileMaker(tmp_path, ["b1"], tables={"limits": {"hello": "200ms"}})
+
+    def break_down() -> None:
+        raise RuntimeError("nobody expected this")
+
+    async def test() -> None:
+        async with InLoop(file) as overlay:
+            server = overlay["b1"]
+            server.steps.forget_old = break_down  # type: ignore[method-assign]
+            with pytest.raises(RuntimeError, match="nobody expected this"):
+                await asyncio.wait_for(server.failed, 10.0)
+            assert server.errors.counts == {"task ended": 1}
+
+    run(test)
+    (line,) = [record for record in caplog.records if record.message == "task ended"]
+    assert line.fields["task"] == "housekeeping"  # type: ignore[attr-defined]
+
+
+def test_a_task_that_dials_and_breaks_down_is_counted_and_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = OverlayFileMaker(tmp_path, ["b1", "b2"], [("b1", "b2")])
+
+    async def break_down(*_: object) -> None:
+        raise RuntimeError("nobody expected this")
+
+    async def test() -> None:
+        server = BrokerServer(file.broker("b1"))
+        await server.start()
+        server.neighbours._dial = break_down  # type: ignore[assignment, method-assign]
+        await until(lambda: server.errors.counts == {"task ended": 1})
+        assert not server.failed.done()
+        await server.stop()
+
+    run(test)
+    (line,) = [record for record in caplog.records if record.message == "task ended"]
+    assert line.fields["task"] == "link to b2"  # type: ignore[attr-defined]

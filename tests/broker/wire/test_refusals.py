@@ -1,0 +1,331 @@
+"""What is no frame, or one beyond a limit, is refused with a message that names the kind, the place and the value."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import msgpack
+import pytest
+
+from broker.wire.broker_codec import Limits, WireError, decode, encode
+from broker.wire.framing import FrameSplitter
+from broker.wire.limits import DEEPEST_NESTING, LARGEST_NUMBER
+from broker.wire.message_fields import NAMES
+from routing.messages import (
+    Advertise,
+    Credit,
+    EntryId,
+    Heartbeat,
+    LinkState,
+    LinkStates,
+    Message,
+    Neighbour,
+    PublicationId,
+    Publish,
+    Settled,
+    Subscribe,
+    Turn,
+    Unadvertise,
+    Unsubscribe,
+    Update,
+)
+from tests.harness.wire_strategies import frame_of, frame_with
+
+LIMITS = Limits()
+NUMBER_OF = {name: number for number, name in NAMES.items()}
+
+PUBLISH = Publish(PublicationId("b1", 1, 1), "b1", "", ("b2", "b3", "b4"), (), b"", b"p" * 200)
+ENTRY = EntryId("b1", 1, 1)
+THREE_TURNS = tuple(Turn(name, 0, 0) for name in ("b2", "b3", "b4"))
+THREE_CHANGES = (Advertise(ENTRY, "a > 1"), Unadvertise(ENTRY), Unsubscribe(ENTRY))
+THREE_NAMES = ("x", "y", "z")
+STATE = LinkState("b1", 1, 1, "", ())
+
+
+def refusal(frame: bytes, limits: Limits = LIMITS) -> str:
+    with pytest.raises(WireError) as refused:
+        decode(frame, limits)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("message", "limits", "expected"),
+    [
+        (PUBLISH, Limits(frame_bytes=241), "Publish: the frame has 242 bytes; the limit frame_bytes is 241"),
+        (PUBLISH, Limits(header_bytes=37), "Publish: the header has 38 bytes; the limit header_bytes is 37"),
+        (PUBLISH, Limits(destinations=2), "Publish: local has 3 elements; the limit destinations is 2"),
+        (
+            PUBLISH._replace(local=(), transit=THREE_NAMES),
+            Limits(destinations=2),
+            "Publish: transit has 3 elements; the limit destinations is 2",
+        ),
+        (
+            PUBLISH._replace(crossed=THREE_NAMES),
+            Limits(items=2),
+            "Publish: crossed has 3 elements; the limit items is 2",
+        ),
+        (
+            PUBLISH._replace(source="é" * 50),
+            Limits(text_bytes=99),
+            "Publish: a text has 100 bytes; the limit text_bytes is 99",
+        ),
+        (
+            PUBLISH._replace(local=tuple(map(str, range(20_000)))),
+            LIMITS,
+            "Publish: an array has 20000 elements; the limit of the longest list is 16384",
+        ),
+        (
+            Update("b1", 1, "", THREE_TURNS, ()),
+            Limits(destinations=2),
+            "Update: turns has 3 elements; the limit destinations is 2",
+        ),
+        (
+            Update("b1", 1, "", (), THREE_CHANGES),
+            Limits(changes=2),
+            "Update: changes has 3 elements; the limit changes is 2",
+        ),
+        (
+            Update("b1", 1, "", (), (Subscribe(ENTRY, "a > 1", THREE_NAMES),)),
+            Limits(items=2),
+            "Update: crossed has 3 elements; the limit items is 2",
+        ),
+        (
+            Update("b1", 1, "", (), (Advertise(ENTRY, "a > 1", THREE_NAMES),)),
+            Limits(items=2),
+            "Update: crossed has 3 elements; the limit items is 2",
+        ),
+        (
+            Update("b1", 1, "", (), (Subscribe(ENTRY, "price > 100"),)),
+            Limits(text_bytes=10),
+            "Update: a text has 11 bytes; the limit text_bytes is 10",
+        ),
+        (
+            Settled("b1", "", THREE_NAMES, ()),
+            Limits(destinations=2),
+            "Settled: destinations has 3 elements; the limit destinations is 2",
+        ),
+        (
+            Settled("b1", "", (), (PublicationId("b1", 1, 1),) * 3),
+            Limits(items=2),
+            "Settled: publications has 3 elements; the limit items is 2",
+        ),
+        (LinkStates((STATE,) * 3), Limits(items=2), "LinkStates: states has 3 elements; the limit items is 2"),
+        (
+            LinkStates((dataclasses.replace(STATE, neighbours=tuple(Neighbour(name, 1) for name in THREE_NAMES)),)),
+            Limits(items=2),
+            "LinkStates: neighbours has 3 elements; the limit items is 2",
+        ),
+        (
+            LinkStates((dataclasses.replace(STATE, clusters=THREE_NAMES),)),
+            Limits(items=2),
+            "LinkStates: clusters has 3 elements; the limit items is 2",
+        ),
+        (Heartbeat(1, THREE_NAMES), Limits(items=2), "Heartbeat: clusters has 3 elements; the limit items is 2"),
+        (
+            Heartbeat(1, (), tuple((name, b"") for name in THREE_NAMES)),
+            Limits(items=2),
+            "Heartbeat: known has 3 elements; the limit items is 2",
+        ),
+        (
+            Heartbeat(1, (), (("x", bytes(65)),)),
+            LIMITS,
+            "Heartbeat: a digest has 65 bytes; the limit digest_bytes is 64",
+        ),
+    ],
+)
+def test_a_limit_is_named_with_the_value_beyond_it(message: Message, limits: Limits, expected: str) -> None:
+    assert refusal(encode(message), limits) == expected
+
+
+@pytest.mark.parametrize(
+    ("message", "limits"),
+    [
+        (PUBLISH, Limits(frame_bytes=242, header_bytes=38, destinations=3, text_bytes=2, changes=0, items=0)),
+        (Update("b1", 1, "", THREE_TURNS, THREE_CHANGES), Limits(destinations=3, changes=3, text_bytes=5, items=0)),
+        (LinkStates((dataclasses.replace(STATE, clusters=THREE_NAMES),) * 3), Limits(items=3, text_bytes=2)),
+        (Heartbeat(1, (), (("x", bytes(64)),)), Limits(items=1, text_bytes=1)),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_just_reaches_the_limits_is_taken(message: Message, limits: Limits) -> None:
+    assert decode(encode(message), limits) == (message, None)
+
+
+ID = ["b1", 1, 1]
+PUBLISH_FIELDS: dict[str, object] = {
+    "sequence": None,
+    "attributes": 0,
+    "id": ID,
+    "source": "b1",
+    "domain": "",
+    "local": ["b2"],
+    "transit": [],
+    "crossed": [],
+    "tree": None,
+    "hops": 0,
+    "expires": None,
+    "hop_limit": 64,
+    "is_traced": False,
+}
+
+
+def publish_with(**changed: object) -> list[object]:
+    return list({**PUBLISH_FIELDS, **changed}.values())
+
+
+def test_the_hand_made_publication_is_one() -> None:
+    message, sequence = decode(frame_with(1, publish_with()), LIMITS)
+    assert message == Publish(PublicationId("b1", 1, 1), "b1", "", ("b2",), (), b"", b"")
+    assert sequence is None
+
+
+NO_CHANGES: list[object] = [None, 1, [], ["1"], [True, ID], [[]]]
+NO_NUMBER = f"it must be from 0 to {LARGEST_NUMBER}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "expected"),
+    [
+        ("Publish", None, "the header is nil, not an array"),
+        ("Publish", 3, "the header is an integer, not an array"),
+        ("Publish", publish_with()[:-1], "the header has 12 fields, not 13"),
+        ("Publish", [*publish_with(), 0], "the header has 14 fields, not 13"),
+        ("Publish", publish_with(source=3), "source of the header is an integer, not a text"),
+        ("Publish", publish_with(source=b"b1"), "source of the header is bytes, not a text"),
+        ("Publish", publish_with(hops=True), "hops of the header is a boolean, not an integer"),
+        ("Publish", publish_with(hops=1.0), "hops of the header is a float, not an integer"),
+        ("Publish", publish_with(expires="soon"), "expires of the header is a text, not an integer or nil"),
+        ("Publish", publish_with(sequence=-1), f"sequence of the header is -1; {NO_NUMBER}"),
+        ("Publish", publish_with(hops=-3), f"hops of the header is -3; {NO_NUMBER}"),
+        ("Publish", publish_with(expires=2**63), f"expires of the header is {2**63}; {NO_NUMBER}"),
+        ("Publish", publish_with(attributes=-1), f"attributes_bytes of the header is -1; {NO_NUMBER}"),
+        ("Publish", publish_with(attributes=9), "9 bytes of attributes are announced, 5 bytes are left"),
+        ("Publish", publish_with(id=["b1", 1]), "a publication's id has 2 fields, not 3"),
+        ("Publish", publish_with(id=["b1", 1, -1]), f"counter of a publication's id is -1; {NO_NUMBER}"),
+        ("Publish", publish_with(tree=["b1", "1", 1]), "incarnation of an entry's id is a text, not an integer"),
+        ("Publish", publish_with(local="b2"), "local of the header is a text, not an array"),
+        ("Publish", publish_with(local=["b2", 3]), "local holds an integer, not only texts"),
+        ("Publish", publish_with(local=["b2", "b3", "b2"]), "local names 'b2' twice"),
+        ("Publish", publish_with(transit=[["b2"]]), "transit holds an array, not only texts"),
+        ("Publish", publish_with(crossed=[None]), "crossed holds nil, not only texts"),
+        ("Credit", [], "the header has 0 fields, not 1"),
+        ("Credit", [{}], "taken of the header is a map, not an integer"),
+        ("Credit", [{"a": 1}], "byte 0x81 starts nothing that a header may hold"),
+        ("Credit", [msgpack.ExtType(5, b"")], "taken of the header is a MessagePack extension, not an integer"),
+        ("Credit", [msgpack.Timestamp(1)], "byte 0xd6 starts nothing that a header may hold"),
+        ("Heartbeat", [1, [], [["x"]]], "what is known of a domain has 1 fields, not 2"),
+        ("Heartbeat", [1, [], [["x", "text"]]], "digest of what is known of a domain is a text, not bytes"),
+        ("Heartbeat", [1, [], [["x", b"1"], ["x", b"2"]]], "known names 'x' twice"),
+        ("Settled", ["b1", "", ["b2", "b2"], [], 9, 3], "destinations names 'b2' twice"),
+        ("Settled", ["b1", "", ["b2"], [7], 9, 3], "a publication's id is an integer, not an array"),
+        ("Update", ["b1", 1, "", [["b2", 0, -1]], [], 9, False], f"sequence of a turn is -1; {NO_NUMBER}"),
+        ("Update", ["b1", 1, "", [["b2", 0, 0], ["b2", 0, 1]], [], 9, False], "turns names 'b2' twice"),
+        ("Update", ["b1", 1, "", [], [], 9, 0], "is_unfinished of the header is an integer, not a boolean"),
+        ("Update", ["b1", 1, "", [], [[5, ID]], 9, False], "no change has the number 5; they go from 1 to 4"),
+        ("Update", ["b1", 1, "", [], [[2, ID, 0]], 9, False], "the end of an advertisement has 3 fields, not 2"),
+        (
+            "Update",
+            ["b1", 1, "", [], [[1, ID, 5, [], False]], 9, False],
+            "expression of an advertisement is an integer, not a text",
+        ),
+        (
+            "Update",
+            ["b1", 1, "", [], [[3, ID, "", [], 0, False, 0]], 9, False],
+            "tree of a subscription is an integer, not an array",
+        ),
+        *(
+            ("Update", ["b1", 1, "", [], [change], 9, False], "a change is not an array that starts with the number")
+            for change in NO_CHANGES
+        ),
+        ("LinkStates", [[["b1", 1, 1, "", [], [], "", 0]]], "has_left of a link state is an integer, not a boolean"),
+        ("LinkStates", [[["b1", 1, 1, "", [["b2", -1]], [], "", False]]], f"cost of a neighbour is -1; {NO_NUMBER}"),
+        ("LinkStates", [[["b1", 1, 1, "", [["b2", 1], ["b2", 2]], [], "", False]]], "neighbours names 'b2' twice"),
+        ("Propose", ["b1", "", ["b2"], math.nan, 0.0, "", 9], "gain of the header is not a number"),
+        ("Propose", ["b1", "", ["b2"], 0.0, math.nan, "", 9], "minimal_loss of the header is not a number"),
+        ("Propose", ["b1", "", ["b2"], 1, 0.0, "", 9], "gain of the header is an integer, not a float"),
+        ("ProposalAnswered", ["b1", "", ["b2"], 1, "", 9], "accepted of the header is an integer, not a boolean"),
+        ("UpdateAcknowledged", ["b1", 1, "", ["b2"], 1, 0, -1, 9, False], f"sequence of the header is -1; {NO_NUMBER}"),
+        ("Resend", ["b1", 1, "", ["b2"], None, 9], "epoch of the header is nil, not an integer"),
+    ],
+)
+def test_fields_of_another_shape_are_refused_by_name(kind: str, fields: object, expected: str) -> None:
+    body = b"12345" if kind == "Publish" else b""
+    said = refusal(frame_with(NUMBER_OF[kind], fields, body))
+    assert said.startswith(f"{kind}: ")
+    assert expected in said
+
+
+def nested(depth: int) -> bytes:
+    return b"\x91" * depth + b"\xc0"
+
+
+@pytest.mark.parametrize(
+    ("packed", "expected"),
+    [
+        (nested(DEEPEST_NESTING), "taken of the header is an array, not an integer"),
+        (nested(2000), f"arrays are nested {DEEPEST_NESTING + 1} deep; the limit nesting is {DEEPEST_NESTING}"),
+        (nested(500_000), f"arrays are nested {DEEPEST_NESTING + 1} deep; the limit nesting is {DEEPEST_NESTING}"),
+        (b"\x81" * 2000, "byte 0x81 starts nothing that a header may hold"),
+        (b"\xdd\xff\xff\xff\xff", "an array has 4294967295 elements; the limit of the longest list is 16384"),
+        (b"\xdc\x40\x00", "the header ends within its fields, after 3 bytes"),
+        (b"\xdc\x40", "the header ends within its fields, after 2 bytes"),
+        (b"\xdb\xff\xff\xff\xff", "a text has 4294967295 bytes; the limit text_bytes is 65536"),
+        (b"\x91\xd9\x05abc", "the header ends within its fields, after 6 bytes"),
+        (b"\x91\xc6\xff\xff\xff\xff", "a digest has 4294967295 bytes; the limit digest_bytes is 64"),
+        (b"\xdf\xff\xff\xff\xff", "byte 0xdf starts nothing that a header may hold"),
+        (b"\x91\xc1", "byte 0xc1 starts nothing that a header may hold"),
+        (b"\x91\xcf\x00", "the header ends within its fields, after 3 bytes"),
+        (b"\x91", "the header ends within its fields, after 1 bytes"),
+        (b"\x91\x05\x05", "1 bytes follow the fields in the header"),
+        (b"\x91\xa2\xff\xff", "the header cannot be read: 'utf-8' codec can't decode byte 0xff"),
+        (b"\x91\xa3\xed\xa0\x80", "the header cannot be read: 'utf-8' codec can't decode byte 0xed"),
+    ],
+)
+def test_bytes_that_hold_no_fields_are_refused_by_what_is_wrong(packed: bytes, expected: str) -> None:
+    assert refusal(frame_of(NUMBER_OF["Credit"], packed)).startswith(f"Credit: {expected}")
+
+
+CREDIT = encode(Credit(7))
+
+
+@pytest.mark.parametrize(
+    ("frame", "expected"),
+    [
+        (b"", "a frame of 0 bytes is shorter than any header"),
+        (CREDIT[:11], "a frame of 11 bytes is shorter than any header"),
+        (CREDIT[:-1], "Credit: 10 bytes are announced, 9 follow"),
+        (CREDIT + b"x", "Credit: 10 bytes are announced, 11 follow"),
+        (frame_of(3, b"\x91\x07", version=1), "version 1 is not known here; this is version 2"),
+        (frame_of(0, b"\x91\x07"), "no message has the number 0; they go from 1 to 11"),
+        (frame_of(12, b"\x91\x07"), "no message has the number 12; they go from 1 to 11"),
+        (frame_of(3, b"\x91\x07", b"xyz"), "Credit: 3 bytes follow the header"),
+        (frame_of(3, b""), "Credit: the header cannot have 8 bytes in a frame of 12"),
+        (CREDIT[:8] + (11).to_bytes(4, "big") + CREDIT[12:], "Credit: the header cannot have 11 bytes"),
+        (CREDIT[:8] + (0).to_bytes(4, "big") + CREDIT[12:], "Credit: the header cannot have 0 bytes"),
+        (CREDIT[:4] + b"\x93" + CREDIT[5:], "Credit: the header does not start as one: 930203ce0000000a"),
+        (CREDIT[:7] + b"\xd2" + CREDIT[8:], "Credit: the header does not start as one: 940203d20000000a"),
+    ],
+)
+def test_a_frame_that_does_not_fit_its_own_lengths_is_refused(frame: bytes, expected: str) -> None:
+    assert refusal(frame).startswith(expected)
+
+
+def test_a_length_beyond_the_limit_is_refused_as_soon_as_it_is_there() -> None:
+    splitter = FrameSplitter(Limits(frame_bytes=100))
+    assert splitter.feed(CREDIT + (97).to_bytes(4, "big")[:3]) == [CREDIT]
+    with pytest.raises(WireError, match="frame: 101 bytes are announced; the limit frame_bytes is 100"):
+        splitter.feed(b"\x61")
+
+
+def test_a_frame_that_just_reaches_the_limit_is_taken() -> None:
+    assert FrameSplitter(Limits(frame_bytes=len(CREDIT))).feed(CREDIT) == [CREDIT]
+
+
+def test_a_long_name_is_not_repeated_in_full() -> None:
+    name = "n" * 60_000
+    assert len(refusal(frame_with(1, publish_with(local=[name, name])))) < 200
+
+
+def test_the_command_line_ends_with_1_for_it() -> None:
+    assert WireError("no frame").exit_code == 1

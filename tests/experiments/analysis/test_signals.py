@@ -1,0 +1,72 @@
+"""Proves that Ctrl-C ends an analysis with one line, while Java starts and while Spark works."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from experiments.analysis.benchmark import start_deaf_to_ctrl_c
+from tests.harness.programs import path_of
+
+pytestmark = pytest.mark.slow
+
+
+def wait_for_java(process: subprocess.Popen[str]) -> None:
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        for child in children.read_text().split():
+            # Another Java process, which is asked for its version, comes first and is gone soon.
+            with suppress(OSError):
+                process_of = Path(f"/proc/{child}")
+                is_java = (process_of / "comm").read_text().strip() == "java"
+                if is_java and "deploy.SparkSubmit" in (process_of / "cmdline").read_text():
+                    return
+        time.sleep(0.05)
+    raise AssertionError("Java did not start")
+
+
+@pytest.mark.parametrize("after_s", [0.5, 4])
+@pytest.mark.parametrize("command", ["analyse", "analyse-bench"])
+def test_ctrl_c_ends_it_with_one_line(folder_of_runs: Path, tmp_path: Path, command: str, after_s: float) -> None:
+    path_of("java")
+    given = {
+        "analyse": [str(folder_of_runs), "--out", str(tmp_path / "out")],
+        "analyse-bench": ["--rows", "400000", "--keep", str(tmp_path / "traces")],
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mercast", command, *given[command]],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    wait_for_java(process)
+    time.sleep(after_s)
+    # As a terminal does: to the command and all its children.
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert out == ""
+    assert "Traceback" not in err
+    assert err.splitlines()[-1] == "mercast: interrupted"
+
+
+def test_ctrl_c_does_not_reach_duckdbs_process_even_while_it_starts(capfd: pytest.CaptureFixture[str]) -> None:
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        start_deaf_to_ctrl_c(pool)
+        (child,) = multiprocessing.active_children()
+        assert child.pid is not None
+        os.kill(child.pid, signal.SIGINT)
+        assert pool.submit(os.getpid).result() == child.pid
+    assert capfd.readouterr().err == ""
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())

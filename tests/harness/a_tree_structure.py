@@ -1,0 +1,93 @@
+"""What must hold in an A-Tree at any time, and ways to look at one, shared by the tests of the index."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+from typing import TypedDict
+
+from matching import Operator, Predicate
+from matching.indexes.a_tree import ATree
+from matching.indexes.a_tree.node import ASSOCIATIVE, Kind, Node
+
+
+class Options(TypedDict, total=False):
+    reorganisation: bool
+    self_adjustment: bool
+    zero_suppression: bool
+    propagation_on_demand: bool
+
+
+def is_one(attribute: str) -> Predicate:
+    return Predicate(attribute, Operator.EQ, (1,))
+
+
+def cost(index: ATree) -> int:
+    """Nodes and edges [THESIS 9.1]."""
+    structure = index.describe()
+    return structure.nodes + structure.details["edges"]
+
+
+def meaning(node: Node, known: dict[Node, Hashable] | None = None) -> Hashable:
+    """What the node says, without order."""
+    known = {} if known is None else known
+    if node not in known:
+        says: Hashable = frozenset(meaning(operand, known) for operand in node.operands)
+        known[node] = (node.kind, says) if node.predicate is None else node.predicate
+    return known[node]
+
+
+def edges(index: ATree) -> dict[Hashable, frozenset[Hashable]]:
+    """From each node to what it is built from."""
+    known: dict[Node, Hashable] = {}
+    return {meaning(node, known): frozenset(meaning(child, known) for child in node.children) for node in index.nodes()}
+
+
+def visited(index: ATree, number: int) -> set[Hashable]:
+    """The nodes that had a part in matching the publication with this number, counted from 1."""
+    return {meaning(node) for node in index.nodes() if number in (node.seen, node.queued)}
+
+
+def check_structure(index: ATree) -> None:
+    nodes = list(index.nodes())
+    assert len({meaning(node) for node in nodes}) == len(nodes), "one node for each expression"
+    _check_uses(nodes)
+    for node in nodes:
+        assert node.level == 1 + max((child.level for child in node.children), default=0)
+        assert _covered(node) == set(node.operands)
+        assert all(node in child.parents for child in node.children)
+        assert all(node in parent.children for parent in node.parents)
+        assert len(set(node.children)) == len(node.children)
+        if node.kind in ASSOCIATIVE:
+            assert len(node.operands) != 1
+            assert all(operand.kind is not node.kind for operand in node.operands)
+            assert all(child.kind is node.kind or child in node.operands for child in node.children)
+        _check_listening(node)
+
+
+def _covered(node: Node) -> set[Node]:
+    """The operands for which the node's children stand."""
+    covered: set[Node] = set()
+    for child in node.children:
+        covered |= set(child.operands) if node.kind in ASSOCIATIVE and child.kind is node.kind else {child}
+    return covered
+
+
+def _check_uses(nodes: list[Node]) -> None:
+    uses = Counter(operand for node in nodes for operand in node.operands)
+    for node in nodes:
+        assert node.uses == uses[node] + len(node.ids) > 0
+
+
+def _check_listening(node: Node) -> None:
+    assert node.is_watched == bool(node.ids or node.listeners)
+    assert set(node.heard) <= set(node.children)
+    assert all(node in child.listeners for child in node.heard)
+    assert all(node in listener.heard for listener in node.listeners)
+    assert node.falsity == sum(listener.hears_falsity for listener in node.listeners)
+    if node.is_watched and node.operands:
+        assert node.heard
+        if node.kind is not Kind.AND:
+            assert set(node.heard) == set(node.children)
+    else:
+        assert not node.heard

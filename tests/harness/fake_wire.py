@@ -1,0 +1,385 @@
+"""Broker cores joined by queues: no sockets, no sleeps, and time that only moves when something is due.
+
+Delays, losses and the order in which links deliver come from one seeded generator. A link keeps its order while it is
+up; what is under way when it goes down is gone. A broker that crashes loses its memory and keeps what its store had
+committed, if it has one: records are written in transactions, one at a time, and reported a moment after the commit.
+Clients sit beside the brokers and note what they get.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import msgpack
+
+from broker.core.broker import Broker
+from broker.core.effects import (
+    Accept,
+    CloseLink,
+    Deliver,
+    Effect,
+    Failed,
+    Forget,
+    OpenLink,
+    Persist,
+    Record,
+    Refuse,
+    ResetLink,
+    Send,
+    SetTimer,
+)
+from broker.core.inputs import (
+    Advertised,
+    ClientConnected,
+    ClientLeft,
+    DeliveryAcknowledged,
+    FrameReceived,
+    Input,
+    LeaveRequested,
+    PeerLost,
+    PeerUp,
+    Persisted,
+    Published,
+    Restored,
+    Subscribed,
+    TimerFired,
+    Unadvertised,
+    Unsubscribed,
+)
+from broker.core.settings import MILLISECOND, SECOND, Settings
+from broker.wire.broker_codec import Limits, decode, encode
+from matching.expressions.values import Value
+from routing.messages import Message, PublicationId, Publish
+from routing.registry import create
+from routing.router import Router
+
+Link = tuple[str, str]
+
+
+def link(first: str, second: str) -> Link:
+    return (first, second) if first < second else (second, first)
+
+
+@dataclass(slots=True)
+class Seat:
+    """Where a broker stands: its present incarnation, its store, and the clients beside it."""
+
+    clusters: tuple[str, ...]
+    broker: Broker | None = None
+    incarnation: int = 0
+    store: dict[tuple[str, ...], object] = field(default_factory=dict)
+    """What is committed."""
+    unwritten: list[Persist | Forget] = field(default_factory=list)
+    is_writing: bool = False
+    timers: dict[str, int] = field(default_factory=dict)
+    has_left: bool = False
+
+
+class World:
+    def __init__(
+        self,
+        protocol: str,
+        links: Iterable[Link],
+        *,
+        clusters: Mapping[str, tuple[str, ...]] | None = None,
+        matcher: str = "auto",
+        seed: int = 0,
+        settings: Settings | None = None,
+        loss: float = 0.0,
+        reading: Limits | None = None,
+        options: Mapping[str, object] | None = None,
+    ) -> None:
+        self.protocol = protocol
+        self.options = options
+        """The router's own."""
+        self.matcher = matcher
+        self.settings = settings or Settings()
+        self.loss = loss
+        self.is_lost: Callable[[Message], bool] = lambda _: False
+        """Loses what a test chooses."""
+        self.now = 0
+        self.random = random.Random(seed)
+        self.links: dict[Link, int] = {}
+        """Links that exist and are up, with the number of times they came up."""
+        self.seats: dict[str, Seat] = {}
+        self.flaps: list[tuple[Link, int, int]] = []
+        """Links that a broker reset because it heard nothing, from and until."""
+        self.delivered: Counter[tuple[PublicationId, str]] = Counter()
+        self.delivered_in_life: Counter[tuple[PublicationId, str, int]] = Counter()
+        """The same by incarnation: after a restart, a durable broker repeats what was not acknowledged."""
+        self.got: dict[tuple[PublicationId, str], tuple[str, ...]] = {}
+        self.accepted: dict[PublicationId, dict[str, Value]] = {}
+        self.published_at: dict[PublicationId, int] = {}
+        self.accepted_as: dict[PublicationId, int] = {}
+        """When publications were accepted: numbers that grow with everything that happens."""
+        self.confirmed_as: dict[tuple[str, str], int] = {}
+        """The same for subscriptions and advertisements, by client and name."""
+        self.lost_with: dict[PublicationId, str] = {}
+        """In memory mode: publications that a broker which crashed alone knew of, or had to deliver."""
+        self.refused: list[Refuse] = []
+        self.records: list[tuple[str, Record]] = []
+        """With the broker whose record it is."""
+        self.sent: Counter[str] = Counter()
+        self.hops: list[tuple[str, str, Publish]] = []
+        self._limits = reading or Limits()
+        self._agenda: list[tuple[int, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+        self._busy_until: dict[tuple[str, str], int] = {}
+        self._moments = itertools.count()
+        self._references = itertools.count()
+        self._publishing: dict[int, tuple[int, dict[str, Value]]] = {}
+        self._lives = itertools.count(1)
+        self.configured = [link(*each) for each in links]
+        """The links that brokers know from their configurations."""
+        for name in sorted({end for each in self.configured for end in each} | set(clusters or ())):
+            self.seats[name] = Seat((clusters or {}).get(name, ()))
+        for name in self.seats:
+            self.start(name)
+        for each in self.configured:
+            self.connect(*each)
+
+    def start(self, name: str) -> None:
+        """A broker starts, or starts again with what its store kept."""
+        seat = self.seats[name]
+        seat.incarnation += 1
+        seat.timers = {}
+        seat.unwritten, seat.is_writing = [], False
+        neighbours = {end for each in self.configured if name in each for end in each if end != name}
+        here = tuple(sorted(each for each in neighbours if not self.seats[each].has_left))
+        seat.broker = Broker(self.router(name), name, seat.incarnation, self.settings, expected_neighbours=here)
+        if seat.store:
+            self._perform(name, seat.broker.handle(Restored(dict(seat.store)), self.now))
+        self._perform(name, seat.broker.start(self.now))
+
+    def router(self, name: str) -> Router:
+        seat = self.seats[name]
+        return create(self.protocol, name, seat.incarnation, self.matcher, seat.clusters, options=self.options)
+
+    def crash(self, name: str) -> None:
+        """Without a word: neighbours notice by silence."""
+        seat = self.seats[name]
+        victim, seat.broker = seat.broker, None
+        if not self.settings.is_durable:
+            seat.store = {}
+            assert victim is not None
+            self._note_lost(name, victim)
+        for each in [each for each in self.links if name in each]:
+            del self.links[each]
+            other = each[0] if each[1] == name else each[1]
+            self._later(2 * SECOND, lambda other=other, each=each: self._notice(other, name, each))  # type: ignore[misc]
+
+    def _note_lost(self, name: str, victim: Broker) -> None:
+        """What a broker has yet to deliver or pass on dies with it, unless another one waits for its answer. What it
+        only retains dies with it if no other broker has it, or if it alone looks after brokers out of reach."""
+        others = [seat.broker for seat in self.seats.values() if seat.broker is not None]
+        for id in self.accepted:
+            if any(name in other.awaits(id) for other in others):
+                is_lost = False
+            elif victim.answers_for(id) or victim.unknown_interest(id):
+                is_lost = True
+            else:
+                is_lost = victim.retains(id) and not any(other.answers_for(id) or other.retains(id) for other in others)
+            if is_lost:
+                self.lost_with.setdefault(id, name)
+
+    def _notice(self, broker: str, lost: str, over: Link) -> None:
+        if over not in self.links:
+            self.input(broker, PeerLost(lost))
+
+    def connect(self, first: str, second: str) -> None:
+        each = link(first, second)
+        one, other = self.seats[first].broker, self.seats[second].broker
+        if each in self.links or one is None or other is None:
+            return
+        self.links[each] = next(self._lives)
+        greetings = one.router.greeting(), other.router.greeting()
+        self.input(first, PeerUp(second, greetings[1]))
+        self.input(second, PeerUp(first, greetings[0]))
+
+    def cut(self, first: str, second: str) -> None:
+        if self.links.pop(link(first, second), None) is not None:
+            self.input(first, PeerLost(second, self.seats[second].has_left))
+            self.input(second, PeerLost(first, self.seats[first].has_left))
+
+    def _reset(self, name: str, peer: str) -> None:
+        """What a driver does about a silent neighbour: close, wait, dial again."""
+        if link(name, peer) in self.links:
+            self.flaps.append((link(name, peer), self.now, self.now + SECOND))
+            self.cut(name, peer)
+            self._later(SECOND, lambda: self.connect(name, peer))
+
+    def leave(self, name: str) -> None:
+        self.seats[name].has_left = True
+        self.input(name, LeaveRequested())
+
+    def input(self, name: str, happened: Input) -> None:
+        broker = self.seats[name].broker
+        if broker is not None:
+            self._perform(name, broker.handle(happened, self.now))
+
+    def _perform(self, name: str, effects: list[Effect]) -> None:
+        seat = self.seats[name]
+        for effect in effects:
+            match effect:
+                case Send():
+                    self._send(name, effect)
+                case Deliver():
+                    self._deliver(name, effect)
+                case Accept():
+                    self._accept(effect)
+                case Refuse():
+                    self.refused.append(effect)
+                case SetTimer():
+                    self._set_timer(name, effect)
+                case Persist() | Forget():
+                    seat.unwritten.append(effect)
+                    self._write(name)
+                case Failed():
+                    raise effect.error
+                case Record():
+                    self.records.append((name, effect))
+                case ResetLink():
+                    self._reset(name, effect.peer)
+                case OpenLink():
+                    self._later(MILLISECOND, lambda peer=effect.peer: self.connect(name, peer))  # type: ignore[misc]
+                case CloseLink():
+                    self._later(MILLISECOND, lambda peer=effect.peer: self.cut(name, peer))  # type: ignore[misc]
+
+    def _accept(self, effect: Accept) -> None:
+        if effect.publication is None:
+            self.confirmed_as[effect.client, str(effect.reference)] = next(self._moments)
+        else:
+            published, self.accepted[effect.publication] = self._publishing[int(effect.reference)]
+            self.published_at[effect.publication] = published
+            self.accepted_as[effect.publication] = next(self._moments)
+
+    def moment(self) -> int:
+        """A number for what happens now, comparable with those of acceptance."""
+        return next(self._moments)
+
+    def _write(self, name: str) -> None:
+        """All that has come up since the last commit goes into one transaction. A crash comes before the commit, or
+        between the commit and the report of it, or after both."""
+        seat = self.seats[name]
+        if seat.is_writing or not seat.unwritten:
+            return
+        seat.is_writing = True
+        broker = seat.broker
+        batch, seat.unwritten = seat.unwritten, []
+
+        def commit() -> None:
+            if seat.broker is broker:
+                for change in batch:
+                    if isinstance(change, Persist):
+                        seat.store[change.key] = change.record
+                    else:
+                        seat.store.pop(change.key, None)
+                self._later(self.random.randrange(MILLISECOND // 10), report)
+
+        def report() -> None:
+            if seat.broker is broker:
+                seat.is_writing = False
+                for key in dict.fromkeys(change.key for change in batch if isinstance(change, Persist)):
+                    self.input(name, Persisted(key))
+                self._write(name)
+
+        if broker is None:
+            # At the very start; nothing can come between.
+            seat.is_writing = False
+            seat.unwritten = batch
+            return
+        self._later(self.random.randrange(1, MILLISECOND // 2), commit)
+
+    def _deliver(self, name: str, effect: Deliver) -> None:
+        self.delivered[effect.publication, effect.client] += 1
+        self.delivered_in_life[effect.publication, effect.client, self.seats[name].incarnation] += 1
+        self.got[effect.publication, effect.client] = effect.subscriptions
+        if self.settings.is_durable:
+            self._later_for(name, MILLISECOND, DeliveryAcknowledged(effect.client, effect.number))
+
+    def _set_timer(self, name: str, effect: SetTimer) -> None:
+        seat = self.seats[name]
+        seat.timers[effect.name] = effect.at
+        broker = seat.broker
+
+        def fire() -> None:
+            if seat.broker is broker and seat.timers.get(effect.name) == effect.at:
+                del seat.timers[effect.name]
+                self.input(name, TimerFired(effect.name))
+
+        self._later(max(0, effect.at - self.now), fire)
+
+    def _send(self, name: str, effect: Send) -> None:
+        each = link(name, effect.peer)
+        life = self.links.get(each)
+        self.sent[type(effect.message).__name__] += 1
+        if isinstance(effect.message, Publish):
+            self.hops.append((name, effect.peer, effect.message))
+        if life is None or self.random.random() < self.loss or self.is_lost(effect.message):
+            return
+        frame = encode(effect.message, effect.sequence)
+        direction = (name, effect.peer)
+        # A link keeps its order: nothing arrives before what was sent earlier.
+        at = max(self._busy_until.get(direction, 0), self.now + self.random.randrange(1, 5) * MILLISECOND)
+        self._busy_until[direction] = at
+
+        def arrive() -> None:
+            if self.links.get(each) == life:
+                message, sequence = decode(frame, self._limits)
+                self.input(effect.peer, FrameReceived(name, message, sequence))
+
+        self._later(at - self.now, arrive)
+
+    def _later_for(self, name: str, delay: int, happened: Input) -> None:
+        broker = self.seats[name].broker
+        self._later(delay, lambda: self.input(name, happened) if self.seats[name].broker is broker else None)
+
+    def _later(self, delay: int, action: Callable[[], None]) -> None:
+        heapq.heappush(self._agenda, (self.now + delay, next(self._order), action))
+
+    def run(self, duration: int) -> None:
+        end = self.now + duration
+        while self._agenda and self._agenda[0][0] <= end:
+            self.now, _, action = heapq.heappop(self._agenda)
+            action()
+        self.now = end
+
+    def settle(self) -> None:
+        """Long enough for everything to have been repeated."""
+        self.run(20 * SECOND)
+
+    def broker(self, name: str) -> Broker:
+        broker = self.seats[name].broker
+        assert broker is not None, f"{name} is down"
+        return broker
+
+    def connect_client(self, broker: str, client: str) -> None:
+        self.input(broker, ClientConnected(client))
+
+    def subscribe(self, broker: str, client: str, name: str, expression: str) -> None:
+        self.input(broker, Subscribed(client, name, expression))
+
+    def unsubscribe(self, broker: str, client: str, name: str) -> None:
+        self.input(broker, Unsubscribed(client, name))
+
+    def advertise(self, broker: str, client: str, name: str, expression: str) -> None:
+        self.input(broker, Advertised(client, name, expression))
+
+    def unadvertise(self, broker: str, client: str, name: str) -> None:
+        self.input(broker, Unadvertised(client, name))
+
+    def client_leaves(self, broker: str, client: str) -> None:
+        self.input(broker, ClientLeft(client))
+
+    def publish(self, broker: str, client: str, attributes: dict[str, Value]) -> PublicationId | None:
+        """The id, unless the broker refused or has yet to persist it."""
+        reference = next(self._references)
+        self._publishing[reference] = (self.now, attributes)
+        before = set(self.accepted)
+        self.input(broker, Published(client, reference, msgpack.packb(attributes), b"body"))
+        return next((each for each in self.accepted if each not in before), None)

@@ -1,0 +1,464 @@
+"""Random overlays with random clients, churn and faults, and an oracle that knows what is owed.
+
+A scenario is made from a seed alone, so a failure is replayed by its seed. The oracle's rule: a publication that a
+living broker accepted, and that matches a subscription which its broker had confirmed and has not withdrawn, is
+delivered exactly once, or is a counted drop that names it. In memory mode it may also be lost with a broker that
+crashed and that alone knew it. No time of grace is given, after nothing.
+
+Every scenario ends with a check of liveness: after healing, a probe from every broker arrives at every broker, and
+nothing is held, waits or stays in a store.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+
+import topologies
+from broker.core.effects import DroppedRow
+from broker.core.settings import MILLISECOND, SECOND, Settings
+from experiments.simulate.drop_reasons import TERMINAL_DROPS
+from matching.expressions.intersection import intersects
+from matching.expressions.model import TRUE, Expression
+from matching.expressions.values import Value
+from matching.languages.sql import parse
+from routing.messages import PublicationId
+from tests.harness.fake_wire import Link, World, link
+from tests.harness.overlay_shapes import SHAPES, overlay_of
+
+FOREVER = 2**62
+SETTLED = 20 * SECOND
+"""After so long without a change, every broker that must know of an entry does."""
+REACH = 70 * SECOND
+"""So long a publication may be about, while nothing is restarted."""
+MOST_UNREST = 300 * SECOND
+"""So long after healing, everything has come to rest."""
+
+EXPRESSIONS = (
+    "a < 3",
+    "a >= 3",
+    "a = 2 AND b > 1",
+    "b IN (1, 2)",
+    "s STARTS WITH 'x'",
+    "a < 2 OR b = 3",
+    "NOT (a = 1)",
+    "EXISTS s",
+    "a = 1 XOR b = 1",
+    "TRUE",
+)
+ADVERTISEMENTS = ("TRUE", "a < 4", "a >= 2", "b < 3 AND a < 4", "s = 'x'", "EXISTS s")
+PROBES = "EXISTS probe"
+
+
+@dataclass(slots=True)
+class Entry:
+    broker: str
+    client: str
+    name: str
+    expression: Expression
+    added: int
+    removed: int = FOREVER
+    removed_as: int | None = None
+    """The moment of its withdrawal, in the order of all that happens."""
+
+    @property
+    def is_live(self) -> bool:
+        return self.removed == FOREVER
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    id: PublicationId
+    attributes: dict[str, Value]
+    at: int
+
+
+@dataclass(slots=True)
+class Scenario:
+    seed: int
+    protocol: str
+    matcher: str = "auto"
+    is_durable: bool = False
+    is_open: bool = True
+    loss: float = 0.0
+    has_faults: bool = False
+    reorganises: bool = False
+    options: dict[str, object] = field(default_factory=dict)
+    """The router's own; each is switched on."""
+    random: random.Random = field(init=False)
+    world: World = field(init=False)
+    shape: str = field(init=False)
+    overlay: topologies.Overlay = field(init=False)
+    subscriptions: list[Entry] = field(default_factory=list)
+    advertisements: list[Entry] = field(default_factory=list)
+    outages: list[tuple[str, int, int]] = field(default_factory=list)
+    """Brokers that were down, from and until."""
+    departed: dict[str, int] = field(default_factory=dict)
+    pairs: Counter[str] = field(default_factory=Counter)
+    """What became of the expected pairs of publication and client: set by `check`."""
+    _names: int = 0
+
+    def __post_init__(self) -> None:
+        self.random = random.Random(self.seed)
+        self.shape = self.random.choice(SHAPES)
+        self.overlay = overlay_of(self.shape, self.random)
+        cycle = 5 * SECOND if self.reorganises else 0
+        settings = Settings(is_durable=self.is_durable, is_open=self.is_open, reorganise_every=cycle, most_links=3)
+        self.world = World(
+            self.protocol,
+            [(each.a, each.b) for each in self.overlay.links],
+            clusters={broker.id: broker.clusters for broker in self.overlay.brokers},
+            matcher=self.matcher,
+            seed=self.seed,
+            settings=settings,
+            loss=self.loss,
+            options=self.options,
+        )
+        self.world.run(self.random.choice((0, MILLISECOND, SECOND)))
+
+    def command(self) -> str:
+        options = {
+            "--durable": self.is_durable,
+            "--strict": not self.is_open,
+            "--faults": self.has_faults,
+            "--reorganise": self.reorganises,
+        }
+        chosen = " ".join(option for option, is_on in options.items() if is_on)
+        return (
+            f"python -m tests.harness.replay {self.seed} --protocol {self.protocol} --matcher {self.matcher} "
+            f"--loss {self.loss} {chosen} {' '.join(f'--option {option}' for option in self.options)}"
+        )
+
+    def run(self) -> None:
+        """Clients come; churn, with faults in between if there are to be any; then everything heals and is checked."""
+        for _ in range(4):
+            self.subscribe()
+        if self.has_faults:
+            for _ in range(10):
+                self.churn(3)
+                self.fault()
+                self.pause()
+            self.heal()
+            self.churn(4)
+        else:
+            self.churn(25)
+        self.finish()
+
+    def finish(self) -> None:
+        """Everything is checked, after it has healed and come to rest."""
+        self.heal()
+        self.world.loss = 0.0
+        self.come_to_rest()
+        self.check()
+        self.check_liveness()
+
+    @property
+    def sent(self) -> list[Sent]:
+        """The accepted publications."""
+        world = self.world
+        return [Sent(id, attributes, world.published_at[id]) for id, attributes in world.accepted.items()]
+
+    def brokers(self) -> list[str]:
+        """Those that are up and have not left."""
+        return [
+            name for name, seat in self.world.seats.items() if seat.broker is not None and name not in self.departed
+        ]
+
+    def pause(self) -> None:
+        short = (0, 0, MILLISECOND, 3 * MILLISECOND, 30 * MILLISECOND)
+        self.world.run(self.random.choice((*short, 300 * MILLISECOND, 2 * SECOND, 6 * SECOND, SETTLED, 40 * SECOND)))
+
+    def churn(self, steps: int) -> None:
+        actions = (
+            *(self.subscribe,) * 4,
+            *(self.publish,) * 9,
+            self.withdraw,
+            *(self.advertise,) * (1 if self.is_open else 3),
+        )
+        for _ in range(steps):
+            self.random.choice(actions)()
+            self.pause()
+
+    def subscribe(self) -> None:
+        broker, client = self._someone()
+        self._subscribe(broker, client, self.random.choice(EXPRESSIONS))
+
+    def _subscribe(self, broker: str, client: str, text: str) -> None:
+        self._names += 1
+        self.subscriptions.append(Entry(broker, client, f"n{self._names}", parse(text), self.world.now))
+        self.world.subscribe(broker, client, f"n{self._names}", text)
+
+    def advertise(self) -> None:
+        broker, client = self._someone()
+        self._advertise(broker, client, self.random.choice(ADVERTISEMENTS))
+
+    def _advertise(self, broker: str, client: str, text: str) -> None:
+        self._names += 1
+        self.advertisements.append(Entry(broker, client, f"n{self._names}", parse(text), self.world.now))
+        self.world.advertise(broker, client, f"n{self._names}", text)
+
+    def _someone(self) -> tuple[str, str]:
+        broker = self.random.choice(self.brokers())
+        return broker, f"{broker}-{self.random.choice('xyz')}"
+
+    def withdraw(self) -> None:
+        up = self.brokers()
+        live = [each for each in (*self.subscriptions, *self.advertisements) if each.is_live and each.broker in up]
+        if not live:
+            return
+        entry = self.random.choice(live)
+        if self.random.random() < 0.2:
+            gone = [each for each in live if (each.broker, each.client) == (entry.broker, entry.client)]
+            self._end(gone)
+            self.world.client_leaves(entry.broker, entry.client)
+        else:
+            self._end([entry])
+            is_subscription = entry in self.subscriptions
+            (self.world.unsubscribe if is_subscription else self.world.unadvertise)(
+                entry.broker, entry.client, entry.name
+            )
+
+    def _end(self, entries: list[Entry]) -> None:
+        for each in entries:
+            each.removed, each.removed_as = self.world.now, self.world.moment()
+
+    def publish(self) -> None:
+        broker, client = self._someone()
+        if not self.is_open and self.random.random() < 0.8:
+            # Outside what was advertised a publication is refused, which is not worth many tries.
+            live = [each for each in self.advertisements if each.is_live and each.broker in self.brokers()]
+            if live:
+                chosen = self.random.choice(live)
+                broker, client = chosen.broker, chosen.client
+            else:
+                self._advertise(broker, client, "TRUE")
+        attributes: dict[str, Value] = {}
+        if self.random.random() < 0.9:
+            attributes["a"] = self.random.randrange(5)
+        if self.random.random() < 0.7:
+            attributes["b"] = self.random.randrange(4)
+        if self.random.random() < 0.3:
+            attributes["s"] = self.random.choice(("x", "xy", "z"))
+        self.world.publish(broker, client, attributes)
+        if self.is_durable:
+            self.world.run(self.random.choice((0, MILLISECOND // 3, 2 * MILLISECOND)))
+
+    def fault(self) -> None:
+        faults = (self.cut, self.cut, self.repair, self.repair, self.crash, self.crash, self.restart, self.bounce)
+        self.random.choice(faults)()
+
+    def cut(self) -> None:
+        if self.world.links:
+            self.world.cut(*self.random.choice(sorted(self.world.links)))
+
+    def repair(self) -> None:
+        for each in self.overlay.links:
+            if link(each.a, each.b) not in self.world.links and self.random.random() < 0.5:
+                self._repair(link(each.a, each.b))
+
+    def _repair(self, chosen: Link) -> None:
+        if not set(chosen) & set(self.departed):
+            self.world.connect(*chosen)
+
+    def crash(self) -> None:
+        up = self.brokers()
+        if len(up) >= 3:
+            self._crash(self.random.choice(up))
+
+    def _crash(self, name: str) -> None:
+        self.world.crash(name)
+        self.outages.append((name, self.world.now, FOREVER))
+        mine = [entry for entry in (*self.subscriptions, *self.advertisements) if entry.broker == name]
+        if not self.is_durable:
+            self._end([entry for entry in mine if entry.is_live])
+            return
+        for entry in mine:
+            kind = "subscription" if entry in self.subscriptions else "advertisement"
+            if (kind, entry.client, entry.name) in self.world.seats[name].store:
+                # Its withdrawal was not committed.
+                entry.removed, entry.removed_as = FOREVER, None
+
+    def restart(self) -> None:
+        down = [name for name, seat in self.world.seats.items() if seat.broker is None]
+        if down:
+            self._restart(self.random.choice(down))
+
+    def _restart(self, name: str) -> None:
+        """Clients come back; in memory mode most of them enter anew what they had entered."""
+        crashed = max(start for each, start, _ in self.outages if each == name)
+        self.world.start(name)
+        self.outages = [
+            (each, start, min(end, self.world.now) if each == name else end) for each, start, end in self.outages
+        ]
+        for client in dict.fromkeys(each.client for each in self.subscriptions if each.broker == name):
+            self.world.connect_client(name, client)
+        if not self.is_durable:
+            for entries, enter in ((self.subscriptions, self._subscribe), (self.advertisements, self._advertise)):
+                for entry in list(entries):
+                    if entry.broker == name and entry.removed == crashed and self.random.random() < 0.7:
+                        enter(name, entry.client, str(entry.expression))
+        for each in self.overlay.links:
+            if name in (each.a, each.b) and self.random.random() < 0.8:
+                self._repair(link(each.a, each.b))
+
+    def bounce(self) -> None:
+        """A broker crashes and is back soon, perhaps twice: the second time while it recovers."""
+        up = self.brokers()
+        if len(up) < 3:
+            return
+        name = self.random.choice(up)
+        for _ in range(self.random.choice((1, 2))):
+            self._crash(name)
+            self.world.run(self.random.choice((MILLISECOND, SECOND, 4 * SECOND)))
+            self._restart(name)
+            self.world.run(self.random.choice((MILLISECOND, 10 * MILLISECOND, 500 * MILLISECOND)))
+
+    def leave(self) -> None:
+        up = self.brokers()
+        if len(up) < 3:
+            return
+        name = self.random.choice(up)
+        self._end(
+            [each for each in (*self.subscriptions, *self.advertisements) if each.broker == name and each.is_live]
+        )
+        self.world.leave(name)
+        self.world.run(2 * SECOND)
+        self.departed[name] = self.world.now
+        for each in [each for each in self.world.links if name in each]:
+            self.world.cut(*each)
+
+    def heal(self) -> None:
+        """Everything comes back."""
+        for name in [name for name, seat in self.world.seats.items() if seat.broker is None]:
+            self._restart(name)
+        for each in self.overlay.links:
+            self._repair(link(each.a, each.b))
+
+    def come_to_rest(self) -> None:
+        """Runs until nothing is under way."""
+        start = self.world.now
+        while (unrest := self.unrest()) and self.world.now < start + MOST_UNREST:
+            self.world.run(5 * SECOND)
+        assert not unrest, f"{unrest} after {MOST_UNREST // SECOND} s\nreplay: {self.command()}"
+
+    def unrest(self) -> list[str]:
+        """What brokers still hold: publications, deliveries, frames, changes of tables, records."""
+        found: list[str] = []
+        for name in self.brokers():
+            broker, store = self.world.broker(name), self.world.seats[name].store
+            held = {
+                "in custody": broker.in_custody,
+                "unsettled": broker.unsettled,
+                "postponed": broker.postponed,
+                "retained": broker.retained,
+                "frames": sum(waiting + in_flight for waiting, in_flight in broker.links.queues().values()),
+                "changes": 0 if self.departed else broker.router.counts().unacknowledged_changes,
+                "stored publications": sum(key[0] == "publication" for key in store),
+                "stored deliveries": sum(key[0] == "arrival" and record != () for key, record in store.items()),
+            }
+            found += [f"{name}: {count} {what}" for what, count in held.items() if count]
+        return found
+
+    def check(self) -> None:
+        """Every expected pair was delivered once, or has a reason why not."""
+        replay = f"replay: {self.command()}"
+        twice = {pair: count for pair, count in self.world.delivered_in_life.items() if count > 1}
+        assert not twice, f"delivered twice: {twice}\n{replay}"
+        drops = self.dropped()
+        if not (self.has_faults or self.loss or self.departed):
+            assert not drops, f"dropped without a fault: {drops}\n{replay}"
+        self.pairs.clear()
+        for sent in self.sent:
+            got = {client for id, client in self.world.delivered if id == sent.id}
+            expected = self.expected(sent)
+            self.pairs.update(self.classify(sent, client, drops) for client in expected)
+            missed = {client for client in expected if self.classify(sent, client, drops) == "missed"}
+            assert not missed, f"{sent} missed {missed}\n{replay}"
+            strangers = got - self.allowed(sent)
+            assert not strangers, f"{sent} reached {strangers}\n{replay}"
+
+    def dropped(self) -> dict[PublicationId, str]:
+        """Publications that a counted drop names, with its reason. Drops of frames do not count: they are repeated."""
+        rows = [record.row for _, record in self.world.records if isinstance(record.row, DroppedRow)]
+        return {row.publication: row.reason for row in rows if row.publication and row.reason in TERMINAL_DROPS}
+
+    def expected(self, sent: Sent) -> set[str]:
+        """Clients with a matching subscription that was confirmed when the publication was accepted."""
+        return {entry.client for entry in self._wanting(sent)}
+
+    def _wanting(self, sent: Sent) -> list[Entry]:
+        accepted = self.world.accepted_as[sent.id]
+        return [
+            entry
+            for entry in self.subscriptions
+            if self.world.confirmed_as.get((entry.client, entry.name), FOREVER) < accepted
+            and (entry.removed_as is None or entry.removed_as > accepted)
+            and entry.expression.matches(sent.attributes)
+        ]
+
+    def classify(self, sent: Sent, client: str, drops: dict[PublicationId, str]) -> str:
+        if (sent.id, client) in self.world.delivered:
+            return "delivered"
+        if not any(entry.is_live for entry in self._wanting(sent) if entry.client == client):
+            return "withdrawn"
+        if sent.id in self.world.lost_with:
+            return "lost with a broker"
+        return "dropped" if sent.id in drops else "missed"
+
+    @property
+    def is_weak(self) -> bool:
+        """Less than half of the expected pairs are owed: the scenario hardly tests anything."""
+        owed = self.pairs["delivered"] + self.pairs["missed"]
+        return 2 * owed < self.pairs.total()
+
+    def allowed(self, sent: Sent) -> set[str]:
+        """Clients with a subscription while the publication was about. Brokers' outages prolong that, and so does the
+        loss of frames: what is not settled is repeated after a minute at last."""
+        until = sent.at + (3 * REACH if self.loss else REACH)
+        for _, start, end in sorted(self.outages, key=lambda outage: outage[1]):
+            if sent.at <= start < until:
+                until = max(until, end + REACH)
+        return {
+            entry.client
+            for entry in self.subscriptions
+            if entry.expression.matches(sent.attributes) and entry.removed + REACH > sent.at and entry.added < until
+        }
+
+    def check_liveness(self) -> None:
+        """A probe from every broker arrives at every broker, at once and without a drop, and everything rests again."""
+        names = self.brokers()
+        for name in names:
+            self._subscribe(name, f"{name}-probed", PROBES)
+            if not self.is_open:
+                self._advertise(name, f"{name}-prober", PROBES)
+        self.world.run(SECOND)
+        for name in names:
+            self.world.publish(name, f"{name}-prober", {"probe": name})
+            self.world.run(2 * MILLISECOND)
+        probes = [sent for sent in self.sent if "probe" in sent.attributes]
+        replay = f"replay: {self.command()}"
+        assert len(probes) == len(names), f"probes were not accepted\n{replay}"
+        self.come_to_rest()
+        drops = self.dropped()
+        for sent in probes:
+            assert sent.id not in drops, f"probe {sent.id} was dropped: {drops[sent.id]}\n{replay}"
+            reached = {client for id, client in self.world.delivered if id == sent.id}
+            lacking = {f"{name}-probed" for name in names} - reached
+            assert not lacking, f"probe {sent.id} did not reach {lacking}\n{replay}"
+        self.check()
+
+    def check_tables(self) -> None:
+        """Each D-DBR broker holds the subscriptions of the others that its advertisements call for, and no more."""
+        live = [entry for entry in self.subscriptions if entry.is_live]
+        for name in self.brokers():
+            own = [each.expression for each in self.advertisements if each.broker == name and each.is_live]
+            own += [TRUE] if self.is_open else []
+            wanted = [
+                entry
+                for entry in live
+                if entry.broker != name and any(intersects(each, entry.expression) for each in own)
+            ]
+            counts = self.world.broker(name).router.counts()
+            assert counts.remote_subscriptions == len(wanted), f"at {name}\nreplay: {self.command()}"
+            assert counts.local_subscriptions == sum(entry.broker == name for entry in live)

@@ -1,0 +1,54 @@
+"""Overlays with certificates and access lists, made for one test."""
+
+from __future__ import annotations
+
+import hashlib
+import ssl
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from broker import tls
+from broker.security.certificates import write_set
+from tests.harness.broker_processes import OverlayFileMaker
+
+HERE = ("localhost", "127.0.0.1")
+TLS = {"ca": "certs/ca.pem", "certificate": "certs/{broker}.pem", "key": "certs/{broker}.key"}
+
+
+def with_certificates(
+    folder: Path, brokers: Iterable[str], links: Iterable[tuple[str, str]] = (), acl: str | None = None
+) -> OverlayFileMaker:
+    """Brokers that speak TLS, with certificates for them and for the clients desk and lab."""
+    names = tuple(brokers)
+    write_set(folder / "certs", "test", dict.fromkeys(names, HERE), ("desk", "lab"))
+    tables: dict[str, Mapping[str, object]] = {"tls": TLS, "limits": {"hello": "500ms"}}
+    if acl is not None:
+        (folder / "access.toml").write_text(acl)
+        tables["acl"] = {"file": "access.toml"}
+    return OverlayFileMaker(folder, names, links, tables=tables)
+
+
+def with_tokens(
+    folder: Path, acl: str, brokers: Iterable[str] = ("b1",), links: Iterable[tuple[str, str]] = ()
+) -> OverlayFileMaker:
+    """Brokers in the clear that know each other by a token, and clients by the access list."""
+    (folder / "access.toml").write_text(acl)
+    (folder / "brokers.token").write_text("the brokers of this overlay know this\n")
+    tables = {"acl": {"file": "access.toml", "brokers_token_file": "brokers.token"}}
+    return OverlayFileMaker(folder, brokers, links, tables=tables)
+
+
+def shown(folder: Path, client: str | None = None) -> ssl.SSLContext:
+    """What a client with its certificate, or without one, connects with."""
+    certs = folder / "certs"
+    if client is None:
+        return tls(certs / "ca.pem")
+    return tls(certs / "ca.pem", certs / f"{client}.pem", certs / f"{client}.key")
+
+
+def rule(name: str, token: str = "", **rights: str) -> str:
+    lines = ["[[client]]", f'name = "{name}"']
+    if token:
+        lines.append(f'token_sha256 = "{hashlib.sha256(token.encode()).hexdigest()}"')
+    lines += [f'{right} = "{expression}"' for right, expression in rights.items()]
+    return "\n".join(lines) + "\n"

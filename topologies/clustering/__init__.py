@@ -1,0 +1,1 @@
+"""Clusters of brokers: by size and by domain, with edge brokers."""

@@ -1,0 +1,1 @@
+"""Overlays as files: TOML, and GT-ITM's alt format."""

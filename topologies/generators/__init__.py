@@ -1,0 +1,1 @@
+"""Generators of overlays: flat models, hierarchies and transit-stub, after GT-ITM."""
