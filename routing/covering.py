@@ -20,7 +20,7 @@ from matching.expressions.model import Expression
 from routing.messages import EntryId, Subscribe, Unsubscribe
 
 
-class Telling(Protocol):
+class Forwarding(Protocol):
     """Which copies of each tree are told to the tree's next broker up."""
 
     def added(self, tree: EntryId, copy: Subscribe, expression: Expression) -> list[Subscribe | Unsubscribe]: ...
@@ -35,7 +35,7 @@ class Telling(Protocol):
         two subscriptions: `kept_for` ticks."""
 
 
-class TellAll:
+class ForwardAll:
     def __init__(self) -> None:
         self._told: dict[EntryId, dict[EntryId, None]] = {}
 
@@ -54,7 +54,7 @@ class TellAll:
         return []
 
 
-class TellUncovered:
+class ForwardUncovered:
     """A copy is told when no told copy of its tree covers it, and withdrawn when one comes that does."""
 
     def __init__(self) -> None:

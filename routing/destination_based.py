@@ -28,7 +28,16 @@ from routing.messages import (
 )
 from routing.multicast import Multicasting
 from routing.reorganisation import CloseLink, OpenLink, Reorganisation
-from routing.router import Counts, Learned, Matched, Pace, Stretch, TableWork, UnknownInterest, work_of
+from routing.router import (
+    Counts,
+    ForwardingLeg,
+    LearnedSubscription,
+    Pace,
+    RoutingDecision,
+    TableWork,
+    UnknownInterest,
+    work_of,
+)
 from routing.silence import Silence
 from routing.tables import LocalAdvertisements, LocalSubscriptions, region_of
 
@@ -42,7 +51,7 @@ class DestinationBased:
         self._clusters = clusters
         self._local_advertisements = LocalAdvertisements()
         self._local_subscriptions = LocalSubscriptions(matcher)
-        self.learned: list[Learned] = []
+        self.learned: list[LearnedSubscription] = []
         self._domains = {
             name: Domain(Multicasting(me, incarnation, name, clusters, address), incarnation, matcher, self.learned)
             for name in sorted(clusters)
@@ -122,33 +131,33 @@ class DestinationBased:
         for domain in self._domains.values():
             domain.withdraw_subscription(entry)
 
-    def match_own(self, client: str, attributes: bytes) -> Matched | None:
+    def match_own(self, client: str, attributes: bytes) -> RoutingDecision | None:
         self.catch_up()
         advertisement = self._local_advertisements.permitting(client, attributes)
         if advertisement is None:
             return None
         report, clients = self._local_subscriptions.match(attributes)
-        stretches, work = self._stretches(attributes, self._domains, self._served_here())
-        return Matched(clients, stretches, (work_of("L-PRT", report), *work), advertisement=advertisement)
+        legs, work = self._legs(attributes, self._domains, self._served_here())
+        return RoutingDecision(clients, legs, (work_of("L-PRT", report), *work), advertisement=advertisement)
 
-    def match_arrived(self, publication: Publish, peer: str) -> Matched:
+    def match_arrived(self, publication: Publish, peer: str) -> RoutingDecision:
         clients: Mapping[str, tuple[EntryId, ...]] = {}
         work: tuple[TableWork, ...] = ()
         if self.me in publication.local:
             report, clients = self._local_subscriptions.match(publication.attributes)
             work = (work_of("L-PRT", report),)
-        stretches: tuple[Stretch, ...] = ()
+        legs: tuple[ForwardingLeg, ...] = ()
         if self.me in publication.transit:
             self.catch_up()
-            stretches, further = self._onward(publication)
+            legs, further = self._onward(publication)
             work += further
-        return Matched(clients, stretches, work)
+        return RoutingDecision(clients, legs, work)
 
-    def stretches_now(self, publication: Publish, peer: str | None) -> tuple[Stretch, ...]:
+    def legs_now(self, publication: Publish, peer: str | None) -> tuple[ForwardingLeg, ...]:
         self.catch_up()
         if peer is not None:
             return self._onward(publication)[0]
-        return self._stretches(publication.attributes, self._domains, self._served_here())[0]
+        return self._legs(publication.attributes, self._domains, self._served_here())[0]
 
     def unknown_interest(self, publication: Publish, peer: str | None) -> UnknownInterest:
         self.catch_up()
@@ -237,15 +246,15 @@ class DestinationBased:
         """The clusters of this broker in which a publication reaches everybody."""
         return self._clusters
 
-    def _onward(self, publication: Publish) -> tuple[tuple[Stretch, ...], tuple[TableWork, ...]]:
+    def _onward(self, publication: Publish) -> tuple[tuple[ForwardingLeg, ...], tuple[TableWork, ...]]:
         """Nothing lies behind a broker that is in one domain only."""
         return (), ()
 
-    def _stretches(
+    def _legs(
         self, attributes: bytes, into: Iterable[str], crossed: tuple[str, ...]
-    ) -> tuple[tuple[Stretch, ...], tuple[TableWork, ...]]:
+    ) -> tuple[tuple[ForwardingLeg, ...], tuple[TableWork, ...]]:
         """The brokers to serve in each domain; one that is in several is served in the first that leads there."""
-        stretches: list[Stretch] = []
+        legs: list[ForwardingLeg] = []
         work: list[TableWork] = []
         served: set[str] = set()
         for name in into:
@@ -259,8 +268,8 @@ class DestinationBased:
                 mine = set(chosen)
                 local = tuple(each for each in local if each in mine)
                 transit = tuple(each for each in transit if each in mine)
-                stretches.append(Stretch(name, local, transit, crossed))
-        return tuple(stretches), tuple(work)
+                legs.append(ForwardingLeg(name, local, transit, crossed))
+        return tuple(legs), tuple(work)
 
     def _is_best_in(self, domain: str, broker: str) -> bool:
         """Should a broker in several common domains be served in this one?"""
@@ -268,9 +277,9 @@ class DestinationBased:
             return True
         return not any(self.is_reachable(other, broker) for other in self._domains if other != domain)
 
-    def still_leads(self, stretch: Stretch) -> bool:
+    def is_valid(self, leg: ForwardingLeg) -> bool:
         """Destinations are brokers, and these keep their names."""
-        return stretch.domain in self._domains
+        return leg.domain in self._domains
 
     def send(self, message: Routed) -> None:
         self._domains[message.domain].multicasting.spread(message)
@@ -278,7 +287,7 @@ class DestinationBased:
             for destination in message.destinations:
                 self._reorganisations[message.domain].count(destination)
 
-    def take(self, message: Message, peer: str) -> Message | None:
+    def receive(self, message: Message, peer: str) -> Message | None:
         if isinstance(message, Publish):
             return self._take_publication(message)
         if isinstance(message, Heartbeat):
@@ -304,7 +313,7 @@ class DestinationBased:
         if reorganisation is not None:
             reorganisation.count(message.source)
         self.catch_up()
-        domain.take(message)
+        domain.receive(message)
         self._pass_on_news()
         return message
 
@@ -318,7 +327,7 @@ class DestinationBased:
 
     def _take_proposal(self, message: Propose | ProposalAnswered, reorganisation: Reorganisation | None) -> None:
         if reorganisation is not None:
-            reorganisation.take(message)
+            reorganisation.receive(message)
         elif isinstance(message, Propose):
             answer = ProposalAnswered(self.me, message.domain, (message.source,), accepted=False)
             self._domains[message.domain].multicasting.spread(answer)
@@ -370,7 +379,7 @@ class DestinationBased:
     def is_reachable(self, domain: str, broker: str) -> bool:
         return domain in self._domains and self._domains[domain].multicasting.is_reachable(broker)
 
-    def substitutes(self, publication: Publish, lost: str) -> Stretch | None:
+    def substitutes(self, publication: Publish, lost: str) -> ForwardingLeg | None:
         return None
 
     def leave(self) -> None:
@@ -396,14 +405,14 @@ class DestinationBased:
         for reorganisation in self._reorganisations.values():
             reorganisation.end_cycle()
 
-    def wishes(self) -> list[OpenLink | CloseLink]:
-        wishes: list[OpenLink | CloseLink] = []
+    def link_requests(self) -> list[OpenLink | CloseLink]:
+        link_requests: list[OpenLink | CloseLink] = []
         for reorganisation in self._reorganisations.values():
-            wishes += reorganisation.wishes
-            reorganisation.wishes.clear()
-        return wishes
+            link_requests += reorganisation.link_requests
+            reorganisation.link_requests.clear()
+        return link_requests
 
-    def counts_of_losses(self) -> int:
+    def link_losses(self) -> int:
         losses = 0
         for domain in self._domains.values():
             losses += domain.multicasting.losses

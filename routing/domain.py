@@ -28,8 +28,8 @@ from routing.messages import (
     UpdateAcknowledged,
 )
 from routing.multicast import Multicasting
-from routing.reliable_updates import Hearer, Teller
-from routing.router import Learned, Pace
+from routing.reliable_updates import UpdateReceiver, UpdateSender
+from routing.router import LearnedSubscription, Pace
 from routing.silence import Silence
 from routing.tables import Advertisement, AdvertisementTable, RemoteSubscriptions, expression_of, is_readable, region_of
 
@@ -56,7 +56,11 @@ class _Offer:
 
 class Domain:
     def __init__(
-        self, multicasting: Multicasting, incarnation: int, matcher: str, learned: list[Learned] | None = None
+        self,
+        multicasting: Multicasting,
+        incarnation: int,
+        matcher: str,
+        learned: list[LearnedSubscription] | None = None,
     ) -> None:
         """`learned` collects subscriptions that were not known before, or that a new incarnation of their source told
         again."""
@@ -69,8 +73,8 @@ class Domain:
         self.heard: list[EntryId] = []
         """Entries of which something changed since this was last emptied: an edge broker passes them on."""
         self._learned = learned if learned is not None else []
-        self._teller = Teller(self.me, incarnation, self.name)
-        self._hearer = Hearer(self.me, incarnation, self.name)
+        self._teller = UpdateSender(self.me, incarnation, self.name)
+        self._hearer = UpdateReceiver(self.me, incarnation, self.name)
         self._exported: dict[EntryId, _Exported] = {}
         self._advertised: dict[EntryId, Advertise] = {}
         self._advertisement_offers: dict[EntryId, dict[str, _Offer]] = {}
@@ -141,7 +145,7 @@ class Domain:
     def entries(self) -> list[EntryId]:
         return [*self._advertisement_offers, *self._subscription_offers]
 
-    def take(self, message: Message) -> None:
+    def receive(self, message: Message) -> None:
         """An update for this broker, or an answer to one of its own."""
         if isinstance(message, Update):
             self._take_update(message)
@@ -154,7 +158,7 @@ class Domain:
 
     def _take_update(self, update: Update) -> None:
         turn = next(turn for turn in update.turns if turn.destination == self.me)
-        heard = self._hearer.take(update, turn)
+        heard = self._hearer.receive(update, turn)
         for change in heard.changes:
             if isinstance(change, Unadvertise | Unsubscribe) or is_readable(change.expression):
                 self._apply(change, update.source)
@@ -170,7 +174,7 @@ class Domain:
 
     def _learn(self, change: Subscribe, source: str) -> None:
         if not change.is_gap and is_readable(change.expression):
-            self._learned.append(Learned(source, change.expression, change.since))
+            self._learned.append(LearnedSubscription(source, change.expression, change.since))
 
     def _apply(self, change: Change, source: str) -> None:
         self.heard.append(change.entry)

@@ -25,7 +25,7 @@ from matching.expressions.intersection import Region
 from matching.expressions.model import TRUE, And, Expression, Operator, Predicate
 from matching.indexes.with_fallback import for_any_expression
 from matching.matcher import unpack_attributes
-from routing.covering import TellAll, Telling, TellUncovered
+from routing.covering import ForwardAll, Forwarding, ForwardUncovered
 from routing.hop_by_hop import DOMAIN, HopByHop
 from routing.messages import (
     GAP,
@@ -37,10 +37,10 @@ from routing.messages import (
     Unadvertise,
     Unsubscribe,
 )
-from routing.router import Counts, Learned, Matched, Stretch, UnknownInterest, work_of
+from routing.router import Counts, ForwardingLeg, LearnedSubscription, RoutingDecision, UnknownInterest, work_of
 from routing.silence import Silence
 from routing.tables import LocalAdvertisements, expression_of, is_readable, region_of
-from routing.tree_parents import FirstWays, WholeWays
+from routing.tree_parents import FixedParents, RepairedParents
 
 MOST_FELLED = 10_000
 TREE = "\0tree"
@@ -89,8 +89,8 @@ class FBR(HopByHop):
         readvertises: bool = False,
     ) -> None:
         super().__init__(me, incarnation)
-        self._ways = WholeWays(me) if readvertises else FirstWays(me)
-        self._telling: Telling = TellUncovered() if is_covering else TellAll()
+        self._ways = RepairedParents(me) if readvertises else FixedParents(me)
+        self._telling: Forwarding = ForwardUncovered() if is_covering else ForwardAll()
         self._local_advertisements = LocalAdvertisements()
         self._local_subscriptions: dict[EntryId, _LocalSubscription] = {}
         self._trees: dict[EntryId, _Tree] = {}
@@ -100,13 +100,13 @@ class FBR(HopByHop):
         """The numbers of copies in the index, by tree, subscription and neighbour; None is a client of this broker."""
         self._next_number = 0
         self._duplicate_advertisements = 0
-        self._felled = self._teller.ended
+        self._removed_trees = self._teller.ended
         """Withdrawn advertisements. An id is never used twice, so no straggler can plant such a tree again; without
         this, news of it and of its end could chase each other around a cycle."""
         self._felled_gaps: dict[EntryId, dict[str, int]] = {}
         """Withdrawn advertisements, with neighbours behind this broker that were out of reach or said that others were;
         and for how many ticks."""
-        self._doomed: dict[EntryId, None] = {}
+        self._pending_removal: dict[EntryId, None] = {}
         """Trees that are gone, as others say; publications of them may still come from the neighbour towards home."""
         self._gaps: dict[EntryId, dict[str, EntryId]] = {}
         """Trees behind whose neighbours here not all brokers can be reached, with the entry by which they said so."""
@@ -120,14 +120,14 @@ class FBR(HopByHop):
 
     def advertise(self, entry: EntryId, client: str, expression: Expression) -> None:
         self._local_advertisements.insert(entry, client, expression)
-        self._plant(self._ways.passed_on(Advertise(entry, str(expression))), region_of(expression), None)
+        self._add_tree(self._ways.passed_on(Advertise(entry, str(expression))), region_of(expression), None)
 
     def close_advertisement(self, entry: EntryId) -> None:
         self._local_advertisements.remove(entry)
 
     def unadvertise(self, entry: EntryId) -> None:
         if entry in self._trees:
-            self._fell(entry)
+            self._remove_tree(entry)
 
     def subscribe(self, entry: EntryId, client: str, expression: Expression, since: int = 0) -> None:
         subscription = _LocalSubscription(client, expression, region_of(expression), since)
@@ -142,8 +142,8 @@ class FBR(HopByHop):
 
     def neighbour_lost(self, peer: str) -> None:
         super().neighbour_lost(peer)
-        for entry in [entry for entry in self._doomed if self._trees[entry].parent == peer]:
-            self._fell(entry)
+        for entry in [entry for entry in self._pending_removal if self._trees[entry].parent == peer]:
+            self._remove_tree(entry)
         for entry in self._ways.neighbour_lost(peer):
             self._reconsider(entry)
         self._tell_of_gaps()
@@ -179,28 +179,28 @@ class FBR(HopByHop):
         if isinstance(change, Unadvertise):
             self._heard_of_end(change, tree, peer)
         elif change.entry.broker == self.me:
-            if tree is None and change.entry not in self._felled:
+            if tree is None and change.entry not in self._removed_trees:
                 # An earlier incarnation advertised it. Planted here, it would have its parent behind itself.
                 self._remember_felled(change.entry)
                 self._tell_of_end(change.entry, but=None)
-        elif change.entry not in self._felled:
+        elif change.entry not in self._removed_trees:
             leads_home = self._ways.heard(change, peer)
             if tree is not None:
                 self._duplicate_advertisements += tree.parent != peer
                 self._reconsider(change.entry)
             elif leads_home:
-                self._plant(self._ways.passed_on(change), region_of(change.expression), peer)
+                self._add_tree(self._ways.passed_on(change), region_of(change.expression), peer)
 
     def _heard_of_end(self, change: Unadvertise, tree: _Tree | None, peer: str) -> None:
         if tree is None:
-            if change.entry not in self._felled:
+            if change.entry not in self._removed_trees:
                 # Whoever was behind this broker before it started anew may still keep the tree.
                 self._remember_felled(change.entry)
                 self._tell_of_end(change.entry, but=peer)
         elif tree.parent == peer or tree.parent not in self._neighbours:
-            self._fell(change.entry)
+            self._remove_tree(change.entry)
         else:
-            self._doomed[change.entry] = None
+            self._pending_removal[change.entry] = None
 
     def _apply_to_copies(self, change: Subscribe | Unsubscribe, tree: _Tree, peer: str) -> None:
         if change.entry.number == GAP:
@@ -264,7 +264,7 @@ class FBR(HopByHop):
 
     def _repeated(self, change: Change, peer: str) -> None:
         if isinstance(change, Subscribe) and not change.is_gap and change.tree in self._trees:
-            self.learned.append(Learned(peer, change.expression, change.since, change.tree))
+            self.learned.append(LearnedSubscription(peer, change.expression, change.since, change.tree))
 
     def _reconsider(self, entry: EntryId) -> None:
         """Something was said of ways to the tree's home: another may be better now, or this one be lost."""
@@ -273,8 +273,8 @@ class FBR(HopByHop):
             return
         way = self._ways.choose(tree.change, tree.parent)
         if way.parent != tree.parent:
-            if entry in self._doomed:
-                self._fell(entry)
+            if entry in self._pending_removal:
+                self._remove_tree(entry)
                 return
             self._move(tree, way.parent)
         if way.told != tree.change:
@@ -295,7 +295,7 @@ class FBR(HopByHop):
             for by_neighbour in self._numbers.get(entry, {}).values():
                 self._tell_up(self._copies[next(iter(by_neighbour.values()))], parent)
 
-    def _plant(self, change: Advertise, region: Region, parent: str | None) -> None:
+    def _add_tree(self, change: Advertise, region: Region, parent: str | None) -> None:
         """`change` is what this broker tells of the tree."""
         tree = _Tree(change, region, parent)
         self._trees[change.entry] = tree
@@ -311,7 +311,7 @@ class FBR(HopByHop):
                 if isinstance(held, Subscribe) and held.tree == change.entry and is_readable(held.expression):
                     self._apply_to_copies(held, tree, neighbour)
 
-    def _fell(self, entry: EntryId) -> None:
+    def _remove_tree(self, entry: EntryId) -> None:
         tree = self._trees[entry]
         out_of_reach = self._lost_behind(tree, self._silent(), None) | self._gaps_behind(entry, None)
         if out_of_reach:
@@ -333,11 +333,11 @@ class FBR(HopByHop):
         self._tell_of_end(entry, but=tree.parent)
 
     def _remember_felled(self, entry: EntryId) -> None:
-        self._doomed.pop(entry, None)
-        self._felled[entry] = Unadvertise(entry)
-        if len(self._felled) > MOST_FELLED:
-            oldest = next(iter(self._felled))
-            del self._felled[oldest]
+        self._pending_removal.pop(entry, None)
+        self._removed_trees[entry] = Unadvertise(entry)
+        if len(self._removed_trees) > MOST_FELLED:
+            oldest = next(iter(self._removed_trees))
+            del self._removed_trees[oldest]
             self._felled_gaps.pop(oldest, None)
 
     def _tell_of_end(self, entry: EntryId, but: str | None) -> None:
@@ -372,7 +372,9 @@ class FBR(HopByHop):
         self._copies[self._next_number] = copy
         by_neighbour[copy.neighbour] = self._next_number
         if copy.neighbour is not None:
-            self.learned.append(Learned(copy.neighbour, copy.change.expression, copy.change.since, copy.tree))
+            self.learned.append(
+                LearnedSubscription(copy.neighbour, copy.change.expression, copy.change.since, copy.tree)
+            )
         if tree.parent is not None and len(by_neighbour) == 1:
             self._tell_up(copy, tree.parent)
 
@@ -404,29 +406,29 @@ class FBR(HopByHop):
         """The neighbour towards the tree's home; None at home, or where the tree is not known."""
         return self._trees[tree].parent if tree in self._trees else None
 
-    def still_leads(self, stretch: Stretch) -> bool:
+    def is_valid(self, leg: ForwardingLeg) -> bool:
         """A restart plants new trees, and the old ones are gone."""
-        return stretch.tree in self._trees
+        return leg.tree in self._trees
 
-    def match_own(self, client: str, attributes: bytes) -> Matched | None:
+    def match_own(self, client: str, attributes: bytes) -> RoutingDecision | None:
         tree = self.tree_of(client, attributes)
         return None if tree is None else replace(self._match(attributes, tree, None), advertisement=tree)
 
-    def match_arrived(self, publication: Publish, peer: str) -> Matched:
+    def match_arrived(self, publication: Publish, peer: str) -> RoutingDecision:
         if publication.tree not in self._trees:
-            return Matched(dropped="tree is gone")
+            return RoutingDecision(dropped="tree is gone")
         matched = self._match(publication.attributes, publication.tree, peer)
-        return Matched(
+        return RoutingDecision(
             matched.clients if self.me in publication.local else {},
-            matched.stretches if self.me in publication.transit else (),
+            matched.legs if self.me in publication.transit else (),
             matched.work,
             tree=publication.tree,
         )
 
-    def stretches_now(self, publication: Publish, peer: str | None) -> tuple[Stretch, ...]:
+    def legs_now(self, publication: Publish, peer: str | None) -> tuple[ForwardingLeg, ...]:
         if publication.tree not in self._trees:
             return ()
-        return self._match(publication.attributes, publication.tree, peer).stretches
+        return self._match(publication.attributes, publication.tree, peer).legs
 
     def unknown_interest(self, publication: Publish, peer: str | None) -> UnknownInterest:
         if publication.tree is None:
@@ -438,7 +440,7 @@ class FBR(HopByHop):
         lost = self._lost_behind(tree, self._silent(), peer)
         return UnknownInterest(behind=lost, gaps=self._gaps_behind(publication.tree, peer))
 
-    def _match(self, attributes: bytes, tree: EntryId, peer: str | None) -> Matched:
+    def _match(self, attributes: bytes, tree: EntryId, peer: str | None) -> RoutingDecision:
         report = self._index.match({**unpack_attributes(attributes), TREE: str(tree)})
         clients: dict[str, list[EntryId]] = {}
         onward: set[str] = set()
@@ -450,12 +452,12 @@ class FBR(HopByHop):
                 onward.add(copy.neighbour)
         wanted = {client: tuple(entries) for client, entries in sorted(clients.items())}
         others = tuple(sorted(onward))
-        stretches = (Stretch(DOMAIN, others, others, tree=tree),) if others else ()
-        return Matched(wanted, stretches, (work_of("PRT", report),), tree=tree)
+        legs = (ForwardingLeg(DOMAIN, others, others, tree=tree),) if others else ()
+        return RoutingDecision(wanted, legs, (work_of("PRT", report),), tree=tree)
 
     def leave(self) -> None:
         for entry in [entry for entry in self._trees if entry.broker == self.me]:
-            self._fell(entry)
+            self._remove_tree(entry)
         for entry in list(self._local_subscriptions):
             self.unsubscribe(entry)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from matching.expressions.model import TRUE, Expression
 from routing.hop_by_hop import DOMAIN, HopByHop
 from routing.messages import EntryId, Publish
-from routing.router import Counts, Learned, Matched, Stretch, UnknownInterest, work_of
+from routing.router import Counts, ForwardingLeg, LearnedSubscription, RoutingDecision, UnknownInterest, work_of
 from routing.silence import EVER
 from routing.tables import LocalAdvertisements, LocalSubscriptions
 
@@ -39,29 +39,29 @@ class Flooding(HopByHop):
     def unsubscribe(self, entry: EntryId) -> None:
         self._local_subscriptions.remove(entry)
 
-    def match_own(self, client: str, attributes: bytes) -> Matched | None:
+    def match_own(self, client: str, attributes: bytes) -> RoutingDecision | None:
         advertisement = self._local_advertisements.permitting(client, attributes)
         if advertisement is None:
             return None
         report, clients = self._local_subscriptions.match(attributes)
         work = (work_of("L-PRT", report),)
-        return Matched(clients, self._to_all_but(None), work, advertisement=advertisement)
+        return RoutingDecision(clients, self._to_all_but(None), work, advertisement=advertisement)
 
-    def match_arrived(self, publication: Publish, peer: str) -> Matched:
-        stretches = self._to_all_but(peer) if self.me in publication.transit else ()
+    def match_arrived(self, publication: Publish, peer: str) -> RoutingDecision:
+        legs = self._to_all_but(peer) if self.me in publication.transit else ()
         if self.me not in publication.local:
-            return Matched({}, stretches)
+            return RoutingDecision({}, legs)
         report, clients = self._local_subscriptions.match(publication.attributes)
-        return Matched(clients, stretches, (work_of("L-PRT", report),))
+        return RoutingDecision(clients, legs, (work_of("L-PRT", report),))
 
-    def stretches_now(self, publication: Publish, peer: str | None) -> tuple[Stretch, ...]:
+    def legs_now(self, publication: Publish, peer: str | None) -> tuple[ForwardingLeg, ...]:
         return self._to_all_but(peer)
 
-    def _to_all_but(self, peer: str | None) -> tuple[Stretch, ...]:
+    def _to_all_but(self, peer: str | None) -> tuple[ForwardingLeg, ...]:
         """Neighbours out of reach are sent it when they are back: from what is retained, or held while others wait."""
         known = self._neighbours if self.pace.settles_early else self._met
         others = tuple(sorted(each for each in known if each != peer))
-        return (Stretch(DOMAIN, others, others),) if others else ()
+        return (ForwardingLeg(DOMAIN, others, others),) if others else ()
 
     def unknown_interest(self, publication: Publish, peer: str | None) -> UnknownInterest:
         """Of neighbours that are out of reach, and of all behind them: these say nothing of whom they cannot reach."""
@@ -69,7 +69,7 @@ class Flooding(HopByHop):
         return UnknownInterest(behind=lost, gaps=lost)
 
     def _neighbour_came(self, peer: str) -> None:
-        self.learned.append(Learned(peer, str(TRUE), 0))
+        self.learned.append(LearnedSubscription(peer, str(TRUE), 0))
 
     def leave(self) -> None:
         """Nobody holds anything of this broker's."""

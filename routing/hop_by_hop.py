@@ -19,9 +19,9 @@ from routing.messages import (
     UpdateAcknowledged,
 )
 from routing.multicast import narrowed
-from routing.reliable_updates import Hearer, Teller
+from routing.reliable_updates import UpdateReceiver, UpdateSender
 from routing.reorganisation import CloseLink, OpenLink
-from routing.router import Learned, Pace, Stretch
+from routing.router import ForwardingLeg, LearnedSubscription, Pace
 from routing.tables import is_readable
 
 DOMAIN = ""
@@ -42,13 +42,13 @@ class HopByHop:
         """Neighbours that are back, and have not said yet that they have told everything."""
         self._settling = 0
         """Ticks in which more may be heard from neighbours that are back, or of others behind them."""
-        self.learned: list[Learned] = []
+        self.learned: list[LearnedSubscription] = []
         self._is_recovering = False
         self._started_anew = False
         """There was an earlier incarnation, which knew more than this one at its start."""
         self._sends: list[tuple[str, Message]] = []
-        self._teller = Teller(me, incarnation, DOMAIN)
-        self._hearer = Hearer(me, incarnation, DOMAIN)
+        self._teller = UpdateSender(me, incarnation, DOMAIN)
+        self._hearer = UpdateReceiver(me, incarnation, DOMAIN)
 
     def catch_up(self) -> None:
         """News of neighbours is never put off."""
@@ -159,7 +159,7 @@ class HopByHop:
     def neighbours(self) -> tuple[str, ...]:
         return tuple(sorted(self._neighbours))
 
-    def still_leads(self, stretch: Stretch) -> bool:
+    def is_valid(self, leg: ForwardingLeg) -> bool:
         return True
 
     def send(self, message: Routed) -> None:
@@ -175,14 +175,14 @@ class HopByHop:
     def reorganise(self) -> None:
         """Never asked to."""
 
-    def wishes(self) -> list[OpenLink | CloseLink]:
+    def link_requests(self) -> list[OpenLink | CloseLink]:
         return []
 
-    def counts_of_losses(self) -> int:
+    def link_losses(self) -> int:
         """Losing a neighbour is known without being counted: nobody else's links matter here."""
         return 0
 
-    def take(self, message: Message, peer: str) -> Message | None:
+    def receive(self, message: Message, peer: str) -> Message | None:
         if isinstance(message, Update):
             self._take_update(message, peer)
         elif isinstance(message, UpdateAcknowledged):
@@ -199,7 +199,7 @@ class HopByHop:
         turn = next((turn for turn in update.turns if turn.destination == self.me), None)
         if turn is None or update.source != peer:
             return
-        heard = self._hearer.take(update, turn)
+        heard = self._hearer.receive(update, turn)
         for change in heard.changes:
             if isinstance(change, Unadvertise | Unsubscribe) or is_readable(change.expression):
                 self._apply(change, peer)
@@ -225,7 +225,7 @@ class HopByHop:
     def is_reachable(self, domain: str, broker: str) -> bool:
         return broker in self._neighbours
 
-    def substitutes(self, publication: Publish, lost: str) -> Stretch | None:
+    def substitutes(self, publication: Publish, lost: str) -> ForwardingLeg | None:
         return None
 
     def drain(self) -> list[tuple[str, Message]]:

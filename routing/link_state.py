@@ -22,7 +22,7 @@ class LinkStateTable:
         self._topology: TopologyTable | None = None
         self._hash: bytes | None = None
 
-    def take(self, state: LinkState) -> bool:
+    def add_if_newer(self, state: LinkState) -> bool:
         """Is this news? Then it is now the broker's statement."""
         known = self._states.get(state.broker)
         if known is not None and known.age >= state.age:

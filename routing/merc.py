@@ -24,7 +24,7 @@ from dataclasses import replace
 
 from routing.destination_based import DestinationBased
 from routing.messages import Advertise, EntryId, Publish, Subscribe
-from routing.router import Stretch, TableWork
+from routing.router import ForwardingLeg, TableWork
 
 Duty = tuple[str, str]
 """Two clusters: from the first, entries are passed on into the second."""
@@ -49,13 +49,13 @@ class MERC(DestinationBased):
         self._fading: dict[Duty, int] = {}
         """Duties that a smaller edge broker has now, with the ticks that are left: it has to recover first."""
 
-    def _onward(self, publication: Publish) -> tuple[tuple[Stretch, ...], tuple[TableWork, ...]]:
+    def _onward(self, publication: Publish) -> tuple[tuple[ForwardingLeg, ...], tuple[TableWork, ...]]:
         been = {*publication.crossed, publication.domain}
         into = [name for name in self._domains if name not in been]
         crossed = tuple(sorted({*publication.crossed, *self._served_here()}))
-        stretches, work = self._stretches(publication.attributes, into, crossed)
-        beyond = (self._beyond(stretch, been) for stretch in stretches)
-        return tuple(stretch for stretch in beyond if stretch is not None), work
+        legs, work = self._legs(publication.attributes, into, crossed)
+        beyond = (self._beyond(leg, been) for leg in legs)
+        return tuple(leg for leg in beyond if leg is not None), work
 
     def _served_here(self) -> tuple[str, ...]:
         """A cluster that is cut inside does not count: whoever is beyond the cut must be served by another way."""
@@ -75,7 +75,7 @@ class MERC(DestinationBased):
             if cluster in state.clusters and not state.has_left
         )
 
-    def _beyond(self, stretch: Stretch, been: set[str]) -> Stretch | None:
+    def _beyond(self, leg: ForwardingLeg, been: set[str]) -> ForwardingLeg | None:
         """Without the brokers that were served in a cluster where the publication has been.
 
         That a broker is in such a cluster is not enough, because the cluster may be cut inside: this broker must be in
@@ -86,9 +86,9 @@ class MERC(DestinationBased):
         def is_new(broker: str) -> bool:
             return not any(multicasting.is_reachable(broker) for multicasting in seen)
 
-        local = tuple(broker for broker in stretch.local if is_new(broker))
-        transit = tuple(broker for broker in stretch.transit if is_new(broker))
-        return replace(stretch, local=local, transit=transit) if local or transit else None
+        local = tuple(broker for broker in leg.local if is_new(broker))
+        transit = tuple(broker for broker in leg.transit if is_new(broker))
+        return replace(leg, local=local, transit=transit) if local or transit else None
 
     def _topology_changed(self) -> None:
         self._choose_duties()
@@ -179,7 +179,7 @@ class MERC(DestinationBased):
             return []
         return [source for source, into in self._duties if into == target]
 
-    def substitutes(self, publication: Publish, lost: str) -> Stretch | None:
+    def substitutes(self, publication: Publish, lost: str) -> ForwardingLeg | None:
         """The lost broker by another common cluster; or, after an edge broker's death, who now offers what it did."""
         self.catch_up()
         domain = self._domains.get(publication.domain)
@@ -190,10 +190,10 @@ class MERC(DestinationBased):
                 if self.is_reachable(name, lost):
                     local = (lost,) if lost in publication.local else ()
                     onward = (lost,) if lost in publication.transit else ()
-                    return Stretch(name, local, onward, publication.crossed, publication.tree)
+                    return ForwardingLeg(name, local, onward, publication.crossed, publication.tree)
         _, _, transit = domain.subscriptions.match(publication.attributes, publication.crossed)
         found = tuple(each for each in transit if each != lost and domain.multicasting.is_reachable(each))
-        return Stretch(publication.domain, (), found, publication.crossed, publication.tree) if found else None
+        return ForwardingLeg(publication.domain, (), found, publication.crossed, publication.tree) if found else None
 
 
 def _way(offer: tuple[str, Advertise | Subscribe]) -> tuple[bool, int, str]:

@@ -176,7 +176,7 @@ class Publish(NamedTuple):
             return self.local
         return tuple(sorted({*self.local, *self.transit})) if self.local else self.transit
 
-    def on_its_way(self, local: tuple[str, ...], transit: tuple[str, ...], further: int) -> Publish:
+    def forwarded(self, local: tuple[str, ...], transit: tuple[str, ...], further: int) -> Publish:
         """For these destinations, and so many hops further. Brokers between source and destination do this with every
         publication: hence a tuple, and every field by hand."""
         return Publish(

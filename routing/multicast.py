@@ -56,7 +56,7 @@ class Multicasting:
         self._link_states = LinkStateTable()
         self._neighbours: dict[str, int] = {}
         self._own = LinkState(me, incarnation, 0, domain, (), clusters, address)
-        self._link_states.take(self._own)
+        self._link_states.add_if_newer(self._own)
 
     @property
     def topology(self) -> TopologyTable:
@@ -91,7 +91,7 @@ class Multicasting:
     def start_with(self, states: Sequence[LinkState]) -> None:
         """What a configuration file says of all brokers, this one included, so that a start needs no flood."""
         for state in states:
-            self._link_states.take(state)
+            self._link_states.add_if_newer(state)
             if state.broker == self.me:
                 self._own = state
                 self._neighbours = {neighbour.broker: neighbour.cost for neighbour in state.neighbours}
@@ -135,7 +135,7 @@ class Multicasting:
 
     def _take_own(self, own: LinkState) -> None:
         self._own = own
-        self._link_states.take(own)
+        self._link_states.add_if_newer(own)
 
     def _flood_own(self, own: LinkState) -> None:
         self._take_own(own)
@@ -168,7 +168,7 @@ class Multicasting:
             self._outdo(state)
             return False
         before = self._link_states.get(state.broker)
-        is_news = self._link_states.take(state)
+        is_news = self._link_states.add_if_newer(state)
         if is_news and before is not None:
             is_loss = not set(before.neighbours) <= set(state.neighbours)
             self.losses += is_loss or before.incarnation != state.incarnation
@@ -269,8 +269,8 @@ def _acknowledgement_for(message: UpdateAcknowledged, destinations: tuple[str, .
 
 def _publish_for(message: Publish, destinations: Sequence[str], further: int) -> Publish:
     if len(destinations) == len(message.destinations):
-        return message.on_its_way(message.local, message.transit, further)
+        return message.forwarded(message.local, message.transit, further)
     chosen = set(destinations)
     local = tuple([each for each in message.local if each in chosen])
     transit = tuple([each for each in message.transit if each in chosen])
-    return message.on_its_way(local, transit, further)
+    return message.forwarded(local, transit, further)

@@ -106,7 +106,7 @@ class _Told:
         self.unacknowledged.clear()
 
 
-class Teller:
+class UpdateSender:
     """The source's side, in one domain. Changes are collected, and `flush` turns them into updates."""
 
     def __init__(self, me: str, incarnation: int, domain: str) -> None:
@@ -335,7 +335,7 @@ class _Heard:
         self.opening: set[Key] | None = set()
         """The keys that the epoch started with, until that is complete; what was held before stays until then."""
 
-    def take(self, batch: _Batch, heard: Heard) -> bool:
+    def add(self, batch: _Batch, heard: Heard) -> bool:
         """Returns True if the source says that this is all."""
         if self.opening is None:
             for change in batch.changes:
@@ -361,7 +361,7 @@ class _Heard:
         return not batch.is_unfinished
 
 
-class Hearer:
+class UpdateReceiver:
     """The destination's side, in one domain."""
 
     def __init__(self, me: str, incarnation: int, domain: str) -> None:
@@ -372,7 +372,7 @@ class Hearer:
         self._earliest: dict[str, int] = {}
         """The incarnation of a source from which on it counts: what an earlier one said may still be under way."""
 
-    def take(self, update: Update, turn: Turn) -> Heard:
+    def receive(self, update: Update, turn: Turn) -> Heard:
         if update.incarnation < self._earliest.get(update.source, 0):
             return Heard([], [], [])
         heard = self._heard.get(update.source)
@@ -388,7 +388,7 @@ class Hearer:
         result = Heard([], [], [])
         is_all = False
         while heard.next_sequence in heard.early:
-            is_all = heard.take(heard.early.pop(heard.next_sequence), result)
+            is_all = heard.add(heard.early.pop(heard.next_sequence), result)
             heard.next_sequence += 1
         # Batches that came early may have told again, after the opening, what it left out.
         gone = [change for change in result.gone if key_of(change) not in heard.held]

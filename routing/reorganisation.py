@@ -58,7 +58,7 @@ class Reorganisation:
     """One broker's part in one domain."""
 
     def __init__(self, place: Place, most_links: int) -> None:
-        self.wishes: list[OpenLink | CloseLink] = []
+        self.link_requests: list[OpenLink | CloseLink] = []
         self._place = place
         self._most_links = most_links
         self._messages: dict[str, int] = {}
@@ -118,7 +118,7 @@ class Reorganisation:
             return math.inf
         return float(self._counted.get(neighbour, 0) * (distance - 1))
 
-    def take(self, message: Propose | ProposalAnswered) -> None:
+    def receive(self, message: Propose | ProposalAnswered) -> None:
         if isinstance(message, Propose):
             self._proposed(message)
         elif message.source == self._proposed_to:
@@ -145,7 +145,7 @@ class Reorganisation:
             return
         self._has_changed = True
         self._expected[broker] = None
-        self.wishes.append(OpenLink(broker, address))
+        self.link_requests.append(OpenLink(broker, address))
 
     def neighbour_up(self, peer: str) -> None:
         """The new link stands. With the end of the cycle an old one may go for it."""
@@ -168,7 +168,7 @@ class Reorganisation:
             self._place.give_up(neighbour)
 
     def tick(self) -> None:
-        self.wishes += [CloseLink(neighbour) for neighbour in self._closing]
+        self.link_requests += [CloseLink(neighbour) for neighbour in self._closing]
         self._closing.clear()
 
     def topology_changed(self) -> None:
@@ -176,4 +176,4 @@ class Reorganisation:
         reached = self._place.topology.routes_from(self._place.me)
         for broker in list(self._standby):
             if broker not in reached and broker not in self._closing:
-                self.wishes.append(OpenLink(broker, self._place.address_of(broker)))
+                self.link_requests.append(OpenLink(broker, self._place.address_of(broker)))

@@ -18,7 +18,7 @@ from routing.reorganisation import CloseLink, OpenLink
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class ForwardingLeg:
     """Where a publication goes from here, and what for."""
 
     domain: str
@@ -27,10 +27,10 @@ class Stretch:
     crossed: tuple[str, ...] = ()
     tree: EntryId | None = None
 
-    def only_to(self, brokers: set[str]) -> Stretch:
+    def only_to(self, brokers: set[str]) -> ForwardingLeg:
         local = tuple([each for each in self.local if each in brokers])
         transit = tuple([each for each in self.transit if each in brokers])
-        return Stretch(self.domain, local, transit, self.crossed, self.tree)
+        return ForwardingLeg(self.domain, local, transit, self.crossed, self.tree)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,11 @@ class TableWork:
 
 
 @dataclass(frozen=True, slots=True)
-class Matched:
+class RoutingDecision:
     """What the matching layer says of a publication at this broker."""
 
     clients: Mapping[str, tuple[EntryId, ...]] = field(default_factory=dict)
-    stretches: tuple[Stretch, ...] = ()
+    legs: tuple[ForwardingLeg, ...] = ()
     work: tuple[TableWork, ...] = ()
     dropped: str | None = None
     """Why the publication goes nowhere from here, when that is not for lack of interest."""
@@ -59,7 +59,7 @@ class Matched:
     """For a publication of a client here: what permits it."""
 
 
-class Learned(NamedTuple):
+class LearnedSubscription(NamedTuple):
     """Interest that became known here. Publications that were accepted after `since` are owed to it."""
 
     source: str
@@ -110,7 +110,7 @@ class Pace(NamedTuple):
 class Router(Protocol):
     name: str
     pace: Pace
-    learned: list[Learned]
+    learned: list[LearnedSubscription]
     """What others want and was not known here before. The broker empties it."""
     is_behind: bool
     """Is there news of other brokers' links that `catch_up` has not taken account of?"""
@@ -141,13 +141,13 @@ class Router(Protocol):
 
     def unsubscribe(self, entry: EntryId) -> None: ...
 
-    def match_own(self, client: str, attributes: bytes) -> Matched | None:
+    def match_own(self, client: str, attributes: bytes) -> RoutingDecision | None:
         """A client publishes here. None: outside what it advertised."""
 
-    def match_arrived(self, publication: Publish, peer: str) -> Matched:
+    def match_arrived(self, publication: Publish, peer: str) -> RoutingDecision:
         """A publication arrived that names this broker."""
 
-    def stretches_now(self, publication: Publish, peer: str | None) -> tuple[Stretch, ...]:
+    def legs_now(self, publication: Publish, peer: str | None) -> tuple[ForwardingLeg, ...]:
         """Where a publication that was matched here before would go from here by what is known now.
 
         `peer` is the neighbour that it came from; None: it was published here.
@@ -182,13 +182,13 @@ class Router(Protocol):
 
     def end_recovery(self) -> None: ...
 
-    def still_leads(self, stretch: Stretch) -> bool:
+    def is_valid(self, leg: ForwardingLeg) -> bool:
         """Does a stretch that was planned before a restart lead anywhere now?"""
 
     def send(self, message: Routed) -> None:
         """Sends a message of the broker's own to its destinations."""
 
-    def take(self, message: Message, peer: str) -> Message | None:
+    def receive(self, message: Message, peer: str) -> Message | None:
         """Handles what arrived and passes on what is for others. Returns what is for the broker itself."""
 
     def tick(self) -> None:
@@ -198,7 +198,7 @@ class Router(Protocol):
 
     def is_reachable(self, domain: str, broker: str) -> bool: ...
 
-    def substitutes(self, publication: Publish, lost: str) -> Stretch | None:
+    def substitutes(self, publication: Publish, lost: str) -> ForwardingLeg | None:
         """Who serves what the lost destination would have served, if anyone does by now."""
 
     def leave(self) -> None: ...
@@ -213,10 +213,10 @@ class Router(Protocol):
     def reorganise(self) -> None:
         """A cycle of self-reorganisation ends."""
 
-    def wishes(self) -> list[OpenLink | CloseLink]:
+    def link_requests(self) -> list[OpenLink | CloseLink]:
         """Links that are to come or to go, since this was last asked."""
 
-    def counts_of_losses(self) -> int:
+    def link_losses(self) -> int:
         """How often a link was lost that others may have been using: a reason to send again."""
 
 

@@ -26,7 +26,7 @@ class Way(NamedTuple):
     """What the broker tells its neighbours of the tree."""
 
 
-class FirstWays:
+class FixedParents:
     def __init__(self, me: str) -> None:
         self._me = me
         self._here: dict[str, None] = {}
@@ -92,7 +92,7 @@ class FirstWays:
         return not offer.is_stale and self._me not in offer.crossed
 
 
-class WholeWays(FirstWays):
+class RepairedParents(FixedParents):
     def choose(self, present: Advertise, parent: str | None) -> Way:
         offers = self._offers.get(present.entry, {})
         # A tree that changes as seldom as possible loses as little as possible on the way.

@@ -24,13 +24,13 @@ from typing import Self
 import msgpack
 
 from broker.client.connection import LIMITS, Connection, decoded
-from broker.client.deadline import InTime
-from broker.client.delivery_inbox import UNNAMED, Deliveries
+from broker.client.deadline import Deadline
+from broker.client.delivery_inbox import UNNAMED, DeliveryInbox
 from broker.client.errors import ClientError, ClosedError, RefusedError, TimeoutExpiredError
 from broker.client.options import ClientOptions
-from broker.client.publish_queue import Answer, Publishing
-from broker.client.reconnect import Dialling
-from broker.client.requests import Entries
+from broker.client.publish_queue import Answer, PublishQueue
+from broker.client.reconnect import Reconnect
+from broker.client.requests import Requests
 from broker.client.servers import DEFAULT_SERVER, parse_servers
 from broker.client.subscription import Subscription
 from broker.client.validation import check_name, lifetime_ms, payload_bytes
@@ -89,7 +89,7 @@ class Client:
             encode(self._hello)
         except WireError as error:
             raise ClientError(f"name, token or window cannot be sent: {error}") from None
-        self._dialling = Dialling(servers, options.connect_within_s, options.tls, self._hello, self)
+        self._dialling = Reconnect(servers, options.connect_within_s, options.tls, self._hello, self)
         self._next_name = 0
         self._connection: Connection | None = None
         self._broker = ""
@@ -98,9 +98,9 @@ class Client:
         self._unexplained = 0
         loop = asyncio.get_running_loop()
         is_reliable = self._hello.mode is DeliveryMode.AT_LEAST_ONCE
-        self._publishing = Publishing(loop, is_answered=is_reliable)
-        self._entries = Entries(loop, self._subscription_lost, self._go_on_publishing)
-        self._deliveries = Deliveries(
+        self._publishing = PublishQueue(loop, is_answered=is_reliable)
+        self._entries = Requests(loop, self._subscription_lost, self._go_on_publishing)
+        self._deliveries = DeliveryInbox(
             loop,
             options.window,
             lambda name: self._entries.abandon(Subscribe, [name]),
@@ -412,8 +412,8 @@ class Client:
         life = f"{self._hello.session}-" if self._options.is_durable else ""
         return f"{UNNAMED}{life}{self._next_name}"
 
-    def _in_time(self, what: str) -> InTime:
-        return InTime(what, self._options.timeout_s, lambda: self.is_connected)
+    def _in_time(self, what: str) -> Deadline:
+        return Deadline(what, self._options.timeout_s, lambda: self.is_connected)
 
 
 def connect(

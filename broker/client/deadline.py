@@ -9,7 +9,7 @@ from types import TracebackType
 from broker.client.errors import TimeoutExpiredError
 
 
-class InTime:
+class Deadline:
     """`asyncio.timeout` that names what did not come."""
 
     def __init__(self, what: str, timeout_s: float | None, is_connected: Callable[[], bool] = lambda: True) -> None:

@@ -23,7 +23,7 @@ TELL_AT_LEAST_EVERY = 128
 """Deliveries. Telling costs a frame at either end, and a broker has a window of deliveries for each client."""
 
 
-class Deliveries:
+class DeliveryInbox:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,

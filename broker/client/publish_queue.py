@@ -23,7 +23,7 @@ class Answer(Protocol):
     def set_exception(self, exception: BaseException, /) -> None: ...
 
 
-class Publishing:
+class PublishQueue:
     def __init__(self, loop: asyncio.AbstractEventLoop, *, is_answered: bool) -> None:
         self.refusals: Counter[str] = Counter()
         """By reason: all refusals that a broker told."""

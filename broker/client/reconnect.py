@@ -22,7 +22,7 @@ PROVEN_AFTER_S = 5.0
 """A connection that broke sooner is taken for one that could not be made: whatever broke it may be there still."""
 
 
-class Dialling:
+class Reconnect:
     def __init__(
         self,
         servers: tuple[Address, ...],

@@ -52,7 +52,7 @@ class _Unanswered:
     answer: asyncio.Future[Answer]
 
 
-class Entries:
+class Requests:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from broker.client.acknowledgements import Acknowledgements
-from broker.client.deadline import InTime
+from broker.client.deadline import Deadline
 from broker.client.errors import ClientError, ClosedError
 from broker.wire.client_frames import Delivery
 from matching.expressions.values import Value
@@ -147,7 +147,7 @@ class Subscription:
 
     async def next(self, timeout_s: float | None = None) -> Publication:
         """The next publication; `TimeoutExpiredError` when none came."""
-        async with InTime("a publication", timeout_s):
+        async with Deadline("a publication", timeout_s):
             try:
                 return await self.__anext__()
             except StopAsyncIteration:

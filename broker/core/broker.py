@@ -57,10 +57,10 @@ from broker.core.inputs import (
     Unsubscribed,
 )
 from broker.core.links import Links
-from broker.core.pending_writes import Persisting
+from broker.core.pending_writes import PendingWrites
 from broker.core.recovery import Recovery
 from broker.core.retention import LateInterest, Passage, Retention
-from broker.core.retransmission import Custody, Held
+from broker.core.retransmission import PendingPublication, Retransmission
 from broker.core.sessions import Sessions
 from broker.core.settings import Settings
 from matching import MatchingError
@@ -78,7 +78,7 @@ from routing.messages import (
     Settled,
 )
 from routing.multicast import narrowed
-from routing.router import Learned, Matched, Pace, Router, Stretch, UnknownInterest
+from routing.router import ForwardingLeg, LearnedSubscription, Pace, Router, RoutingDecision, UnknownInterest
 from routing.tables import EVERYBODY
 
 TICK = "tick"
@@ -116,14 +116,14 @@ class Broker:
         window = self._settings.window
         self._served = SeenPublications(window)
         """Publications that local clients were served with."""
-        self._custody = Custody(
+        self._custody = Retransmission(
             self._settings.patience, self._settings.longest_patience, self._settings.hold_unreachable
         )
         self._retention = Retention(window, self._settings.retain_bytes, self._settings.hold_unreachable)
         self._now = 0
         self._effects: list[Effect] = []
         """Collected here by all parts; `handle` hands them out."""
-        self._persisting = Persisting(self._effects)
+        self._persisting = PendingWrites(self._effects)
         self._sessions = Sessions(
             self._settings,
             router,
@@ -144,7 +144,7 @@ class Broker:
         self._arrivals: dict[PublicationId, set[str]] = {}
         self._known_losses = 0
         self._is_to_catch_up = False
-        self._learned: list[Learned] = []
+        self._learned: list[LearnedSubscription] = []
         """Others' subscriptions that are to be matched with retained publications."""
         self._lessons = 0
         """How often something was learned."""
@@ -232,17 +232,17 @@ class Broker:
     def _flush(self) -> None:
         for peer, message in self.router.drain():
             self._send(peer, message)
-        self._effects += self.router.wishes()
+        self._effects += self.router.link_requests()
         if self.router.is_behind and not self._is_to_catch_up:
             self._is_to_catch_up = True
             self._effects.append(SetTimer(CATCH_UP, self._now + self._settings.catch_up_after))
         if self.router.learned:
             self._learn(self.router.learned)
             self.router.learned.clear()
-        losses = self.router.counts_of_losses()
+        losses = self.router.link_losses()
         if losses > self._known_losses:
             self._known_losses = losses
-            self._custody.impatient()
+            self._custody.retry_now()
 
     def _send(self, peer: str, message: Message) -> None:
         if not isinstance(message, Publish):
@@ -264,9 +264,9 @@ class Broker:
             taken = self._links.took(frame.peer, frame.sequence)
             if taken is not None:
                 self._effects.append(Send(frame.peer, Credit(taken)))
-        mine = self.router.take(frame.message, frame.peer)
+        mine = self.router.receive(frame.message, frame.peer)
         if isinstance(mine, Publish):
-            self._arrived(mine.on_its_way(mine.local, mine.transit, further=1), frame.peer)
+            self._arrived(mine.forwarded(mine.local, mine.transit, further=1), frame.peer)
         elif isinstance(mine, Settled):
             for publication in mine.publications:
                 if self._custody.settle(publication, mine.source, mine.duties):
@@ -304,7 +304,7 @@ class Broker:
             return
         if is_served or is_passed:
             # One duty is left.
-            message = message.on_its_way(() if is_served else message.local, () if is_passed else message.transit, 0)
+            message = message.forwarded(() if is_served else message.local, () if is_passed else message.transit, 0)
         try:
             matched = self.router.match_arrived(message, peer)
         except MatchingError as error:
@@ -324,7 +324,7 @@ class Broker:
 
     def _is_served(self, message: Publish) -> bool:
         """Clients here were served with it before; or it is so old that nobody knows, which is a drop."""
-        if self._served.take(message.id):
+        if self._served.add_if_new(message.id):
             return False
         if self._served.is_past(message.id):
             self._drop("beyond the window", message.id, f"from {message.source}")
@@ -338,7 +338,7 @@ class Broker:
     def _serve(
         self,
         message: Publish,
-        matched: Matched,
+        matched: RoutingDecision,
         passage: Passage | None,
         sender: tuple[str, str] = ("", ""),
         answer: int = 0,
@@ -360,7 +360,7 @@ class Broker:
                 self._settle_with(*sender, message.id, answer)
             if passage is not None:
                 passage.is_storing = passage.is_storing and not reliable
-                self._pass_on(passage, matched.stretches)
+                self._pass_on(passage, matched.legs)
 
         if reliable:
             self._arrivals[message.id] = {delivery.client for delivery in reliable}
@@ -382,18 +382,18 @@ class Broker:
         body = (message.attributes, message.payload)
         return client, Deliver(name, message.id, subscriptions, *body, message.hops, number, message.expires)
 
-    def _copy(self, message: Publish, stretch: Stretch) -> Publish:
+    def _copy(self, message: Publish, leg: ForwardingLeg) -> Publish:
         """The publication as this broker sends it on along a stretch."""
         return Publish(
             message.id,
             self.me,
-            stretch.domain,
-            stretch.local,
-            stretch.transit,
+            leg.domain,
+            leg.local,
+            leg.transit,
             message.attributes,
             message.payload,
-            stretch.crossed,
-            stretch.tree,
+            leg.crossed,
+            leg.tree,
             message.hops,
             message.expires,
             self._settings.hop_limit,
@@ -403,9 +403,9 @@ class Broker:
     def _is_waiting_for_store(self, publication: PublicationId) -> bool:
         return ("arrival", *map(str, publication)) in self._persisting
 
-    def _pass_on(self, passage: Passage, stretches: tuple[Stretch, ...]) -> None:
+    def _pass_on(self, passage: Passage, legs: tuple[ForwardingLeg, ...]) -> None:
         """Sends the publication to the brokers of the stretches that were not asked yet."""
-        copies = [self._copy(passage.message, each) for each in self._unasked(passage, stretches)] if stretches else ()
+        copies = [self._copy(passage.message, each) for each in self._unasked(passage, legs)] if legs else ()
         if copies:
             if not passage.is_open and not self._reopen(passage):
                 return
@@ -415,22 +415,22 @@ class Broker:
         if passage.id not in self._custody:
             self._close(passage)
 
-    def _unasked(self, passage: Passage, stretches: tuple[Stretch, ...]) -> list[Stretch]:
+    def _unasked(self, passage: Passage, legs: tuple[ForwardingLeg, ...]) -> list[ForwardingLeg]:
         """A broker serves its clients once. It is asked again to pass on if it started anew since it was asked."""
-        unasked: list[Stretch] = []
-        for stretch in stretches:
-            local = tuple([each for each in stretch.local if each not in passage.served])
+        unasked: list[ForwardingLeg] = []
+        for leg in legs:
+            local = tuple([each for each in leg.local if each not in passage.served])
             passage.served.update(local)
             transit: list[str] = []
-            for broker in stretch.transit:
-                way, incarnation = (stretch.domain, broker), self.router.incarnation_of(broker)
+            for broker in leg.transit:
+                way, incarnation = (leg.domain, broker), self.router.incarnation_of(broker)
                 if passage.passed.get(way) != incarnation:
                     # What the broker has yet to settle is sent to it again in any case.
                     if way not in passage.passed or not self._custody.is_asked_to_pass_on(passage.id, *way):
                         transit.append(broker)
                     passage.passed[way] = incarnation
             if local or transit:
-                unasked.append(Stretch(stretch.domain, local, tuple(transit), stretch.crossed, stretch.tree))
+                unasked.append(ForwardingLeg(leg.domain, local, tuple(transit), leg.crossed, leg.tree))
         return unasked
 
     def _open_own(self, passage: Passage) -> None:
@@ -535,7 +535,7 @@ class Broker:
     def _is_used(self, entry: EntryId) -> bool:
         return entry in self._used_advertisements or entry in self._being_stored.values()
 
-    def _learn(self, learned: list[Learned]) -> None:
+    def _learn(self, learned: list[LearnedSubscription]) -> None:
         self._lessons += 1
         if not len(self._retention):
             return
@@ -564,8 +564,8 @@ class Broker:
             if not sources <= passage.asked:
                 self._drop("expired", passage.id, "before it was known who wants it")
             return
-        stretches = self.router.stretches_now(passage.message, passage.peer)
-        self._pass_on(passage, tuple(each.only_to(sources) for each in stretches))
+        legs = self.router.legs_now(passage.message, passage.peer)
+        self._pass_on(passage, tuple(each.only_to(sources) for each in legs))
 
     def _settle_with(self, domain: str, broker: str, id: PublicationId, duties: int) -> None:
         if not self._to_settle:
@@ -605,7 +605,7 @@ class Broker:
         id = PublicationId(self.me, self.incarnation, self._next_publication)
         self._next_publication += 1
         self._own_in_flight[id.counter] = id
-        self._served.take(id)
+        self._served.add_if_new(id)
         attributes, payload, expires = request.attributes, request.payload, request.expires
         ends = ("", (), (), attributes, payload, (), matched.tree)
         message = Publish(id, self.me, *ends, 0, expires, DEFAULT_HOP_LIMIT, request.is_traced)
@@ -633,7 +633,7 @@ class Broker:
                 taken.store(request.reference)
                 self._effects.append(Persist(("taken", request.client), taken.record()))
             self._being_stored[id] = at_first.advertisement
-            record = (message, request.client, at_first.stretches)
+            record = (message, request.client, at_first.legs)
             self._persisting.persist(("publication", *map(str, id)), record, go)
         else:
             go()
@@ -675,7 +675,7 @@ class Broker:
             if self._next_publication - oldest < self._settings.window:
                 return None
             id = self._own_in_flight[oldest]
-            if id not in self._custody or not self._custody.stranded(id, self.router.is_reachable):
+            if id not in self._custody or not self._custody.is_unreachable(id, self.router.is_reachable):
                 return f"overloaded: {self._settings.window} publications are not settled"
             self._drop("unreachable", id, "made room for newer ones")
             self._custody.release(id)
@@ -718,7 +718,7 @@ class Broker:
     def _lose(self, peer: str) -> None:
         if self._links.down(peer):
             self.router.neighbour_lost(peer)
-            self._custody.impatient()
+            self._custody.retry_now()
 
     def _tick(self) -> None:
         self._effects.append(SetTimer(TICK, self._now + self._settings.tick))
@@ -780,14 +780,14 @@ class Broker:
         for id in self._custody.take_settled():
             self._close(self._retention.find(id))
 
-    def _substitute(self, held: Held, message: Publish, stretch: Stretch) -> None:
+    def _substitute(self, held: PendingPublication, message: Publish, leg: ForwardingLeg) -> None:
         passage = self._retention.find(held.id)
         assert passage is not None
-        if stretch.domain == message.domain:
-            self._pass_on(passage, (stretch,))
+        if leg.domain == message.domain:
+            self._pass_on(passage, (leg,))
             return
-        copy = self._copy(message, stretch)
-        known = {(each.message.domain, broker) for each in held.stretches for broker in each.message.destinations}
+        copy = self._copy(message, leg)
+        known = {(each.message.domain, broker) for each in held.legs for broker in each.message.destinations}
         others = [broker for broker in copy.destinations if (copy.domain, broker) not in known]
         if others:
             copy = narrowed(copy, others)
@@ -814,7 +814,7 @@ class Broker:
 
     def _restore_arrival(self, id: PublicationId, record: object) -> None:
         assert isinstance(record, tuple)
-        self._served.take(id)
+        self._served.add_if_new(id)
         self._arrivals[id] = set()
         for delivery in record:
             if self._sessions.restore_delivery(delivery):
@@ -823,24 +823,24 @@ class Broker:
     def _restore_publication(self, record: object, settled: set[tuple[int, int]]) -> None:
         """Accepted before the crash. Unless it was settled, it goes to all its destinations again."""
         assert isinstance(record, tuple)
-        message, client, stretches = record
+        message, client, legs = record
         matched = self.router.match_own(client, message.attributes)
         has_arrived = message.id in self._arrivals
-        self._served.take(message.id)
+        self._served.add_if_new(message.id)
         # A tree of an earlier incarnation is gone.
-        stretches = tuple(each for each in stretches if self.router.still_leads(each))
+        legs = tuple(each for each in legs if self.router.is_valid(each))
         if matched is None:
             # It is sent to those that are known to want it. Others cannot say so without its advertisement.
             self._drop("unknown interest", message.id, "its advertisement was withdrawn")
-            matched = Matched()
+            matched = RoutingDecision()
         passage = Passage(message.id, message._replace(tree=matched.tree), None, self._now, 0)
         passage.advertisement = matched.advertisement
         self._open_own(passage)
         if (message.id.incarnation, message.id.counter) in settled:
-            self._unasked(passage, stretches)
+            self._unasked(passage, legs)
             self._close(passage)
         else:
-            self._serve(message, Matched({} if has_arrived else matched.clients, stretches), passage)
+            self._serve(message, RoutingDecision({} if has_arrived else matched.clients, legs), passage)
 
     def client(self, name: str) -> Client | None:
         return self._clients.find(name)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from broker.core.effects import Deliver
-from broker.core.publish_ledger import Taken
+from broker.core.publish_ledger import PublishLedger
 from routing.messages import EntryId
 
 UNBOUNDED = 1 << 62
@@ -30,7 +30,7 @@ class Client:
     has_room: bool = True
     """Its connection takes more at present."""
     lost_at: int = 0
-    taken: Taken | None = None
+    taken: PublishLedger | None = None
     """What became of its publications, if it waits for answers to them."""
     last_number: int = 0
     """Of its deliveries."""

@@ -20,7 +20,7 @@ class SeenPublications:
         self._sources: dict[tuple[str, int], tuple[int, int]] = {}
         """For each source: the highest counter seen, and a bit for each of the window's counters below it."""
 
-    def take(self, publication: PublicationId) -> bool:
+    def add_if_new(self, publication: PublicationId) -> bool:
         """Is it new? Then it is remembered."""
         source = (publication.broker, publication.incarnation)
         highest, bits = self._sources.get(source, (-1, 0))

@@ -19,7 +19,7 @@ EXPIRED = "expired"
 FORBIDDEN = "forbidden"
 
 
-class Deliveries:
+class DeliveryQueues:
     def __init__(
         self,
         settings: Settings,

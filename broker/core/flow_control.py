@@ -72,7 +72,7 @@ class Inbox:
         self._taken = 0
         self._told = 0
 
-    def take(self, sequence: int) -> int | None:
+    def receive(self, sequence: int) -> int | None:
         """The number to tell the sender, now and then."""
         self._taken = max(self._taken, sequence)
         if self._taken - self._told < self._every:

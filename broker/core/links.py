@@ -62,7 +62,7 @@ class Links:
         return None
 
     def took(self, peer: str, sequence: int) -> int | None:
-        return self._links[peer].inbox.take(sequence)
+        return self._links[peer].inbox.receive(sequence)
 
     def credited(self, peer: str, taken: int) -> list[Effect]:
         return [Send(peer, *frame) for frame in self._links[peer].outbox.taken(taken)]

@@ -11,7 +11,7 @@ Key = tuple[str, ...]
 Action = Callable[[], None]
 
 
-class Persisting:
+class PendingWrites:
     def __init__(self, effects: list[Effect]) -> None:
         """`effects` is where the core collects them."""
         self._effects = effects

@@ -15,7 +15,7 @@ MOST_REFUSED = 8_192
 """What a greeting has room for, however large the window."""
 
 
-class Taken:
+class PublishLedger:
     __slots__ = ("_being_stored", "_highest", "_refused", "_window")
 
     def __init__(self, window: int, record: object = 0) -> None:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from matching import MatchingError
 from matching.indexes.with_fallback import for_any_expression
 from routing.messages import EntryId, PublicationId, Publish
-from routing.router import Learned
+from routing.router import LearnedSubscription
 from routing.tables import expression_of
 
 LET_GO = 16
@@ -95,7 +95,7 @@ class LetGo(NamedTuple):
 class LateInterest:
     """Subscriptions that became known here a moment ago."""
 
-    def __init__(self, learned: list[Learned], clock_skew: int) -> None:
+    def __init__(self, learned: list[LearnedSubscription], clock_skew: int) -> None:
         """`clock_skew`: how far the clocks of two brokers may be apart, in nanoseconds."""
         earliest: dict[tuple[str, str, EntryId | None], int] = {}
         for source, text, since, tree in learned:

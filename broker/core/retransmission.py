@@ -18,7 +18,7 @@ from routing.multicast import narrowed
 
 
 @dataclass(slots=True)
-class _Stretch:
+class _Leg:
     message: Publish
     waiting: dict[str, int]
     """Destinations that have not settled, with the time at which they were last reachable."""
@@ -30,15 +30,15 @@ class _Stretch:
 
 
 @dataclass(slots=True)
-class Held:
+class PendingPublication:
     id: PublicationId
-    stretches: list[_Stretch]
+    legs: list[_Leg]
     sent: int
     patience: int
 
     @property
     def is_settled(self) -> bool:
-        return not any(stretch.waiting for stretch in self.stretches)
+        return not any(leg.waiting for leg in self.legs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +47,14 @@ class GivenUp:
     broker: str
 
 
-class Custody:
+class Retransmission:
     def __init__(self, patience: int, longest_patience: int, hold_unreachable: int) -> None:
         """Times in nanoseconds: how long until the first repetition, between repetitions at most, and how long a
         publication is kept for a destination that cannot be reached."""
         self._patience = patience
         self._longest_patience = longest_patience
         self._hold_unreachable = hold_unreachable
-        self._held: dict[PublicationId, Held] = {}
+        self._held: dict[PublicationId, PendingPublication] = {}
 
     def __contains__(self, publication: object) -> bool:
         return publication in self._held
@@ -69,27 +69,27 @@ class Custody:
         are served as soon as they can be."""
         held = self._held.get(id)
         if held is None:
-            held = self._held[id] = Held(id, [], now, self._patience)
+            held = self._held[id] = PendingPublication(id, [], now, self._patience)
         for message in messages:
-            stretch = _Stretch(message, dict.fromkeys(message.destinations, now))
-            stretch.missed = {broker for broker in stretch.waiting if not is_reachable(message.domain, broker)}
-            held.stretches.append(stretch)
+            leg = _Leg(message, dict.fromkeys(message.destinations, now))
+            leg.missed = {broker for broker in leg.waiting if not is_reachable(message.domain, broker)}
+            held.legs.append(leg)
 
     def reroute(self, id: PublicationId, message: Publish, now: int) -> None:
         """The same duty of the same destinations, by another way."""
-        self._held[id].stretches.append(_Stretch(message, dict.fromkeys(message.destinations, now)))
+        self._held[id].legs.append(_Leg(message, dict.fromkeys(message.destinations, now)))
 
     def awaited(self, id: PublicationId) -> frozenset[str]:
         """Destinations that have yet to settle; none for a publication that is not held."""
         held = self._held.get(id)
-        return frozenset(broker for each in held.stretches for broker in each.waiting) if held else frozenset()
+        return frozenset(broker for each in held.legs for broker in each.waiting) if held else frozenset()
 
     def is_asked_to_pass_on(self, id: PublicationId, domain: str, broker: str) -> bool:
         """The destination has yet to settle that it passed the publication on."""
         held = self._held.get(id)
         return held is not None and any(
             broker in each.waiting and broker in each.message.transit and each.message.domain == domain
-            for each in held.stretches
+            for each in held.legs
         )
 
     def settle(self, id: PublicationId, broker: str, duties: int) -> bool:
@@ -99,59 +99,55 @@ class Custody:
         if held is None:
             return False
         is_settled = True
-        for stretch in held.stretches:
-            if broker in stretch.waiting and not stretch.duties_of(broker) & ~duties:
-                del stretch.waiting[broker]
-            if stretch.waiting:
+        for leg in held.legs:
+            if broker in leg.waiting and not leg.duties_of(broker) & ~duties:
+                del leg.waiting[broker]
+            if leg.waiting:
                 is_settled = False
         if is_settled:
             del self._held[id]
         return is_settled
 
-    def impatient(self) -> None:
+    def retry_now(self) -> None:
         """A link was lost: what is under way may be lost with it, and is sent again with the next `due`."""
         for held in self._held.values():
             held.sent = min(held.sent, -held.patience)
 
     def due(
         self, now: int, is_reachable: Callable[[str, str], bool]
-    ) -> tuple[list[Publish], list[tuple[Held, Publish, str]], list[GivenUp]]:
+    ) -> tuple[list[Publish], list[tuple[PendingPublication, Publish, str]], list[GivenUp]]:
         """What to send now, whom to find a substitute for, and which destinations were given up."""
         again: list[Publish] = []
-        lost: list[tuple[Held, Publish, str]] = []
+        lost: list[tuple[PendingPublication, Publish, str]] = []
         given_up: list[GivenUp] = []
         for held in list(self._held.values()):
             is_overdue = now - held.sent >= held.patience
-            for stretch in held.stretches:
-                chosen = self._choose(stretch, is_overdue, now, is_reachable)
+            for leg in held.legs:
+                chosen = self._choose(leg, is_overdue, now, is_reachable)
                 if is_overdue:
                     # A broker that passes on may itself have lost the way further on, and another may have one.
-                    passing_on = {*stretch.missed, *stretch.message.transit}
-                    lost += [(held, stretch.message, broker) for broker in stretch.waiting if broker in passing_on]
-                for broker in [
-                    each for each in stretch.waiting if now - stretch.waiting[each] > self._hold_unreachable
-                ]:
-                    del stretch.waiting[broker]
+                    passing_on = {*leg.missed, *leg.message.transit}
+                    lost += [(held, leg.message, broker) for broker in leg.waiting if broker in passing_on]
+                for broker in [each for each in leg.waiting if now - leg.waiting[each] > self._hold_unreachable]:
+                    del leg.waiting[broker]
                     given_up.append(GivenUp(held.id, broker))
                 if chosen:
-                    again.append(narrowed(stretch.message, chosen))
+                    again.append(narrowed(leg.message, chosen))
             if is_overdue:
                 held.sent = now
                 held.patience = min(2 * held.patience, self._longest_patience)
         return again, lost, given_up
 
-    def _choose(
-        self, stretch: _Stretch, is_overdue: bool, now: int, is_reachable: Callable[[str, str], bool]
-    ) -> list[str]:
+    def _choose(self, leg: _Leg, is_overdue: bool, now: int, is_reachable: Callable[[str, str], bool]) -> list[str]:
         chosen: list[str] = []
-        for broker in stretch.waiting:
-            if is_reachable(stretch.message.domain, broker):
-                stretch.waiting[broker] = now
-                if is_overdue or broker in stretch.missed:
+        for broker in leg.waiting:
+            if is_reachable(leg.message.domain, broker):
+                leg.waiting[broker] = now
+                if is_overdue or broker in leg.missed:
                     chosen.append(broker)
-                stretch.missed.discard(broker)
+                leg.missed.discard(broker)
             else:
-                stretch.missed.add(broker)
+                leg.missed.add(broker)
         return chosen
 
     def take_settled(self) -> list[PublicationId]:
@@ -161,12 +157,10 @@ class Custody:
             del self._held[id]
         return settled
 
-    def stranded(self, id: PublicationId, is_reachable: Callable[[str, str], bool]) -> bool:
+    def is_unreachable(self, id: PublicationId, is_reachable: Callable[[str, str], bool]) -> bool:
         """The publication waits for none but unreachable destinations."""
         held = self._held[id]
-        return not any(
-            is_reachable(stretch.message.domain, broker) for stretch in held.stretches for broker in stretch.waiting
-        )
+        return not any(is_reachable(leg.message.domain, broker) for leg in held.legs for broker in leg.waiting)
 
     def release(self, id: PublicationId) -> None:
         del self._held[id]

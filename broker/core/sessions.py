@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from operator import attrgetter
 
 from broker.core.client import Client, Clients
-from broker.core.delivery_queue import Deliveries
+from broker.core.delivery_queue import DeliveryQueues
 from broker.core.effects import Accept, Deliver, Effect, Forget, Greet, Persist, Refuse
 from broker.core.inputs import (
     Advertised,
@@ -26,8 +26,8 @@ from broker.core.inputs import (
     Unadvertised,
     Unsubscribed,
 )
-from broker.core.pending_writes import Key, Persisting
-from broker.core.publish_ledger import Taken
+from broker.core.pending_writes import Key, PendingWrites
+from broker.core.publish_ledger import PublishLedger
 from broker.core.settings import Settings
 from matching import MatchingError
 from matching.expressions.model import Expression
@@ -47,7 +47,7 @@ class Sessions:
         settings: Settings,
         router: Router,
         effects: list[Effect],
-        persisting: Persisting,
+        persisting: PendingWrites,
         drops: Counter[str],
         drop: Callable[[str, PublicationId, str], None],
         forget: Callable[[Deliver], None],
@@ -68,7 +68,7 @@ class Sessions:
         self._unadvertise = unadvertise
         self.entered = 0
         """Subscriptions since the start."""
-        self._deliveries = Deliveries(settings, drop, forget)
+        self._deliveries = DeliveryQueues(settings, drop, forget)
 
     def deliver(self, deliveries: list[tuple[Client, Deliver]], now: int) -> None:
         for client, delivery in deliveries:
@@ -133,7 +133,7 @@ class Sessions:
             if not client.is_reliable:
                 client.taken = None
             elif client.taken is None:
-                client.taken = Taken(self._settings.publish_window)
+                client.taken = PublishLedger(self._settings.publish_window)
             client.keep = happened.keep
             client.window = happened.window or client.window
             if self.is_stored(client):
@@ -325,7 +325,7 @@ class Sessions:
             assert isinstance(record, tuple)
             client.session, client.is_reliable, client.keep = record
         elif kind == "taken":
-            client.taken = Taken(self._settings.publish_window, record)
+            client.taken = PublishLedger(self._settings.publish_window, record)
         else:
             assert isinstance(record, int)
             client.last_number = client.acknowledged = record

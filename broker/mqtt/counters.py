@@ -30,7 +30,7 @@ class GatewayStatus:
     errors_told: int
 
 
-class Counts:
+class GatewayCounters:
     def __init__(self, log: Log) -> None:
         self.taken = 0
         self.delivered = 0

@@ -20,13 +20,13 @@ from broker.config.gateway_config import GatewayConfig
 from broker.config.topic_template import needed_filters
 from broker.core.settings import SECOND
 from broker.log import Log
-from broker.mqtt.counters import Counts, GatewayStatus
+from broker.mqtt.counters import GatewayCounters, GatewayStatus
 from broker.mqtt.fast_path.packets import Message
 from broker.mqtt.fast_path.properties import packed_text
-from broker.mqtt.inbound import Intake
+from broker.mqtt.inbound import Inbound
 from broker.mqtt.mqtt_client import MqttClient, check_files
-from broker.mqtt.outbound import WINDOW, Outflow
-from broker.mqtt.requested_subscriptions import AskedFor
+from broker.mqtt.outbound import WINDOW, Outbound
+from broker.mqtt.requested_subscriptions import RequestedSubscriptions
 
 BROKER_AGAIN_S = 1.0
 """The wait before a broker that would not have the gateway is asked again."""
@@ -55,10 +55,10 @@ class Gateway:
         self._tls = tls
         self._log = Log(config.broker)
         self._random = Random(secrets.randbits(64))
-        self._counts = Counts(self._log)
-        self._outflow = Outflow(config, self._counts)
-        self._intake = Intake(config, self._counts)
-        self._asked = AskedFor(config, longest_text, self._counts, self._outflow.tell_error)
+        self._counts = GatewayCounters(self._log)
+        self._outflow = Outbound(config, self._counts)
+        self._intake = Inbound(config, self._counts)
+        self._asked = RequestedSubscriptions(config, longest_text, self._counts, self._outflow.tell_error)
         self._prefixes = config.table.prefixes
         self._mqtt: MqttClient | None = None
 

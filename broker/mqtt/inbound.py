@@ -20,7 +20,7 @@ import msgpack
 from broker.client.client import Client
 from broker.client.errors import ClosedError, RefusedError
 from broker.config.gateway_config import GatewayConfig
-from broker.mqtt.counters import Counts
+from broker.mqtt.counters import GatewayCounters
 from broker.mqtt.fast_path.packets import Message
 from broker.mqtt.mapping import MessageMapping
 from broker.mqtt.mqtt_client import MqttClient
@@ -36,7 +36,7 @@ class Arrival:
 
     __slots__ = ("_intake", "id", "is_done", "is_given_up", "is_waiting", "message", "mqtt")
 
-    def __init__(self, intake: Intake, mqtt: MqttClient, message: Message) -> None:
+    def __init__(self, intake: Inbound, mqtt: MqttClient, message: Message) -> None:
         self.mqtt = mqtt
         self.message = message
         self.id = message.id
@@ -65,8 +65,8 @@ class Arrival:
         self._intake.not_accepted(self, exception)
 
 
-class Intake:
-    def __init__(self, config: GatewayConfig, counts: Counts) -> None:
+class Inbound:
+    def __init__(self, config: GatewayConfig, counts: GatewayCounters) -> None:
         table = config.table
         self.mapping = MessageMapping(
             table.topics,

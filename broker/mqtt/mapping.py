@@ -35,7 +35,7 @@ _FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]|[^\x00-\u
 """Characters for which MQTT brokers may close the connection; beyond the first plane, not all of them."""
 
 
-class Taken(NamedTuple):
+class MappedMessage(NamedTuple):
     """Attributes for a publication; None and a reason where the message must not become one."""
 
     attributes: dict[str, Value] | None
@@ -58,11 +58,11 @@ class MessageMapping:
         self._topic_attribute = topic_attribute
         self._properties = properties
         self._excluded = tuple(excluded)
-        self._topics: dict[str, Taken] = {}
+        self._topics: dict[str, MappedMessage] = {}
         self._good_names: set[str] = set()
         self._decoder = json.JSONDecoder(parse_constant=_refuse_constant)
 
-    def take(self, topic: str, payload: bytes, properties: Iterable[tuple[str, str]] = ()) -> Taken:
+    def take(self, topic: str, payload: bytes, properties: Iterable[tuple[str, str]] = ()) -> MappedMessage:
         of_topic = self._topics.get(topic)
         if of_topic is None:
             of_topic = self._read_topic(topic)
@@ -74,26 +74,26 @@ class MessageMapping:
         attributes = self._read_payload(payload)
         for name, text in properties:
             if name == ORIGIN:
-                return Taken(None, "delivered-by-gateway", f"{topic!r} was published by gateway {text!r}")
+                return MappedMessage(None, "delivered-by-gateway", f"{topic!r} was published by gateway {text!r}")
             if self._properties != PropertyReading.OFF:
                 self._put(attributes, name, self._property_value(text))
         attributes.update(of_topic.attributes)
-        return Taken(attributes)
+        return MappedMessage(attributes)
 
-    def _read_topic(self, topic: str) -> Taken:
+    def _read_topic(self, topic: str) -> MappedMessage:
         for template in self._excluded:
             if template.read(topic) is not None:
-                return Taken(None, "excluded-topic", f"{topic!r} is excluded by {template.text!r}")
+                return MappedMessage(None, "excluded-topic", f"{topic!r} is excluded by {template.text!r}")
         for template in self._templates:
             try:
                 attributes = template.read(topic)
             except LevelError as error:
-                return Taken(None, "topic-level", str(error))
+                return MappedMessage(None, "topic-level", str(error))
             if attributes is not None:
                 if self._topic_attribute:
                     attributes.setdefault(self._topic_attribute, topic)
-                return Taken(attributes)
-        return Taken(None, "no-template", f"{topic!r} fits no template")
+                return MappedMessage(attributes)
+        return MappedMessage(None, "no-template", f"{topic!r} fits no template")
 
     def _read_payload(self, payload: bytes) -> dict[str, Value]:
         attributes: dict[str, Value] = {}

@@ -12,7 +12,7 @@ import msgpack
 
 from broker.client.subscription import Publication, Subscription
 from broker.config.gateway_config import GatewayConfig
-from broker.mqtt.counters import Counts
+from broker.mqtt.counters import GatewayCounters
 from broker.mqtt.fast_path.properties import PropertyPacker, packed_text
 from broker.mqtt.mapping import as_json
 from broker.mqtt.mqtt_client import MqttClient
@@ -24,8 +24,8 @@ FAILURES_BEFORE_ONE_BY_ONE = 2
 FAILURES_BEFORE_DROP = 5
 
 
-class Outflow:
-    def __init__(self, config: GatewayConfig, counts: Counts) -> None:
+class Outbound:
+    def __init__(self, config: GatewayConfig, counts: GatewayCounters) -> None:
         self._table = config.table
         self._prefixes = config.table.prefixes
         self._packer = PropertyPacker(config.identifier)

@@ -13,7 +13,7 @@ from broker.client.errors import RefusedError
 from broker.client.subscription import Subscription
 from broker.client.validation import check_expression, check_name
 from broker.config.gateway_config import GatewayConfig
-from broker.mqtt.counters import Counts, SyncState
+from broker.mqtt.counters import GatewayCounters, SyncState
 
 LONGEST_TOLD = 1_024
 """Bytes of a name that is too long and hears so all the same: errors wait to be told, each under its name."""
@@ -21,9 +21,9 @@ AT_ONCE = 500
 """Requests to the broker that wait for answers."""
 
 
-class AskedFor:
+class RequestedSubscriptions:
     def __init__(
-        self, config: GatewayConfig, longest_text: int, counts: Counts, tell: Callable[[str, str], None]
+        self, config: GatewayConfig, longest_text: int, counts: GatewayCounters, tell: Callable[[str, str], None]
     ) -> None:
         """`longest_text` is the broker's limit for expressions; `tell` is called with a name and an error."""
         self._most = config.table.names

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 MOST_PACKED_NAMES = 50_000
 
 
-class Performer:
+class EffectExecutor:
     def __init__(self, server: BrokerServer) -> None:
         self.sent = 0
         """Publications to neighbours."""

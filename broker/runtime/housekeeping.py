@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from broker.core.settings import SECOND
-from broker.runtime.pending_connection import Newcomer
+from broker.runtime.pending_connection import PendingConnection
 from broker.wire import link_handshake
 from broker.wire.client_frames import Reason
 
@@ -50,7 +50,7 @@ class Housekeeping:
                 server.violated("idle", session.name)
                 session.end(Reason.IDLE, f"nothing was heard for {limits.idle / SECOND:g} s")
 
-    def _give_up_on(self, newcomer: Newcomer) -> None:
+    def _give_up_on(self, newcomer: PendingConnection) -> None:
         # A handshake has a time of its own.
         if newcomer.connection.is_made:
             self._server.violated("hello", newcomer.connection.other_end)

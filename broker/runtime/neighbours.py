@@ -15,7 +15,7 @@ from broker.config.address import Address, AddressError, parse_address
 from broker.core.settings import SECOND
 from broker.runtime.connection import Connection
 from broker.runtime.link import Link
-from broker.runtime.pending_connection import Newcomer
+from broker.runtime.pending_connection import PendingConnection
 from broker.security.authentication import Introduction
 from broker.wire import broker_codec, link_handshake
 from broker.wire.client_frames import Reason
@@ -165,7 +165,7 @@ class Neighbours:
             else link_handshake.CAPABILITIES,
         )
 
-    def greeted(self, newcomer: Newcomer, other: LinkHello) -> None:
+    def greeted(self, newcomer: PendingConnection, other: LinkHello) -> None:
         """Another broker dialled."""
         code, reason = self._refusal(other)
         if not code and self._server.core.me < other.broker and self._is_linked_by_dialling(other):

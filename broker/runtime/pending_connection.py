@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from broker.runtime.server import BrokerServer
 
 
-class Newcomer:
+class PendingConnection:
     """The receiver at a broker's end until the first frame is there."""
 
     def __init__(self, server: BrokerServer, connection: Connection) -> None:

@@ -14,7 +14,7 @@ MOST_STEPS = 256
 KEPT_NS = 60_000_000_000
 
 
-class Steps:
+class PublicationTracer:
     """The steps of the last traced publications, oldest first. Costs nothing while none is traced."""
 
     def __init__(self, address_of: Callable[[str], str]) -> None:

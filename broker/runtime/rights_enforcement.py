@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from broker.runtime.server import BrokerServer
 
 
-class Standing:
+class RightsEnforcement:
     def __init__(self, server: BrokerServer) -> None:
         self.withdrawn = 0
         """Subscriptions and advertisements, since the start."""

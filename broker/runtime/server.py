@@ -23,18 +23,18 @@ from broker.core.settings import SECOND
 from broker.log import Log
 from broker.runtime.client_session import ClientSession
 from broker.runtime.connection import Connection, Writers
-from broker.runtime.effect_executor import Performer
+from broker.runtime.effect_executor import EffectExecutor
 from broker.runtime.housekeeping import Housekeeping
 from broker.runtime.internal_errors import OwnErrors
 from broker.runtime.link import Link
 from broker.runtime.neighbours import Neighbours
-from broker.runtime.pending_connection import Newcomer
-from broker.runtime.publication_tracer import Steps
-from broker.runtime.rights_enforcement import Standing
-from broker.runtime.session_admission import Reception
+from broker.runtime.pending_connection import PendingConnection
+from broker.runtime.publication_tracer import PublicationTracer
+from broker.runtime.rights_enforcement import RightsEnforcement
+from broker.runtime.session_admission import SessionAdmission
 from broker.runtime.store import Store
 from broker.runtime.store_records import RecordError
-from broker.runtime.tls_handshake import Door
+from broker.runtime.tls_handshake import TlsHandshake
 from broker.security.authentication import Security, check_exposure
 from broker.security.loading import security_of
 from broker.wire import link_handshake
@@ -74,7 +74,7 @@ class BrokerServer:
         self.log = Log(config.id)
         self.errors = OwnErrors(self.log)
         self.clients: dict[str, ClientSession] = {}
-        self.newcomers: dict[Newcomer, None] = {}
+        self.newcomers: dict[PendingConnection, None] = {}
         self.handshakes: set[asyncio.Task[None]] = set()
         self.holding: dict[ClientSession, None] = {}
         """Sessions with publications that wait until there is room."""
@@ -103,9 +103,9 @@ class BrokerServer:
         config = self.config
         self._loop = asyncio.get_running_loop()
         self.writers = Writers()
-        self.performer = Performer(self)
-        self.reception = Reception(self)
-        self.standing = Standing(self)
+        self.performer = EffectExecutor(self)
+        self.reception = SessionAdmission(self)
+        self.standing = RightsEnforcement(self)
         self.failed: asyncio.Future[None] = self._loop.create_future()
         """Ends with an error when the broker cannot go on."""
         self.store: Store | None = None
@@ -136,7 +136,7 @@ class BrokerServer:
             expected_neighbours=tuple(neighbour.id for neighbour in config.neighbours),
         )
         self.neighbours = Neighbours(self, random.Random(f"{config.id} {incarnation}"))
-        self.steps = Steps(self.neighbours.address_of)
+        self.steps = PublicationTracer(self.neighbours.address_of)
         if records:
             self.handle(Restored(records))
         if self._trace is not None:
@@ -195,11 +195,11 @@ class BrokerServer:
 
     def _connected(self) -> asyncio.BaseProtocol:
         connection = Connection(self.writers, self.limits, CLIENT_BUFFER_BYTES)
-        newcomer = Newcomer(self, connection)
+        newcomer = PendingConnection(self, connection)
         connection.receiver = newcomer
         self.newcomers[newcomer] = None
         context = self.security.listening
-        return connection if context is None else Door(self, newcomer, context)
+        return connection if context is None else TlsHandshake(self, newcomer, context)
 
     def now(self) -> int:
         """Wall-clock nanoseconds that never go back while the broker runs."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from broker.core.inputs import ClientConnected
 from broker.runtime.client_session import ClientSession
-from broker.runtime.pending_connection import Newcomer
+from broker.runtime.pending_connection import PendingConnection
 from broker.security.authentication import Introduction
 from broker.wire.client_frames import Hello, Reason
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from broker.runtime.server import BrokerServer
 
 
-class Reception:
+class SessionAdmission:
     def __init__(self, server: BrokerServer) -> None:
         self._server = server
 
-    def greet(self, newcomer: Newcomer, first: Hello, introduction: Introduction) -> None:
+    def greet(self, newcomer: PendingConnection, first: Hello, introduction: Introduction) -> None:
         server = self._server
         refusal = self._refusal(first)
         if refusal is not None:

@@ -13,7 +13,7 @@ from broker.wire.broker_codec import decode as decode_message
 from broker.wire.broker_codec import encode as encode_message
 from broker.wire.limits import Limits, WireError
 from routing.messages import EntryId, PublicationId, Publish
-from routing.router import Stretch
+from routing.router import ForwardingLeg
 
 Key = tuple[str, ...]
 
@@ -75,23 +75,23 @@ def _read_arrival(value: Any) -> tuple[Deliver, ...]:
     )
 
 
-def _write_publication(record: tuple[Publish, str, tuple[Stretch, ...]]) -> object:
-    message, client, stretches = record
-    ways = tuple((each.domain, each.local, each.transit, each.crossed, each.tree) for each in stretches)
+def _write_publication(record: tuple[Publish, str, tuple[ForwardingLeg, ...]]) -> object:
+    message, client, legs = record
+    ways = tuple((each.domain, each.local, each.transit, each.crossed, each.tree) for each in legs)
     return encode_message(message), client, ways
 
 
-def _read_publication(value: Any) -> tuple[Publish, str, tuple[Stretch, ...]]:
+def _read_publication(value: Any) -> tuple[Publish, str, tuple[ForwardingLeg, ...]]:
     # Earlier versions stored the names of clients too.
     frame, client, ways, *_ = value
     message, _ = decode_message(frame, Limits(frame_bytes=len(frame)))
     if not isinstance(message, Publish):
         raise TypeError(f"a {type(message).__name__}, not a publication")
-    stretches = tuple(
-        Stretch(domain, local, transit, crossed, EntryId._make(tree) if tree is not None else None)
+    legs = tuple(
+        ForwardingLeg(domain, local, transit, crossed, EntryId._make(tree) if tree is not None else None)
         for domain, local, transit, crossed, tree in ways
     )
-    return message, client, stretches
+    return message, client, legs
 
 
 _PLAIN: tuple[Callable[[Any], Any], Callable[[Any], Any]] = (_as_it_is, _as_it_is)

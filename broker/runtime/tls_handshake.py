@@ -11,16 +11,16 @@ import ssl
 from typing import TYPE_CHECKING
 
 from broker.core.settings import SECOND
-from broker.runtime.pending_connection import Newcomer
+from broker.runtime.pending_connection import PendingConnection
 
 if TYPE_CHECKING:
     from broker.runtime.server import BrokerServer
 
 
-class Door(asyncio.Protocol):
+class TlsHandshake(asyncio.Protocol):
     """Who comes through it is a newcomer, with a connection that is encrypted."""
 
-    def __init__(self, server: BrokerServer, newcomer: Newcomer, context: ssl.SSLContext) -> None:
+    def __init__(self, server: BrokerServer, newcomer: PendingConnection, context: ssl.SSLContext) -> None:
         self._server = server
         self._newcomer = newcomer
         self._context = context

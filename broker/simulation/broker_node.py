@@ -11,7 +11,7 @@ from broker.simulation.links import SimulatedLink
 
 
 @dataclass(slots=True)
-class Node:
+class BrokerNode:
     name: str
     clusters: tuple[str, ...]
     cores: int

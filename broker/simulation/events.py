@@ -13,7 +13,7 @@ import simpy
 
 from broker.core.broker import Broker
 from broker.core.effects import Effect, Send
-from broker.simulation.broker_node import Node
+from broker.simulation.broker_node import BrokerNode
 from broker.simulation.links import SimulatedLink
 
 Callbacks = list[Callable[[Any], None]]
@@ -53,7 +53,7 @@ class FrameArrives(SureEvent):
 class WorkEnds(SureEvent):
     __slots__ = ("broker", "effects", "node")
 
-    def __init__(self, callbacks: Callbacks, node: Node, broker: Broker, effects: list[Effect]) -> None:
+    def __init__(self, callbacks: Callbacks, node: BrokerNode, broker: Broker, effects: list[Effect]) -> None:
         self.callbacks = callbacks
         self.node = node
         self.broker = broker

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker.core.effects import Accept, Deliver, DroppedRow, Effect, MatchedRow, Record
 from broker.core.inputs import Published
-from broker.simulation.broker_node import Node
+from broker.simulation.broker_node import BrokerNode
 from broker.simulation.costs import CostProfile
 from broker.simulation.events import FrameArrives
 from broker.simulation.links import SimulatedLink
@@ -123,7 +123,7 @@ class Recorder:
         down_s = None if down is None else seconds(down)
         self._trace.record(LinkRow(a=link.first, b=link.second, up_s=seconds(link.up_since), down_s=down_s))
 
-    def broker(self, node: Node, now: int) -> None:
+    def broker(self, node: BrokerNode, now: int) -> None:
         """A broker as it is now; one that is down leaves no row."""
         if node.broker is None:
             return

@@ -34,7 +34,7 @@ from broker.core.effects import (
 )
 from broker.core.inputs import FrameReceived, Input, PeerLost, PeerUp, Persisted, Published, Restored, TimerFired
 from broker.core.settings import SECOND, Settings
-from broker.simulation.broker_node import Node
+from broker.simulation.broker_node import BrokerNode
 from broker.simulation.costs import CostProfile
 from broker.simulation.events import ActionFallsDue, Callbacks, FrameArrives, WorkEnds
 from broker.simulation.links import MILLISECOND, SimulatedLink
@@ -69,7 +69,7 @@ class SimulatedOverlay:
     ) -> None:
         self.env = simpy.Environment()
         self.protocol = protocol
-        self.nodes: dict[str, Node] = {}
+        self.nodes: dict[str, BrokerNode] = {}
         self.links: dict[tuple[str, str], SimulatedLink] = {}
         self.sent: Counter[str] = Counter()
         self.handled = 0
@@ -92,7 +92,7 @@ class SimulatedOverlay:
         self._requests: dict[tuple[str, str, int], tuple[Published, int]] = {}
         self._published_at: dict[PublicationId, int] = {}
         for broker in overlay.brokers:
-            self.nodes[broker.id] = Node(broker.id, broker.clusters, cores[broker.id], queue_frames)
+            self.nodes[broker.id] = BrokerNode(broker.id, broker.clusters, cores[broker.id], queue_frames)
         for each in overlay.links:
             speed = None if each.bandwidth_mbit is None else round(each.bandwidth_mbit * 125_000)
             latency = round(each.latency_ms * MILLISECOND)
@@ -136,7 +136,7 @@ class SimulatedOverlay:
         """A link that brokers have made themselves counts as one, as it does in a deployed broker."""
         return self._costs.get(_ends(first, second), 1)
 
-    def _domains(self, node: Node) -> tuple[str, ...]:
+    def _domains(self, node: BrokerNode) -> tuple[str, ...]:
         return node.clusters if self.protocol == "merc" else ("",)
 
     def _start(self, name: str, states: tuple[LinkState, ...]) -> None:
@@ -206,7 +206,7 @@ class SimulatedOverlay:
             self._requests[name, happened.client, happened.reference] = (happened, self.now)
         self._take_in(self.nodes[name], happened, self.now)
 
-    def _take_in(self, node: Node, happened: Input, now: int) -> None:
+    def _take_in(self, node: BrokerNode, happened: Input, now: int) -> None:
         if node.broker is None:
             return
         if node.working < node.cores:
@@ -216,7 +216,7 @@ class SimulatedOverlay:
         else:
             self._drop(node, "broker queue full", happened)
 
-    def _work(self, node: Node, broker: Broker, happened: Input, now: int) -> None:
+    def _work(self, node: BrokerNode, broker: Broker, happened: Input, now: int) -> None:
         self.handled += 1
         effects = broker.handle(happened, now)
         cost = self._profile.cost(happened, effects)
@@ -239,7 +239,7 @@ class SimulatedOverlay:
             if incarnation == node.incarnation:
                 self._work(node, node.broker, happened, now)
 
-    def _now(self, node: Node, happened: Input) -> None:
+    def _now(self, node: BrokerNode, happened: Input) -> None:
         """Without waiting: what costs nothing does not stand in the queue."""
         if node.broker is not None:
             now = self.now
@@ -248,7 +248,7 @@ class SimulatedOverlay:
             self._recorder.work(node.name, effects, now)
             self._perform(node, effects, now)
 
-    def _drop(self, node: Node, reason: str, happened: Input) -> None:
+    def _drop(self, node: BrokerNode, reason: str, happened: Input) -> None:
         publication = None
         if isinstance(happened, FrameReceived) and isinstance(happened.message, Publish):
             publication = happened.message.id
@@ -256,7 +256,7 @@ class SimulatedOverlay:
         if isinstance(happened, Published):
             self.on_refused(Refuse(happened.client, happened.reference, reason))
 
-    def _perform(self, node: Node, effects: list[Effect], now: int) -> None:
+    def _perform(self, node: BrokerNode, effects: list[Effect], now: int) -> None:
         for effect in effects:
             match effect:
                 case Send():
@@ -285,7 +285,7 @@ class SimulatedOverlay:
                 case Record():
                     pass
 
-    def _close(self, node: Node, effect: ResetLink | CloseLink) -> None:
+    def _close(self, node: BrokerNode, effect: ResetLink | CloseLink) -> None:
         first, second = node.name, effect.peer
         if _ends(first, second) in self.links:
             self.cut(first, second)
@@ -298,7 +298,7 @@ class SimulatedOverlay:
             self._add_link(*ends, NEW_LINK_LATENCY)
         self.later(self.now + NEW_LINK_LATENCY, lambda: self.connect(first, second))
 
-    def _accept(self, node: Node, effect: Accept) -> None:
+    def _accept(self, node: BrokerNode, effect: Accept) -> None:
         if isinstance(effect.reference, str):
             self.on_confirmed(effect.client, effect.reference)
             return
@@ -309,7 +309,7 @@ class SimulatedOverlay:
         self._recorder.accepted(node.name, effect.publication, effect, request, at)
         self.on_accepted(effect.publication, request, at)
 
-    def _deliver(self, node: Node, effect: Deliver) -> None:
+    def _deliver(self, node: BrokerNode, effect: Deliver) -> None:
         published = self._published_at.get(effect.publication)
         if published is None:
             late = DroppedRow("delivered when it was over", effect.publication, f"for {effect.client}")
@@ -318,7 +318,7 @@ class SimulatedOverlay:
         self._recorder.delivered(node.name, effect, published, self.now)
         self.on_delivered(effect, self.now)
 
-    def _set_timer(self, node: Node, effect: SetTimer) -> None:
+    def _set_timer(self, node: BrokerNode, effect: SetTimer) -> None:
         node.timers[effect.name] = effect.at
         incarnation = node.incarnation
 
@@ -329,7 +329,7 @@ class SimulatedOverlay:
 
         self.later(effect.at, fire)
 
-    def _send(self, node: Node, effect: Send, now: int) -> None:
+    def _send(self, node: BrokerNode, effect: Send, now: int) -> None:
         message = effect.message
         self.sent[type(message).__name__] += 1
         link = node.links.get(effect.peer)

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from experiments.errors import SimulationError
-from experiments.figures.figure import PROTOCOLS, Entry, Panel, Point, Row, Rows, Scale, Shape
+from experiments.figures.figure import PROTOCOLS, Figure, Panel, Point, Row, Rows, Scale, Shape
 from experiments.figures.points import point
 from experiments.sweeps.sweep import LocalProcesses, RunOutcome
 
@@ -49,7 +49,7 @@ def _median(found: Rows, measure: str, series: str) -> float:
     return values[len(values) // 2] if values else 0.0
 
 
-DEMO = Entry(
+DEMO = Figure(
     name=NAME,
     title="One workload on 100 brokers under three protocols",
     reference="As [THESIS 10.1.1, Figs. 10.1.9 to 10.1.12], smaller",

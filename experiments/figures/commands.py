@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from experiments.figures.figure import Entry
+    from experiments.figures.figure import Figure
     from experiments.figures.run_figure import Performed
     from experiments.sweeps.spark import SparkTasks
     from experiments.sweeps.sweep import LocalProcesses
@@ -145,7 +145,7 @@ def _workers(runs: Path, jobs: int | None, master: str | None) -> LocalProcesses
     return LocalProcesses(runs, jobs or os.cpu_count() or 1)
 
 
-def _show_plan(entries: list[Entry], scale: ScaleChoice, runs: Path, *, force: bool) -> None:
+def _show_plan(entries: list[Figure], scale: ScaleChoice, runs: Path, *, force: bool) -> None:
     from experiments.sweeps.sweep import finished
 
     for entry in entries:
@@ -156,7 +156,7 @@ def _show_plan(entries: list[Entry], scale: ScaleChoice, runs: Path, *, force: b
             print(f"  {'done' if name in done else 'run '}  {name}  {spec}")
 
 
-def _show(entry: Entry, done: Performed) -> None:
+def _show(entry: Figure, done: Performed) -> None:
     from rich.console import Console
     from rich.table import Table
 

@@ -121,7 +121,7 @@ RowMaker: TypeAlias = Callable[[Point, RunOutcome], Iterable[Row]]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Figure:
     name: str
     title: str
     reference: str
@@ -145,7 +145,7 @@ class Entry:
     """Said wherever results are shown: the papers' quotes are not public here."""
 
 
-def rows_of(entry: Entry, points: Sequence[Point], outcomes: Mapping[str, RunOutcome]) -> Rows:
+def rows_of(entry: Figure, points: Sequence[Point], outcomes: Mapping[str, RunOutcome]) -> Rows:
     """The entry's rows, from the outcomes by folder name. A run that failed is a row with its error."""
     rows: list[Row] = []
     for point in points:
@@ -169,7 +169,7 @@ class Verdict:
     why: str
 
 
-def verdicts(entry: Entry, rows: Rows, scale: Scale) -> list[Verdict]:
+def verdicts(entry: Figure, rows: Rows, scale: Scale) -> list[Verdict]:
     return [
         *(_judged_number(claim, rows, scale) for claim in entry.claims),
         *(_judged_shape(shape, rows) for shape in entry.shapes),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.figures.figure import Entry, Panel, Rows, Scale, X
+from experiments.figures.figure import Figure, Panel, Rows, Scale, X
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +33,7 @@ class Look:
     marker: str
 
 
-def looks_of(entry: Entry, rows: Rows) -> dict[str, Look]:
+def looks_of(entry: Figure, rows: Rows) -> dict[str, Look]:
     """How each series looks, the same in all panels. Variants of a protocol, as `D-DBR, flooded`, have its colour and
     different dashes; where they are more than there are dashes, all series have colours of their own."""
     names = list(dict.fromkeys(name for panel in entry.panels for name in rows.series(panel.measure)))
@@ -49,7 +49,7 @@ def looks_of(entry: Entry, rows: Rows) -> dict[str, Look]:
     return looks
 
 
-def draw(entry: Entry, rows: Rows, scale: Scale, folder: Path) -> list[Path]:
+def draw(entry: Figure, rows: Rows, scale: Scale, folder: Path) -> list[Path]:
     """Writes the entry's figure: a PNG of all panels side by side, and an SVG of each, for pages of any width."""
     import matplotlib
 
@@ -75,7 +75,7 @@ def draw(entry: Entry, rows: Rows, scale: Scale, folder: Path) -> list[Path]:
     return paths
 
 
-def panel_paths(entry: Entry, folder: Path) -> list[Path]:
+def panel_paths(entry: Figure, folder: Path) -> list[Path]:
     return [folder / f"{entry.name}-{number}.svg" for number in range(1, len(entry.panels) + 1)]
 
 

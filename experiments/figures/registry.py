@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 
 from experiments.errors import FigureError
-from experiments.figures.figure import Entry
+from experiments.figures.figure import Figure
 from topologies.errors import nearest
 
 FIGURES = 20
@@ -19,15 +19,15 @@ def names() -> tuple[str, ...]:
     return tuple(MODULES)
 
 
-def find(name: str) -> Entry:
+def find(name: str) -> Figure:
     if name not in MODULES:
         raise FigureError(f"no experiment is called {name!r}; {nearest(name, MODULES)}")
     entry = importlib.import_module(MODULES[name]).ENTRY
-    assert isinstance(entry, Entry)
+    assert isinstance(entry, Figure)
     return entry
 
 
-def chosen(wanted: list[str]) -> list[Entry]:
+def chosen(wanted: list[str]) -> list[Figure]:
     """The entries of these names, each once; `all` stands for all of them."""
     expanded = [each for name in wanted for each in (names() if name == "all" else (name,))]
     return [find(name) for name in dict.fromkeys(expanded)]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.figures.figure import Entry, Point, Rows, Scale, Verdict, overall, rows_of, verdicts
+from experiments.figures.figure import Figure, Point, Rows, Scale, Verdict, overall, rows_of, verdicts
 from experiments.figures.plotting import draw
 from experiments.figures.results import Provenance, provenance_of, write_rows
 from experiments.figures.spark_columns import are_kept, with_tables
@@ -36,7 +36,7 @@ class Performed:
 
 
 def run_entry(
-    entry: Entry, scale: Scale, *, runs: Path, submit: Submit, progress: Progress, force: bool = False
+    entry: Figure, scale: Scale, *, runs: Path, submit: Submit, progress: Progress, force: bool = False
 ) -> Ran:
     """Does the entry's runs, those that are not finished."""
     points = tuple(entry.points(scale))
@@ -50,7 +50,7 @@ def run_entry(
     return Ran(points, outcomes, new)
 
 
-def needs_spark(entry: Entry, scale: Scale, runs: Path, *, force: bool) -> bool:
+def needs_spark(entry: Figure, scale: Scale, runs: Path, *, force: bool) -> bool:
     """Whether traces are to be analysed, and not only tables read that were kept."""
 
     def is_done(spec: RunSpec) -> bool:
@@ -59,7 +59,7 @@ def needs_spark(entry: Entry, scale: Scale, runs: Path, *, force: bool) -> bool:
     return bool(entry.tables) and (force or not all(is_done(point.spec) for point in entry.points(scale)))
 
 
-def conclude(entry: Entry, scale: Scale, ran: Ran, out: Path) -> Performed:
+def conclude(entry: Figure, scale: Scale, ran: Ran, out: Path) -> Performed:
     """Makes rows, figure and provenance of the runs, and judges the paper's claims by them."""
     rows = rows_of(entry, ran.points, with_tables(ran.outcomes, entry.tables, entry.step_s))
     provenance = provenance_of(entry.name, scale, entry.seed, ran.outcomes.values())

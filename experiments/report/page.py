@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from experiments.errors import FigureError
-from experiments.figures.figure import TOLERANCE, Entry, Verdict, overall, verdicts
+from experiments.figures.figure import TOLERANCE, Figure, Verdict, overall, verdicts
 from experiments.figures.plotting import draw, panel_paths
 from experiments.figures.registry import find, names
 from experiments.figures.results import NOT_RECORDED, EntryResult, read_result
@@ -56,7 +56,7 @@ def redraw_figures(results: Path) -> None:
 
 
 def write_demo_page(
-    entry: Entry, performed: Performed, lines: list[tuple[str, ...]], series: tuple[str, ...], results: Path, out: Path
+    entry: Figure, performed: Performed, lines: list[tuple[str, ...]], series: tuple[str, ...], results: Path, out: Path
 ) -> Path:
     """Writes the page of the demo: its table, figures and where they come from."""
     result = EntryResult(performed.provenance, performed.rows)
@@ -82,7 +82,7 @@ The papers' figures: <code>mercast experiment list</code>.</p>"""
     return out
 
 
-def page(entries: list[Entry], found: dict[str, EntryResult | None], results: Path) -> str:
+def page(entries: list[Figure], found: dict[str, EntryResult | None], results: Path) -> str:
     judged = {entry.name: _judged(entry, found[entry.name]) for entry in entries}
     sections = "\n".join(_section(entry, found[entry.name], judged[entry.name], results) for entry in entries)
     content = f"""<h1>The papers' routing results, and ours</h1>
@@ -112,7 +112,7 @@ def _document(title: str, content: str) -> str:
 """
 
 
-def _judged(entry: Entry, result: EntryResult | None) -> list[Verdict]:
+def _judged(entry: Figure, result: EntryResult | None) -> list[Verdict]:
     return [] if result is None else verdicts(entry, result.rows, result.provenance.scale)
 
 
@@ -120,7 +120,7 @@ def _overall(result: EntryResult | None, judged: list[Verdict]) -> str:
     return NOT_RUN if result is None else overall(judged)
 
 
-def _introduction(entries: list[Entry], found: dict[str, EntryResult | None], judged: dict[str, list[Verdict]]) -> str:
+def _introduction(entries: list[Figure], found: dict[str, EntryResult | None], judged: dict[str, list[Verdict]]) -> str:
     tally = Counter(_overall(found[entry.name], judged[entry.name]) for entry in entries)
     scales = Counter(result.provenance.scale for result in found.values() if result is not None)
     counted = ", ".join(f"{name} {count}" for name, count in tally.most_common())
@@ -138,7 +138,7 @@ nothing. {escape(StockQuotes.notice[0].upper() + StockQuotes.notice[1:])}.</p>
 </div>"""
 
 
-def _contents(entries: list[Entry], found: dict[str, EntryResult | None], judged: dict[str, list[Verdict]]) -> str:
+def _contents(entries: list[Figure], found: dict[str, EntryResult | None], judged: dict[str, list[Verdict]]) -> str:
     rows = []
     for entry in entries:
         result = found[entry.name]
@@ -157,7 +157,7 @@ def _contents(entries: list[Entry], found: dict[str, EntryResult | None], judged
     )
 
 
-def _section(entry: Entry, result: EntryResult | None, judged: list[Verdict], results: Path) -> str:
+def _section(entry: Figure, result: EntryResult | None, judged: list[Verdict], results: Path) -> str:
     head = (
         f'<section class="entry" id="{entry.name}">\n<h2>{entry.name}: {escape(entry.title)}</h2>\n'
         f'<p class="reference">{escape(entry.reference)} · {_mark(_overall(result, judged))}</p>\n'
@@ -173,7 +173,7 @@ def _section(entry: Entry, result: EntryResult | None, judged: list[Verdict], re
     )
 
 
-def _scale_note(entry: Entry, result: EntryResult) -> str:
+def _scale_note(entry: Figure, result: EntryResult) -> str:
     if result.provenance.scale == "paper":
         return ""
     command = f"mercast experiment run {entry.name} --scale paper"
@@ -184,7 +184,7 @@ def _scale_note(entry: Entry, result: EntryResult) -> str:
     )
 
 
-def _figure(entry: Entry, results: Path) -> str:
+def _figure(entry: Figure, results: Path) -> str:
     images = []
     for panel, path in zip(entry.panels, panel_paths(entry, results), strict=True):
         if not path.is_file():
@@ -222,7 +222,7 @@ def _failures(result: EntryResult) -> str:
     return f'<p class="bad">{result.provenance.failed} runs failed:</p><ul>{lines}</ul>\n'
 
 
-def _origin(entry: Entry, result: EntryResult) -> str:
+def _origin(entry: Figure, result: EntryResult) -> str:
     origin = result.provenance
     versions = ", ".join(f"{name} {number}" for name, number in origin.versions.items())
     quotes = " Quotes are generated." if entry.has_generated_quotes else ""

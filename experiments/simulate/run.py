@@ -48,7 +48,7 @@ from experiments.scenario.load import (
 )
 from experiments.simulate.drop_reasons import RUN_ENDED
 from experiments.simulate.oracle import Accepted, Oracle
-from experiments.simulate.summary import Gatherer, RunSummary
+from experiments.simulate.summary import RunSummary, SummaryBuilder
 from matching.languages.sql import parse
 from matching.registry import backend_in_words
 from routing.messages import PublicationId
@@ -154,7 +154,7 @@ class Run:
         self._progress = progress
         self._overlay = build_overlay(scenario, protocol)
         self._plan: ClientPlan = place_clients(scenario, self._overlay)
-        self._gatherer = Gatherer(trace)
+        self._gatherer = SummaryBuilder(trace)
         self._refused = 0
         self._published: dict[tuple[str, int], TimedPublication] = {}
         self._references = 0

@@ -75,7 +75,7 @@ class RunSummary:
     digest: str
 
 
-class Gatherer:
+class SummaryBuilder:
     """A trace that counts what passes through it.
 
     What concerns one publication is held until it is judged, so that memory does not grow with the run but for the

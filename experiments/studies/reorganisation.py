@@ -107,10 +107,10 @@ def _one_cycle(overlay: _Overlay, seats: list[_Seat], deciding: dict[str, Reorga
     _deliver(seats, deciding)
     links = set(overlay.links)
     for seat in seats:
-        wished = [wish.peer for wish in deciding[seat.me].wishes if isinstance(wish, OpenLink)]
+        wished = [wish.peer for wish in deciding[seat.me].link_requests if isinstance(wish, OpenLink)]
         links.update(_ends(seat.me, peer) for peer in wished)
         links.difference_update(_ends(seat.me, peer) for peer in seat.given_up)
-        deciding[seat.me].wishes.clear()
+        deciding[seat.me].link_requests.clear()
         seat.given_up.clear()
     overlay.change(links)
     for seat in seats:
@@ -130,7 +130,7 @@ def _deliver(seats: list[_Seat], deciding: dict[str, Reorganisation]) -> None:
             seat.sent.clear()
         for message in messages:
             for destination in message.destinations:
-                deciding[destination].take(message)
+                deciding[destination].receive(message)
 
 
 def _by_hops(overlay: _Overlay, load: Load) -> Counter[int]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from broker.core.settings import MILLISECOND, SECOND, Settings
 from matching.expressions.intersection import covers
 from matching.languages.sql import parse
-from routing.covering import TellAll, Telling, TellUncovered
+from routing.covering import ForwardAll, Forwarding, ForwardUncovered
 from routing.fbr import FBR
 from routing.messages import EntryId, PublicationId, Subscribe, Unsubscribe
 from tests.harness.fake_wire import World
@@ -26,7 +26,7 @@ def copy(number: int, text: str) -> Subscribe:
     return Subscribe(EntryId("b9", 1, number), text, tree=TREE)
 
 
-def add(telling: Telling, number: int, text: str) -> list[Subscribe | Unsubscribe]:
+def add(telling: Forwarding, number: int, text: str) -> list[Subscribe | Unsubscribe]:
     return telling.added(TREE, copy(number, text), parse(text))
 
 
@@ -35,7 +35,7 @@ def withdrawal(number: int) -> Unsubscribe:
 
 
 def test_a_covered_copy_is_told_when_the_covering_one_goes() -> None:
-    telling = TellUncovered()
+    telling = ForwardUncovered()
     assert add(telling, 1, "a > 0") == [copy(1, "a > 0")]
     assert add(telling, 2, "a > 5") == []
     assert add(telling, 3, "a > 7") == []
@@ -44,7 +44,7 @@ def test_a_covered_copy_is_told_when_the_covering_one_goes() -> None:
 
 
 def test_a_wider_copy_takes_the_place_of_the_ones_that_were_told() -> None:
-    telling = TellUncovered()
+    telling = ForwardUncovered()
     add(telling, 1, "a > 5")
     add(telling, 2, "a < 3")
     assert add(telling, 3, "a > 8") == []
@@ -54,21 +54,21 @@ def test_a_wider_copy_takes_the_place_of_the_ones_that_were_told() -> None:
 
 
 def test_of_equal_copies_one_is_told() -> None:
-    telling = TellUncovered()
+    telling = ForwardUncovered()
     assert [add(telling, number, "a = 1") for number in range(3)] == [[copy(0, "a = 1")], [], []]
     assert telling.removed(TREE, copy(0, "").entry) == [copy(1, "a = 1"), withdrawal(0)]
 
 
 def test_copies_of_different_trees_do_not_cover_each_other() -> None:
-    telling = TellUncovered()
+    telling = ForwardUncovered()
     other = EntryId("home", 1, 2)
     add(telling, 1, "a > 0")
     elsewhere = Subscribe(EntryId("b9", 1, 2), "a > 5", tree=other)
     assert telling.added(other, elsewhere, parse("a > 5")) == [elsewhere]
 
 
-@pytest.mark.parametrize("telling", [TellAll(), TellUncovered()], ids=["all", "uncovered"])
-def test_a_felled_tree_takes_back_what_was_told_of_it(telling: Telling) -> None:
+@pytest.mark.parametrize("telling", [ForwardAll(), ForwardUncovered()], ids=["all", "uncovered"])
+def test_a_felled_tree_takes_back_what_was_told_of_it(telling: Forwarding) -> None:
     told = [*add(telling, 1, "a > 0"), *add(telling, 2, "a > 5"), *add(telling, 3, "b = 1")]
     assert telling.felled(TREE) == [Unsubscribe(each.entry, TREE) for each in told]
     assert telling.felled(TREE) == [], "nothing is left to take back"
@@ -79,7 +79,7 @@ def test_a_felled_tree_takes_back_what_was_told_of_it(telling: Telling) -> None:
 def test_what_was_told_covers_every_copy_and_nothing_is_told_twice_over(
     steps: list[tuple[bool, int, str]],
 ) -> None:
-    telling = TellUncovered()
+    telling = ForwardUncovered()
     present: dict[EntryId, str] = {}
     told: dict[EntryId, str] = {}
     for is_new, number, text in steps:

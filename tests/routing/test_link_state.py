@@ -19,31 +19,31 @@ def state(broker: str, sequence: int, *neighbours: str, incarnation: int = 1, ha
 def table_of(*states: LinkState) -> LinkStateTable:
     table = LinkStateTable()
     for each in states:
-        table.take(each)
+        table.add_if_newer(each)
     return table
 
 
 def test_the_newest_statement_wins_and_an_old_one_is_no_news() -> None:
     table = table_of(state("b2", 1, "b1"))
-    assert table.take(state("b1", 2, "b2"))
-    assert not table.take(state("b1", 1))
-    assert not table.take(state("b1", 2, "b2"))
+    assert table.add_if_newer(state("b1", 2, "b2"))
+    assert not table.add_if_newer(state("b1", 1))
+    assert not table.add_if_newer(state("b1", 2, "b2"))
     assert table.topology.neighbours("b1") == ("b2",)
-    assert table.take(state("b1", 3))
+    assert table.add_if_newer(state("b1", 3))
     assert table.topology.neighbours("b1") == ()
 
 
 def test_a_new_incarnation_speaks_last_whatever_its_sequence() -> None:
     table = table_of(state("b1", 900, "b2"), state("b2", 1, "b1"))
-    assert table.take(state("b1", 0, incarnation=2))
-    assert not table.take(state("b1", 901, "b2"))
+    assert table.add_if_newer(state("b1", 0, incarnation=2))
+    assert not table.add_if_newer(state("b1", 901, "b2"))
     assert table.topology.neighbours("b2") == ()
 
 
 def test_a_link_needs_both_ends() -> None:
     table = table_of(state("b1", 1, "b2"), state("b2", 1))
     assert table.topology.distance("b1", "b2") is None
-    table.take(state("b2", 2, "b1"))
+    table.add_if_newer(state("b2", 2, "b1"))
     assert table.topology.distance("b1", "b2") == 1
 
 
@@ -59,8 +59,8 @@ def test_two_ends_that_disagree_on_the_cost_agree_on_the_larger() -> None:
 
 def test_whoever_left_is_out_of_the_topology_and_whoever_vanished_is_not() -> None:
     table = table_of(state("b1", 1, "b2"), state("b2", 1, "b1", "b3"), state("b3", 1, "b2"))
-    table.take(state("b1", 2, has_left=True))
-    table.take(state("b2", 2))
+    table.add_if_newer(state("b1", 2, has_left=True))
+    table.add_if_newer(state("b2", 2))
     assert table.topology.brokers == ("b2", "b3")
     assert table.topology.distance("b2", "b3") is None
     assert table.get("b1") == state("b1", 2, has_left=True), "its farewell is remembered"
@@ -68,7 +68,7 @@ def test_whoever_left_is_out_of_the_topology_and_whoever_vanished_is_not() -> No
 
 def test_whoever_left_may_come_back_as_a_new_incarnation() -> None:
     table = table_of(state("b1", 5, has_left=True), state("b2", 1, "b1"))
-    assert table.take(state("b1", 0, "b2", incarnation=2))
+    assert table.add_if_newer(state("b1", 0, "b2", incarnation=2))
     assert table.topology.distance("b1", "b2") == 1
 
 

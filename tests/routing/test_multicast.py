@@ -69,7 +69,7 @@ def test_a_publication_on_its_way_keeps_all_that_its_publisher_gave_it() -> None
         PublicationId("b0", 3, 4), "b9", "west", ("b5",), ("b6",), b"a", b"p", ("east",), tree, 2, 99, 9, is_traced=True
     )
     assert [name for name, default in Publish._field_defaults.items() if getattr(given, name) == default] == []
-    assert given.on_its_way(("b5",), (), further=1) == given._replace(local=("b5",), transit=(), hops=3, hop_limit=8)
+    assert given.forwarded(("b5",), (), further=1) == given._replace(local=("b5",), transit=(), hops=3, hop_limit=8)
 
 
 def test_a_message_without_hops_left_goes_no_further_and_is_counted() -> None:

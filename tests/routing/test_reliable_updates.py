@@ -29,7 +29,16 @@ from routing.messages import (
     Update,
     UpdateAcknowledged,
 )
-from routing.reliable_updates import MOST_CHANGES, MOST_UNACKNOWLEDGED, MOST_WAITING, Heard, Hearer, Key, Teller, key_of
+from routing.reliable_updates import (
+    MOST_CHANGES,
+    MOST_UNACKNOWLEDGED,
+    MOST_WAITING,
+    Heard,
+    Key,
+    UpdateReceiver,
+    UpdateSender,
+    key_of,
+)
 
 SOURCE = "b0"
 DESTINATIONS = ("b1", "b2")
@@ -58,12 +67,12 @@ class Destination:
     def __init__(self, name: str, incarnation: int) -> None:
         self.name = name
         self.incarnation = incarnation
-        self.hearer = Hearer(name, incarnation, "")
+        self.hearer = UpdateReceiver(name, incarnation, "")
         self.table: dict[Key, Change] = {}
 
     def take(self, update: Update) -> UpdateAcknowledged | Resend | None:
         turn = next(turn for turn in update.turns if turn.destination == self.name)
-        heard = self.hearer.take(update, turn)
+        heard = self.hearer.receive(update, turn)
         self.apply(heard.changes)
         self.apply(heard.gone)
         return heard.answer
@@ -88,7 +97,7 @@ class Correspondence(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.incarnation = 1
-        self.teller = Teller(SOURCE, self.incarnation, "")
+        self.teller = UpdateSender(SOURCE, self.incarnation, "")
         self.for_all: dict[Key, Change] = {}
         self.for_one: dict[str, dict[Key, Change]] = {name: {} for name in DESTINATIONS}
         self.destinations = {name: Destination(name, 1) for name in DESTINATIONS}
@@ -176,7 +185,7 @@ class Correspondence(RuleBasedStateMachine):
     def source_starts_anew(self) -> None:
         """It knows nothing of what it told; the destinations hear of it later, or never before the end."""
         self.incarnation += 1
-        self.teller = Teller(SOURCE, self.incarnation, "")
+        self.teller = UpdateSender(SOURCE, self.incarnation, "")
         self.teller.leave_open()
         self.for_all = {}
         self.for_one = {name: {} for name in DESTINATIONS}
@@ -235,8 +244,8 @@ def only(updates: list[Update]) -> Update:
     return updates[0]
 
 
-def told_to(*names: str) -> Teller:
-    teller = Teller(SOURCE, 1, "")
+def told_to(*names: str) -> UpdateSender:
+    teller = UpdateSender(SOURCE, 1, "")
     for name in names:
         teller.reaches(name, 1)
     return teller
@@ -266,24 +275,24 @@ def test_nothing_is_said_to_whoever_there_is_nothing_to_tell() -> None:
 
 
 def test_a_batch_is_repeated_until_it_is_acknowledged() -> None:
-    teller, hearer = told_to("b1"), Hearer("b1", 1, "")
+    teller, hearer = told_to("b1"), UpdateReceiver("b1", 1, "")
     teller.tell_all(advertise(1))
     sent = only(teller.flush())
     assert teller.repeat() == [], "it was sent only just now"
     assert teller.repeat() == [sent]
-    answer = hearer.take(sent, sent.turns[0]).answer
+    answer = hearer.receive(sent, sent.turns[0]).answer
     assert isinstance(answer, UpdateAcknowledged)
     teller.acknowledged(answer)
     assert teller.repeat() == teller.repeat() == []
 
 
 def test_an_acknowledgement_of_what_an_earlier_life_told_settles_nothing() -> None:
-    earlier, hearer = told_to("b1"), Hearer("b1", 1, "")
+    earlier, hearer = told_to("b1"), UpdateReceiver("b1", 1, "")
     earlier.tell_all(advertise(1))
     update = only(earlier.flush())
-    late = hearer.take(update, update.turns[0]).answer
+    late = hearer.receive(update, update.turns[0]).answer
     assert isinstance(late, UpdateAcknowledged)
-    present = Teller(SOURCE, 2, "")
+    present = UpdateSender(SOURCE, 2, "")
     present.reaches("b1", 1)
     present.tell_all(advertise(2))
     sent = only(present.flush())
@@ -293,27 +302,27 @@ def test_an_acknowledgement_of_what_an_earlier_life_told_settles_nothing() -> No
 
 
 def test_an_unsubscription_that_overtakes_its_subscription_waits_for_it() -> None:
-    teller, hearer = told_to("b1"), Hearer("b1", 1, "")
+    teller, hearer = told_to("b1"), UpdateReceiver("b1", 1, "")
     teller.tell_all(advertise(9))
     first = only(teller.flush())
-    hearer.take(first, first.turns[0])
+    hearer.receive(first, first.turns[0])
     teller.tell("b1", subscribe(1))
     subscribed = only(teller.flush())
     teller.tell("b1", Unsubscribe(entry(1)))
     unsubscribed = only(teller.flush())
-    assert hearer.take(unsubscribed, unsubscribed.turns[0])[0] == []
-    changes, _, _, _, answer = hearer.take(subscribed, subscribed.turns[0])
+    assert hearer.receive(unsubscribed, unsubscribed.turns[0])[0] == []
+    changes, _, _, _, answer = hearer.receive(subscribed, subscribed.turns[0])
     assert changes == [subscribe(1), Unsubscribe(entry(1))]
     assert isinstance(answer, UpdateAcknowledged)
     assert answer.sequence == 2
 
 
 def test_what_comes_twice_is_applied_once_and_acknowledged_again() -> None:
-    teller, hearer = told_to("b1"), Hearer("b1", 1, "")
+    teller, hearer = told_to("b1"), UpdateReceiver("b1", 1, "")
     teller.tell_all(advertise(1))
     update = only(teller.flush())
-    first = hearer.take(update, update.turns[0])
-    assert hearer.take(update, update.turns[0]) == Heard([], [], [], answer=first.answer)
+    first = hearer.receive(update, update.turns[0])
+    assert hearer.receive(update, update.turns[0]) == Heard([], [], [], answer=first.answer)
 
 
 def test_whoever_cannot_be_reached_hears_the_rest_later() -> None:
@@ -329,10 +338,10 @@ def test_whoever_cannot_be_reached_hears_the_rest_later() -> None:
 
 
 def test_what_waits_for_whoever_cannot_be_reached_has_an_end() -> None:
-    teller, hearer = told_to("b1"), Hearer("b1", 1, "")
+    teller, hearer = told_to("b1"), UpdateReceiver("b1", 1, "")
     teller.tell_all(advertise(1))
     before = only(teller.flush())
-    hearer.take(before, before.turns[0])
+    hearer.receive(before, before.turns[0])
     teller.cannot_reach("b1")
     for number in range(MOST_WAITING):
         teller.tell("b1", subscribe(number))
@@ -341,7 +350,7 @@ def test_what_waits_for_whoever_cannot_be_reached_has_an_end() -> None:
     teller.tell_all(Unadvertise(entry(1)))
     teller.reaches("b1", 1)
     update = only(teller.flush())
-    assert hearer.take(update, update.turns[0]).gone == [Unadvertise(entry(1))]
+    assert hearer.receive(update, update.turns[0]).gone == [Unadvertise(entry(1))]
     assert hearer.held_from(SOURCE) == ()
 
 
@@ -358,7 +367,7 @@ def test_a_new_incarnation_is_told_everything_in_a_new_epoch() -> None:
 
 
 def test_too_much_unacknowledged_starts_a_new_epoch() -> None:
-    teller, hearer = told_to("b1"), Hearer("b1", 1, "")
+    teller, hearer = told_to("b1"), UpdateReceiver("b1", 1, "")
     for number in range(MOST_UNACKNOWLEDGED):
         teller.tell_all(advertise(number % 3, f"a > {number}"))
         teller.flush()
@@ -368,79 +377,79 @@ def test_too_much_unacknowledged_starts_a_new_epoch() -> None:
     assert update.turns == (Turn("b1", 1, 0),)
     assert {change.entry.number for change in update.changes} == {1, 2}
     assert teller.unacknowledged == 1
-    assert hearer.take(update, update.turns[0])[0] == list(update.changes)
+    assert hearer.receive(update, update.turns[0])[0] == list(update.changes)
 
 
 def test_the_first_batch_of_an_epoch_replaces_what_was_held() -> None:
-    hearer = Hearer("b1", 1, "")
+    hearer = UpdateReceiver("b1", 1, "")
     first = Update(SOURCE, 1, "", (Turn("b1", 0, 0),), (advertise(1), advertise(2), subscribe(3)))
-    hearer.take(first, first.turns[0])
+    hearer.receive(first, first.turns[0])
     anew = Update(SOURCE, 1, "", (Turn("b1", 1, 0),), (advertise(2), advertise(1, "a > 9"), subscribe(4)))
-    heard = hearer.take(anew, anew.turns[0])
+    heard = hearer.receive(anew, anew.turns[0])
     assert heard.changes == [advertise(1, "a > 9"), subscribe(4)]
     assert heard.gone == [Unsubscribe(entry(3))]
 
 
 def test_an_epoch_that_starts_with_several_batches_replaces_what_was_held_when_all_are_there() -> None:
     """Otherwise subscriptions would be missing from the first batch to the last, and publications with them."""
-    teller, hearer = told_to("b1"), Hearer("b1", 1, "")
+    teller, hearer = told_to("b1"), UpdateReceiver("b1", 1, "")
     for number in range(MOST_CHANGES + 2):
         teller.tell("b1", subscribe(number))
     first, last = teller.flush()
     assert (first.is_unfinished, last.is_unfinished) == (True, False)
     for update in (first, last):
-        hearer.take(update, update.turns[0])
+        hearer.receive(update, update.turns[0])
     assert len(hearer.held_from(SOURCE)) == MOST_CHANGES + 2
     teller.asked_to_resend(Resend("b1", 1, "", (SOURCE,), 0))
     teller.tell("b1", Unsubscribe(entry(0)))
     teller.tell("b1", subscribe(-1))
     first, last = teller.flush()
-    assert not any(hearer.take(first, first.turns[0])[:3])
-    heard = hearer.take(last, last.turns[0])
+    assert not any(hearer.receive(first, first.turns[0])[:3])
+    heard = hearer.receive(last, last.turns[0])
     assert (heard.changes, heard.gone) == ([subscribe(-1)], [Unsubscribe(entry(0))])
 
 
 def test_a_batch_of_an_unknown_epoch_is_asked_for_again_from_the_start() -> None:
-    hearer = Hearer("b1", 1, "")
+    hearer = UpdateReceiver("b1", 1, "")
     late = Update(SOURCE, 1, "", (Turn("b1", 3, 2),), (advertise(1),))
-    changes, _, _, _, answer = hearer.take(late, late.turns[0])
+    changes, _, _, _, answer = hearer.receive(late, late.turns[0])
     assert changes == []
     assert isinstance(answer, Resend)
     assert (answer.destinations, answer.epoch) == ((SOURCE,), 3)
 
 
 def test_a_batch_of_an_earlier_life_of_the_source_changes_nothing() -> None:
-    hearer = Hearer("b1", 1, "")
+    hearer = UpdateReceiver("b1", 1, "")
     present = Update(SOURCE, 2, "", (Turn("b1", 0, 0),), (advertise(1),))
     past = Update(SOURCE, 1, "", (Turn("b1", 7, 0),), (advertise(2),))
-    hearer.take(present, present.turns[0])
-    assert hearer.take(past, past.turns[0]) == Heard([], [], [])
+    hearer.receive(present, present.turns[0])
+    assert hearer.receive(past, past.turns[0]) == Heard([], [], [])
     assert hearer.held_from(SOURCE) == (advertise(1),)
 
 
 def test_what_a_source_told_counts_after_its_restart_until_it_has_told_everything_anew() -> None:
-    hearer = Hearer("b1", 1, "")
+    hearer = UpdateReceiver("b1", 1, "")
     update = Update(SOURCE, 1, "", (Turn("b1", 0, 0),), (advertise(1), subscribe(2), subscribe(3)))
-    hearer.take(update, update.turns[0])
+    hearer.receive(update, update.turns[0])
     assert hearer.is_complete(SOURCE, 1)
     assert hearer.holds_older(SOURCE, 2)
     assert hearer.request(SOURCE, 2) == Resend("b1", 1, "", (SOURCE,), 0)
     begun = Update(SOURCE, 2, "", (Turn("b1", 0, 0),), (subscribe(2), subscribe(4)), is_unfinished=True)
-    heard = hearer.take(begun, begun.turns[0])
+    heard = hearer.receive(begun, begun.turns[0])
     assert heard.changes == [subscribe(4)], "what is new counts at once"
     assert heard.repeated == [subscribe(2)]
     assert heard.gone == []
     assert hearer.request(SOURCE, 2) is None, "the source repeats the rest by itself"
     assert not hearer.is_complete(SOURCE, 2)
     ended = Update(SOURCE, 2, "", (Turn("b1", 0, 1),), ())
-    heard = hearer.take(ended, ended.turns[0])
+    heard = hearer.receive(ended, ended.turns[0])
     assert heard.gone == [Unadvertise(entry(1)), Unsubscribe(entry(3))]
     assert hearer.is_complete(SOURCE, 2)
     assert hearer.held_from(SOURCE) == (subscribe(2), subscribe(4))
 
 
 def test_a_source_that_recovers_leaves_its_openings_unfinished() -> None:
-    teller, hearer = told_to("b1"), Hearer("b1", 1, "")
+    teller, hearer = told_to("b1"), UpdateReceiver("b1", 1, "")
     teller.leave_open()
     teller.tell_all(advertise(1))
     first = only(teller.flush())
@@ -449,33 +458,33 @@ def test_a_source_that_recovers_leaves_its_openings_unfinished() -> None:
     assert first.is_unfinished
     assert second.is_unfinished
     for update in (first, second):
-        hearer.take(update, update.turns[0])
+        hearer.receive(update, update.turns[0])
     assert not hearer.is_complete(SOURCE, 1)
     teller.finish()
     last = only(teller.flush())
     assert (last.changes, last.is_unfinished) == ((), False)
-    hearer.take(last, last.turns[0])
+    hearer.receive(last, last.turns[0])
     assert hearer.is_complete(SOURCE, 1)
     assert hearer.held_from(SOURCE) == (advertise(1), subscribe(2))
 
 
 def test_a_source_that_left_leaves_nothing_behind() -> None:
-    hearer = Hearer("b1", 1, "")
+    hearer = UpdateReceiver("b1", 1, "")
     update = Update(SOURCE, 1, "", (Turn("b1", 0, 0),), (advertise(1), subscribe(2)))
-    hearer.take(update, update.turns[0])
+    hearer.receive(update, update.turns[0])
     assert hearer.drop_before(SOURCE, 1) == [], "this is the incarnation that told it"
     assert hearer.drop_before(SOURCE, 2) == [Unadvertise(entry(1)), Unsubscribe(entry(2))]
     assert hearer.drop_before(SOURCE, 2) == []
     assert hearer.held_from(SOURCE) == ()
-    assert hearer.take(update, update.turns[0]) == Heard([], [], []), "it was long under way"
+    assert hearer.receive(update, update.turns[0]) == Heard([], [], []), "it was long under way"
     assert hearer.held_from(SOURCE) == ()
 
 
 def test_a_source_that_is_asked_whether_it_has_told_everything_answers_when_it_has() -> None:
-    teller, hearer = told_to("b1"), Hearer("b1", 1, "")
+    teller, hearer = told_to("b1"), UpdateReceiver("b1", 1, "")
     teller.tell_all(advertise(1))
     first = only(teller.flush())
-    assert hearer.take(first, first.turns[0]).is_all, "it is the opening"
+    assert hearer.receive(first, first.turns[0]).is_all, "it is the opening"
     teller.cannot_reach("b1")
     teller.tell("b1", subscribe(2))
     teller.reaches("b1", 1)
@@ -484,42 +493,42 @@ def test_a_source_that_is_asked_whether_it_has_told_everything_answers_when_it_h
     teller.acknowledged(asked)
     more, nothing = teller.flush()
     assert (more.changes, nothing.changes) == ((subscribe(2),), ())
-    assert not hearer.take(more, more.turns[0]).is_all
-    assert hearer.take(nothing, nothing.turns[0]).is_all
+    assert not hearer.receive(more, more.turns[0]).is_all
+    assert hearer.receive(nothing, nothing.turns[0]).is_all
 
 
 def test_a_source_with_unacknowledged_batches_answers_after_these() -> None:
-    teller, hearer = told_to("b1"), Hearer("b1", 1, "")
+    teller, hearer = told_to("b1"), UpdateReceiver("b1", 1, "")
     teller.tell_all(advertise(1))
     first = only(teller.flush())
-    hearer.take(first, first.turns[0])
+    hearer.receive(first, first.turns[0])
     teller.tell("b1", subscribe(2))
     lost = only(teller.flush())
     asked = hearer.inquiry(SOURCE)
     assert isinstance(asked, UpdateAcknowledged)
     teller.acknowledged(asked)
     assert teller.flush() == []
-    heard = hearer.take(lost, lost.turns[0])
+    heard = hearer.receive(lost, lost.turns[0])
     assert isinstance(heard.answer, UpdateAcknowledged)
     teller.acknowledged(heard.answer)
     asked = hearer.inquiry(SOURCE)
     assert isinstance(asked, UpdateAcknowledged)
     teller.acknowledged(asked)
     nothing = only(teller.flush())
-    assert hearer.take(nothing, nothing.turns[0]).is_all
+    assert hearer.receive(nothing, nothing.turns[0]).is_all
 
 
 def test_what_is_told_again_right_after_an_opening_that_left_it_out_is_not_gone() -> None:
     """A lost batch holds the later ones up, and they are taken in together with it."""
-    hearer = Hearer("b1", 1, "")
+    hearer = UpdateReceiver("b1", 1, "")
     old = Update(SOURCE, 1, "", (Turn("b1", 0, 0),), (advertise(1), advertise(2)))
-    hearer.take(old, old.turns[0])
+    hearer.receive(old, old.turns[0])
     opening = Update(SOURCE, 2, "", (Turn("b1", 0, 0),), (advertise(3),), is_unfinished=True)
-    hearer.take(opening, opening.turns[0])
+    hearer.receive(opening, opening.turns[0])
     lost = Update(SOURCE, 2, "", (Turn("b1", 0, 1),), ())
     again = Update(SOURCE, 2, "", (Turn("b1", 0, 2),), (advertise(1),))
-    assert hearer.take(again, again.turns[0]).changes == []
-    heard = hearer.take(lost, lost.turns[0])
+    assert hearer.receive(again, again.turns[0]).changes == []
+    heard = hearer.receive(lost, lost.turns[0])
     assert heard.changes == [advertise(1)]
     assert heard.gone == [Unadvertise(entry(2))]
     assert set(hearer.held_from(SOURCE)) == {advertise(1), advertise(3)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from experiments.figures.figure import PROTOCOLS, Claim, Entry, Panel, PaperPoint, Point, Row, Rows, Scale, Shape
+from experiments.figures.figure import PROTOCOLS, Claim, Figure, Panel, PaperPoint, Point, Row, Rows, Scale, Shape
 from experiments.figures.points import simulation
 from experiments.sweeps.sweep import RunOutcome
 
@@ -29,7 +29,7 @@ PARAMETERS: dict[Scale, FailureParameters] = {
 
 def entry(
     name: str, what: str, key: str, paper: dict[str, float], why: dict[str, str], minutes: dict[Scale, float]
-) -> Entry:
+) -> Figure:
     """`key` is the scenario's: share_of_brokers or share_of_links. `paper` has the numbers at 50%, by protocol."""
 
     def points(scale: Scale) -> list[Point]:
@@ -68,7 +68,7 @@ def entry(
             why=why[series],
         )
 
-    return Entry(
+    return Figure(
         name=name,
         title=f"Deliveries when {what} fail",
         reference=f"[THESIS 10.1.2, Fig. {name.removeprefix('fig-')}]",

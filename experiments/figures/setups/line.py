@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from experiments.figures.figure import PROTOCOLS, Claim, Entry, Panel, PaperPoint, Point, Rows, Scale, Shape, is_rising
+from experiments.figures.figure import PROTOCOLS, Claim, Figure, Panel, PaperPoint, Point, Rows, Scale, Shape, is_rising
 from experiments.figures.points import from_summary, point
 
 LATENCY, MATCHES = "latency", "matches"
@@ -37,7 +37,7 @@ def line_point(protocol: str, brokers: int, subscriptions: int, publications: in
     return point("line", protocol, brokers, settings)
 
 
-def latency_by_brokers(name: str, subscriptions: int, minutes: dict[Scale, float], claim: str) -> Entry:
+def latency_by_brokers(name: str, subscriptions: int, minutes: dict[Scale, float], claim: str) -> Figure:
     def points(scale: Scale) -> list[Point]:
         chosen = PARAMETERS[scale]
         return [
@@ -46,7 +46,7 @@ def latency_by_brokers(name: str, subscriptions: int, minutes: dict[Scale, float
             for brokers in chosen.brokers
         ]
 
-    return Entry(
+    return Figure(
         name=name,
         title=f"Latency on a line of brokers with {subscriptions:,} subscriptions",
         reference=f"[THESIS 10.1.1, Fig. {name.removeprefix('fig-')}]",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from experiments.figures.figure import Claim, Entry, Panel, PaperPoint, Point, Row, Scale, Shape
+from experiments.figures.figure import Claim, Figure, Panel, PaperPoint, Point, Row, Scale, Shape
 from experiments.figures.setups.hundred_brokers import SETTING, hundred
 from experiments.figures.thesis.fig_10_1_9 import PARAMETERS
 from experiments.sweeps.sweep import RunOutcome
@@ -34,7 +34,7 @@ MERC_WHY = (
     "of 1.18 needs fewer interested brokers in each cluster; how many there were is not stated."
 )
 
-ENTRY = Entry(
+ENTRY = Figure(
     name="fig-10.1.10",
     title="Mean destination list by broker on 100 brokers",
     reference="[THESIS 10.1.1, Fig. 10.1.10]",

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from experiments.figures.figure import (
     PROTOCOLS,
     Claim,
-    Entry,
+    Figure,
     Panel,
     PaperPoint,
     Point,
@@ -53,7 +53,7 @@ def _only_where_matching(found: Rows) -> bool:
     return all(copies <= float(x) / 100 * brokers for x, copies in found.line(COPIES, "D-DBR"))
 
 
-ENTRY = Entry(
+ENTRY = Figure(
     name="fig-10.1.11",
     title="Copies of a subscription on 100 brokers",
     reference="[THESIS 10.1.1, Fig. 10.1.11]",

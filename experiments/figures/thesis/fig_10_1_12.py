@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from experiments.figures.figure import PROTOCOLS, Claim, Entry, Panel, Point, Row, Rows, Scale, Shape
+from experiments.figures.figure import PROTOCOLS, Claim, Figure, Panel, Point, Row, Rows, Scale, Shape
 from experiments.figures.setups.hundred_brokers import SETTING, SHARE, hundred
 from experiments.figures.thesis.fig_10_1_11 import PUBLICATIONS, RATE
 from experiments.sweeps.sweep import RunOutcome
@@ -41,7 +41,7 @@ def _claim(series: str, paper: float) -> Claim:
     return Claim(f"{series}: mean of a broker", paper, lambda found: _mean(found, series), why=WHY[series])
 
 
-ENTRY = Entry(
+ENTRY = Figure(
     name="fig-10.1.12",
     title="Subscriptions stored by broker on 100 brokers",
     reference="[THESIS 10.1.1, Fig. 10.1.12]",

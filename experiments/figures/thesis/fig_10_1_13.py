@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.figures.figure import Claim, Entry, Panel, PaperPoint, Point, Rows, Scale, Shape, is_rising
+from experiments.figures.figure import Claim, Figure, Panel, PaperPoint, Point, Rows, Scale, Shape, is_rising
 from experiments.figures.setups.destination_lists import (
     MEAN,
     MODEL,
@@ -43,7 +43,7 @@ def _more_interest_makes_longer_lists(rows: Rows) -> bool:
     return is_rising([mean for mean in at_largest if mean is not None])
 
 
-ENTRY = Entry(
+ENTRY = Figure(
     name="fig-10.1.13",
     title="Mean destination list of D-DBR, degree 6",
     reference="[THESIS 10.1.2, Fig. 10.1.13]",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.figures.figure import Claim, Entry, Panel, PaperPoint, Point, Rows, Scale, Shape, is_rising
+from experiments.figures.figure import Claim, Figure, Panel, PaperPoint, Point, Rows, Scale, Shape, is_rising
 from experiments.figures.setups.destination_lists import MEAN, MODEL, SETTING, counted, mean_row
 
 DEGREE, SHARE = 9, 0.5
@@ -41,7 +41,7 @@ def _merc_levels_off(rows: Rows) -> bool | None:
     return merc[-1] - merc[1] < ddbr[-1] - ddbr[1] if len(ddbr) > 2 and len(merc) > 2 else None
 
 
-ENTRY = Entry(
+ENTRY = Figure(
     name="fig-10.1.14",
     title="Mean destination list of D-DBR and MERC, degree 9",
     reference="[THESIS 10.1.2, Fig. 10.1.14]",

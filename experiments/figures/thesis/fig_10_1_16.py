@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.figures.figure import Claim, Entry, Panel, PaperPoint, Point, Rows, Scale, Shape, X
+from experiments.figures.figure import Claim, Figure, Panel, PaperPoint, Point, Rows, Scale, Shape, X
 from experiments.figures.setups.destination_lists import (
     AT_SOURCE,
     MODEL,
@@ -73,7 +73,7 @@ def _merc_does_not_grow(rows: Rows) -> bool | None:
     return max(values) < 1.25 * min(values) if len(values) > 1 else None
 
 
-ENTRY = Entry(
+ENTRY = Figure(
     name="fig-10.1.16",
     title="Mean destination list at source brokers",
     reference="[THESIS 10.1.2, Fig. 10.1.16]",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from experiments.figures.figure import Claim, Entry, Panel, PaperPoint, Point, Row, Rows, Scale, Shape
+from experiments.figures.figure import Claim, Figure, Panel, PaperPoint, Point, Row, Rows, Scale, Shape
 from experiments.sweeps.sweep import RunOutcome, RunSpec
 
 
@@ -85,7 +85,7 @@ def _paper_is_between(found: Rows) -> bool | None:
     return None if least is None or more is None else least < PAPER_GAIN < more
 
 
-ENTRY = Entry(
+ENTRY = Figure(
     name="fig-10.1.17",
     title="Hops before and after self-reorganisation",
     reference="[THESIS 4.3, 10.1.2, Fig. 10.1.17]",

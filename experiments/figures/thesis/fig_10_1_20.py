@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from experiments.figures.figure import Claim, Entry, Panel, PaperPoint, Point, Row, Rows, Scale, Shape
+from experiments.figures.figure import Claim, Figure, Panel, PaperPoint, Point, Row, Rows, Scale, Shape
 from experiments.sweeps.sweep import RunOutcome, RunSpec
 
 MEMORY, MESSAGES = "memory", "messages"
@@ -83,7 +83,7 @@ def _last_messages(found: Rows, series: str) -> float | None:
     return values[-1] if values else None
 
 
-ENTRY = Entry(
+ENTRY = Figure(
     name="fig-10.1.20",
     title="Memory of routing tables",
     reference="[THESIS 10.1.2, Fig. 10.1.20]",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from experiments.figures.figure import PROTOCOLS, Claim, Entry, Panel, PaperPoint, Point, Row, Rows, Scale, Shape
+from experiments.figures.figure import PROTOCOLS, Claim, Figure, Panel, PaperPoint, Point, Row, Rows, Scale, Shape
 from experiments.figures.setups.line import LONGEST, PARAMETERS, line_point
 from experiments.sweeps.sweep import RunOutcome
 
@@ -48,7 +48,7 @@ ORIGIN = (
     "subscription and 0.2 ms for each frame give 63% and 2%)."
 )
 
-ENTRY = Entry(
+ENTRY = Figure(
     name="fig-10.1.4",
     title="CPU utilisation of ten brokers in a line",
     reference="[THESIS 10.1.1, Fig. 10.1.4]",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.figures.figure import Claim, Entry, Panel, Rows, Shape
+from experiments.figures.figure import Claim, Figure, Panel, Rows, Shape
 from experiments.figures.setups.twenty_brokers import LATENCY, SETTING, STEP_S, ZIPF, mean, over_time, points
 
 
@@ -29,7 +29,7 @@ FBR_ABSOLUTE = (
     "less than the paper's."
 )
 
-ENTRY = Entry(
+ENTRY = Figure(
     name="fig-10.1.5",
     title="Latency over five minutes on 20 brokers, Zipf",
     reference="[THESIS 10.1.1, Fig. 10.1.5]",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.figures.figure import Claim, Entry, Panel, Rows, Shape
+from experiments.figures.figure import Claim, Figure, Panel, Rows, Shape
 from experiments.figures.setups.twenty_brokers import SETTING, ZIPF, by_broker, points
 
 BUSY = "busy"
@@ -24,7 +24,7 @@ def _fbr_works_more(rows: Rows) -> bool | None:
     return sum(fbr > ddbr for fbr, ddbr in pairs) >= 0.8 * len(pairs) if pairs else None
 
 
-ENTRY = Entry(
+ENTRY = Figure(
     name="fig-10.1.6",
     title="CPU utilisation of 20 brokers, Zipf",
     reference="[THESIS 10.1.1, Fig. 10.1.6]",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.figures.figure import Entry, Panel, Rows, Shape
+from experiments.figures.figure import Figure, Panel, Rows, Shape
 from experiments.figures.setups.twenty_brokers import SETTING, ZIPF, by_broker, mean, points
 
 STORED = "stored"
@@ -14,7 +14,7 @@ def _fbr_stores_more(rows: Rows) -> bool | None:
     return is_never_less and sum(fbr > ddbr for fbr, ddbr in pairs) >= 0.8 * len(pairs) if pairs else None
 
 
-ENTRY = Entry(
+ENTRY = Figure(
     name="fig-10.1.7",
     title="Memory of 20 brokers, Zipf: subscriptions stored",
     reference="[THESIS 10.1.1, Fig. 10.1.7]",

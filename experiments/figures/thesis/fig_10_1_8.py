@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.figures.figure import Entry, Panel, Rows, Shape
+from experiments.figures.figure import Figure, Panel, Rows, Shape
 from experiments.figures.setups.twenty_brokers import LATENCY, SETTING, STEP_S, UNIFORM, ZIPF, mean, over_time, points
 
 
@@ -10,7 +10,7 @@ def _of(rows: Rows, protocol: str, distribution: str) -> float:
     return mean(rows, LATENCY, f"{protocol}, {distribution}") or 0.0
 
 
-ENTRY = Entry(
+ENTRY = Figure(
     name="fig-10.1.8",
     title="Latency over five minutes on 20 brokers, uniform",
     reference="[THESIS 10.1.1, Fig. 10.1.8]",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from experiments.figures.figure import PROTOCOLS, Claim, Entry, Panel, PaperPoint, Point, Rows, Scale, Shape
+from experiments.figures.figure import PROTOCOLS, Claim, Figure, Panel, PaperPoint, Point, Rows, Scale, Shape
 from experiments.figures.points import from_summary
 from experiments.figures.setups.hundred_brokers import SETTING, hundred
 
@@ -92,7 +92,7 @@ def _merc_is_stable(rows: Rows) -> bool | None:
     return merc[-1] < 2 * merc[0] if merc else None
 
 
-ENTRY = Entry(
+ENTRY = Figure(
     name="fig-10.1.9",
     title="Throughput and latency on 100 brokers",
     reference="[THESIS 10.1.1, Fig. 10.1.9]",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from experiments.figures.figure import Claim, Entry, Panel, PaperPoint, Point, Row, Rows, Scale, Shape
+from experiments.figures.figure import Claim, Figure, Panel, PaperPoint, Point, Row, Rows, Scale, Shape
 from experiments.figures.setups.destination_lists import MEAN, MODEL, SETTING, counted
 from experiments.sweeps.sweep import RunOutcome
 
@@ -41,7 +41,7 @@ def _mean(found: Rows) -> float | None:
     return sum(means) / len(means) if means else None
 
 
-ENTRY = Entry(
+ENTRY = Figure(
     name="text-1.3",
     title="The example of 70 brokers: mean destination list",
     reference="[THESIS 1.3]",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from broker.client.acknowledgements import Acknowledgements
 from broker.client.connection import Connection
 from broker.client.deduplication import SeenDeliveries
-from broker.client.requests import Entries
+from broker.client.requests import Requests
 from broker.wire.client_codec import decode
 from broker.wire.client_frames import RequestAccepted, Subscribe, Welcome
 from broker.wire.limits import Limits
@@ -100,7 +100,7 @@ def test_what_was_entered_anew_counts_as_entered_when_the_broker_has_said_so() -
     expressions = {"one": "a = 1", "other": "a = 2"}
 
     async def scenario() -> None:
-        entries = Entries(asyncio.get_running_loop(), lambda *_: None, lambda: None)
+        entries = Requests(asyncio.get_running_loop(), lambda *_: None, lambda: None)
 
         def connect(*, is_resumed: bool) -> Wire:
             wire = Wire()

@@ -19,7 +19,7 @@ def test_within_the_window_each_is_new_once_and_beyond_it_never(counters: list[i
     seen, taken, highest = SeenPublications(window), set(), -1
     for counter in counters:
         is_new = counter not in taken and highest - counter < window
-        assert seen.take(id(counter)) is is_new
+        assert seen.add_if_new(id(counter)) is is_new
         taken.add(counter)
         highest = max(highest, counter)
         assert seen.is_past(id(counter)) is (highest - counter >= window)
@@ -28,42 +28,42 @@ def test_within_the_window_each_is_new_once_and_beyond_it_never(counters: list[i
 @given(st.permutations(range(16)))
 def test_any_order_within_the_window_is_taken_in_full(counters: list[int]) -> None:
     seen = SeenPublications(16)
-    assert all(seen.take(id(counter)) for counter in counters)
-    assert not any(seen.take(id(counter)) for counter in counters)
+    assert all(seen.add_if_new(id(counter)) for counter in counters)
+    assert not any(seen.add_if_new(id(counter)) for counter in counters)
 
 
 def test_sources_and_incarnations_have_windows_of_their_own() -> None:
     seen = SeenPublications(4)
-    assert seen.take(id(100))
-    assert seen.take(id(0, incarnation=2))
-    assert seen.take(id(0, broker="b2"))
-    assert not seen.take(id(100))
+    assert seen.add_if_new(id(100))
+    assert seen.add_if_new(id(0, incarnation=2))
+    assert seen.add_if_new(id(0, broker="b2"))
+    assert not seen.add_if_new(id(100))
     assert len(seen) == 3
 
 
 def test_a_long_jump_forgets_what_lies_behind_it() -> None:
     seen = SeenPublications(4)
-    seen.take(id(0))
-    assert seen.take(id(10**12))
-    assert not seen.take(id(0)), "too old to be new"
-    assert seen.take(id(10**12 - 3))
-    assert not seen.take(id(10**12 - 4))
+    seen.add_if_new(id(0))
+    assert seen.add_if_new(id(10**12))
+    assert not seen.add_if_new(id(0)), "too old to be new"
+    assert seen.add_if_new(id(10**12 - 3))
+    assert not seen.add_if_new(id(10**12 - 4))
 
 
 def test_a_window_takes_no_more_memory_than_its_bits() -> None:
     seen = SeenPublications(64)
     for counter in range(10_000):
-        seen.take(id(counter))
+        seen.add_if_new(id(counter))
     ((_, bits),) = seen._sources.values()
     assert bits.bit_length() <= 64
 
 
 def test_of_a_brokers_incarnations_the_early_ones_are_forgotten() -> None:
     seen = SeenPublications()
-    seen.take(id(0, broker="b2"))
+    seen.add_if_new(id(0, broker="b2"))
     for incarnation in range(1, 101):
-        assert seen.take(id(0, incarnation))
+        assert seen.add_if_new(id(0, incarnation))
     assert len(seen) == 1 + INCARNATIONS
-    assert not seen.take(id(0, 100))
-    assert not seen.take(id(0, 100 - INCARNATIONS + 1))
-    assert not seen.take(id(0, broker="b2"))
+    assert not seen.add_if_new(id(0, 100))
+    assert not seen.add_if_new(id(0, 100 - INCARNATIONS + 1))
+    assert not seen.add_if_new(id(0, broker="b2"))

@@ -62,7 +62,7 @@ def test_what_is_assumed_lost_makes_room() -> None:
 
 def test_the_receiver_tells_after_a_quarter_of_the_credit_or_when_asked() -> None:
     inbox = Inbox(credit=8)
-    assert [inbox.take(1), inbox.take(2), inbox.take(3)] == [None, 2, None]
+    assert [inbox.receive(1), inbox.receive(2), inbox.receive(3)] == [None, 2, None]
     assert inbox.tell() == 3
 
 
@@ -87,7 +87,7 @@ def test_no_more_than_the_credit_is_in_flight_and_all_go_out_once_in_order(credi
             go(outbox.taken(inbox.tell()))
         elif under_way:
             number = under_way.pop(0)
-            told = inbox.take(number) if step == "arrive" else None
+            told = inbox.receive(number) if step == "arrive" else None
             go(outbox.taken(told) if told is not None else [])
         assert len(under_way) <= outbox.in_flight <= credit
     while outbox.waiting:

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from broker.client.connection import Connection
-from broker.client.publish_queue import Publishing
+from broker.client.publish_queue import PublishQueue
 from broker.core.effects import Accept, Effect, Refuse
 from broker.core.inputs import ClientLost, Published
-from broker.core.publish_ledger import Taken
+from broker.core.publish_ledger import PublishLedger
 from broker.core.settings import SECOND, Settings
 from broker.wire.client_codec import decode
 from broker.wire.client_frames import PublicationRefused, PublishRequest, Welcome
@@ -84,7 +84,7 @@ class PublishingMachine(RuleBasedStateMachine):
     def another_session(self) -> None:
         """Another process of the same client: nobody asks what became of the earlier one's publications."""
         self.session += 1
-        self.publishing = Publishing(self.loop, is_answered=True)
+        self.publishing = PublishQueue(self.loop, is_answered=True)
         self.of_session: list[Publication] = []
 
     @precondition(lambda self: self.wire is None)
@@ -274,7 +274,7 @@ def test_refusals_are_remembered_over_a_restart_while_they_may_not_have_been_hea
 
 
 def test_what_the_driver_refuses_again_is_remembered_as_long_as_what_the_core_refuses() -> None:
-    taken = Taken(window=3)
+    taken = PublishLedger(window=3)
     taken.accept(2)
     taken.accept(3)
     assert taken.greet() == (3, (1,)), "the core has never seen the first one"
@@ -287,7 +287,7 @@ def test_what_the_driver_refuses_again_is_remembered_as_long_as_what_the_core_re
 
 
 def test_what_is_remembered_of_a_session_is_bounded() -> None:
-    taken = Taken(window=8)
+    taken = PublishLedger(window=8)
     for reference in range(1, 1000):
         taken.refuse(reference)
         # Again and again, as no proper client would.

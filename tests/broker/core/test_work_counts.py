@@ -12,7 +12,7 @@ from broker.core.inputs import FrameReceived
 from broker.core.settings import SECOND, Settings
 from routing.d_dbr import DDBR
 from routing.messages import PublicationId, Publish
-from routing.router import Matched, Router
+from routing.router import Router, RoutingDecision
 from tests.harness.fake_wire import Link, World
 from tests.harness.routing_tables import holders, local_subscriptions, matching_brokers, remote_subscriptions, way_of
 
@@ -52,11 +52,11 @@ class CountingDDBR(DDBR):
 
     matches = 0
 
-    def match_own(self, client: str, attributes: bytes) -> Matched | None:
+    def match_own(self, client: str, attributes: bytes) -> RoutingDecision | None:
         self.matches += 1
         return super().match_own(client, attributes)
 
-    def match_arrived(self, publication: Publish, peer: str) -> Matched:
+    def match_arrived(self, publication: Publish, peer: str) -> RoutingDecision:
         self.matches += 1
         return super().match_arrived(publication, peer)
 

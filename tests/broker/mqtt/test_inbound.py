@@ -15,9 +15,9 @@ from broker.client.publish_queue import Answer
 from broker.client.servers import parse_servers
 from broker.config.gateway_config import GatewayConfig, read_gateways
 from broker.log import Log
-from broker.mqtt.counters import Counts
+from broker.mqtt.counters import GatewayCounters
 from broker.mqtt.fast_path.packets import Message
-from broker.mqtt.inbound import Intake
+from broker.mqtt.inbound import Inbound
 from broker.mqtt.mqtt_client import MqttClient
 from routing.messages import PublicationId
 
@@ -81,8 +81,8 @@ class Taker(Client):
 class World:
     def __init__(self) -> None:
         self.config = read_gateways({"topics": ["devices/{room}"], "intake": MOST}, {"b1": "127.0.0.1:1883"}, "o")["b1"]
-        self.counts = Counts(Log("b1"))
-        self.intake = Intake(self.config, self.counts)
+        self.counts = GatewayCounters(Log("b1"))
+        self.intake = Inbound(self.config, self.counts)
         self.taker = Taker()
         self.mqtt: Connection | None = None
 

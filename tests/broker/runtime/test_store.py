@@ -27,7 +27,7 @@ from broker.wire.client_frames import (
     Subscribe,
 )
 from routing.messages import EntryId, PublicationId, Publish
-from routing.router import Stretch
+from routing.router import ForwardingLeg
 from tests.harness.broker_processes import InLoop, OverlayFileMaker, run, until
 from tests.harness.raw_client import RawClient
 
@@ -39,7 +39,7 @@ DELIVERIES = (
 PUBLICATION = (
     Publish(ID, "b1", "", (), (), b"\x80", b"payload", expires=5),
     "c1",
-    (Stretch("x", ("b2",), ("b3",), ("x", "y"), EntryId("b1", 1, 2)), Stretch("", ("b4",), ())),
+    (ForwardingLeg("x", ("b2",), ("b3",), ("x", "y"), EntryId("b1", 1, 2)), ForwardingLeg("", ("b4",), ())),
 )
 RECORDS: dict[tuple[str, ...], object] = {
     ("arrival", "b1", "3", "9"): DELIVERIES,

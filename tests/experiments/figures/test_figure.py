@@ -8,7 +8,7 @@ import pytest
 
 from experiments.figures.figure import (
     Claim,
-    Entry,
+    Figure,
     Panel,
     Point,
     Row,
@@ -26,8 +26,8 @@ from experiments.sweeps.sweep import RunOutcome, RunSpec
 SPECS = [RunSpec("count-lists", {"seed": seed}) for seed in (1, 2)]
 
 
-def entry(*claims: Claim, shapes: tuple[Shape, ...] = ()) -> Entry:
-    return Entry(
+def entry(*claims: Claim, shapes: tuple[Shape, ...] = ()) -> Figure:
+    return Figure(
         name="fig-0",
         title="title",
         reference="reference",

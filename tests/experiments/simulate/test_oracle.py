@@ -7,7 +7,7 @@ import pytest
 from broker.trace.schema import DeliveryRow, DropRow, Row
 from experiments.simulate.drop_reasons import TERMINAL_DROPS
 from experiments.simulate.oracle import Accepted, Fate, Oracle
-from experiments.simulate.summary import Gatherer, RunSummary
+from experiments.simulate.summary import RunSummary, SummaryBuilder
 from matching.languages.sql import parse
 from routing.messages import PublicationId
 
@@ -177,7 +177,7 @@ class Discarding:
         assert row
 
 
-def summary_of(gatherer: Gatherer) -> RunSummary:
+def summary_of(gatherer: SummaryBuilder) -> RunSummary:
     return gatherer.summary(
         scenario="test",
         protocol="d-dbr",
@@ -194,7 +194,7 @@ def summary_of(gatherer: Gatherer) -> RunSummary:
 
 
 def test_expected_pairs_are_counted_by_their_fates() -> None:
-    gatherer = Gatherer(Discarding())
+    gatherer = SummaryBuilder(Discarding())
     for client in ("a", "a", "late"):
         gatherer.record(DeliveryRow("b1/1/0", "b2", client, 1, 0.0, 1.0))
     assert set(gatherer.got("b1/1/0")) == {"a", "late"}
@@ -211,7 +211,7 @@ def test_expected_pairs_are_counted_by_their_fates() -> None:
 def test_a_run_is_weak_if_it_owes_less_than_half_of_what_was_expected(
     delivered: int, dropped: int, is_weak: bool
 ) -> None:
-    gatherer = Gatherer(Discarding())
+    gatherer = SummaryBuilder(Discarding())
     pairs = [Fate.DELIVERED] * delivered + [Fate.DROPPED] * dropped
     gatherer.judge("b1/1/0", {f"s{number}": fate for number, fate in enumerate(pairs)})
     assert summary_of(gatherer).is_weak is is_weak
@@ -219,14 +219,14 @@ def test_a_run_is_weak_if_it_owes_less_than_half_of_what_was_expected(
 
 @pytest.mark.parametrize("reason", ["queue full", "no link", "broker queue full", "delivered when it was over"])
 def test_a_dropped_frame_that_is_sent_again_excuses_nothing(reason: str) -> None:
-    gatherer = Gatherer(Discarding())
+    gatherer = SummaryBuilder(Discarding())
     gatherer.record(DropRow(1.0, "b1", reason, "b1/1/0", ""))
     assert not gatherer.is_dropped("b1/1/0")
 
 
 @pytest.mark.parametrize("reason", sorted(TERMINAL_DROPS))
 def test_a_drop_for_good_excuses_the_publication_that_it_names_and_no_other(reason: str) -> None:
-    gatherer = Gatherer(Discarding())
+    gatherer = SummaryBuilder(Discarding())
     gatherer.record(DropRow(1.0, "b1", reason, None, ""))
     gatherer.record(DropRow(1.0, "b1", reason, "b1/1/0", ""))
     assert gatherer.is_dropped("b1/1/0")
