@@ -30,7 +30,7 @@ class Forwarding(Protocol):
     def felled(self, tree: EntryId) -> list[Unsubscribe]:
         """The tree is gone, with all its copies."""
 
-    def tick(self, kept_for: int) -> list[tuple[EntryId, Subscribe | Unsubscribe]]:
+    def tick(self, retention_ticks: int) -> list[tuple[EntryId, Subscribe | Unsubscribe]]:
         """Changes, with their trees, that had to wait until no broker retains a publication that was accepted between
         two subscriptions: `kept_for` ticks."""
 
@@ -50,7 +50,7 @@ class ForwardAll:
     def felled(self, tree: EntryId) -> list[Unsubscribe]:
         return [Unsubscribe(entry, tree) for entry in self._told.pop(tree, {})]
 
-    def tick(self, kept_for: int) -> list[tuple[EntryId, Subscribe | Unsubscribe]]:
+    def tick(self, retention_ticks: int) -> list[tuple[EntryId, Subscribe | Unsubscribe]]:
         return []
 
 
@@ -71,10 +71,10 @@ class ForwardUncovered:
             self._due.append((self._now, tree, wider))
         return _difference(before, copies.told, tree)
 
-    def tick(self, kept_for: int) -> list[tuple[EntryId, Subscribe | Unsubscribe]]:
+    def tick(self, retention_ticks: int) -> list[tuple[EntryId, Subscribe | Unsubscribe]]:
         self._now += 1
         changes: list[tuple[EntryId, Subscribe | Unsubscribe]] = []
-        while self._due and self._due[0][0] + kept_for <= self._now:
+        while self._due and self._due[0][0] + retention_ticks <= self._now:
             _, tree, entry = self._due.popleft()
             copies = self._trees.get(tree, _Copies())
             before = dict(copies.told)

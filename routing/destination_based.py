@@ -32,7 +32,7 @@ from routing.router import (
     Counts,
     ForwardingLeg,
     LearnedSubscription,
-    Pace,
+    RouterSettings,
     RoutingDecision,
     TableWork,
     UnknownInterest,
@@ -51,40 +51,40 @@ class DestinationBased:
         self._clusters = clusters
         self._local_advertisements = LocalAdvertisements()
         self._local_subscriptions = LocalSubscriptions(matcher)
-        self.learned: list[LearnedSubscription] = []
+        self.learned_subscriptions: list[LearnedSubscription] = []
         self._domains = {
-            name: Domain(Multicasting(me, incarnation, name, clusters, address), incarnation, matcher, self.learned)
+            name: Domain(Multicasting(me, incarnation, name, clusters, address), incarnation, matcher, self.learned_subscriptions)
             for name in sorted(clusters)
         }
-        self._pace = Pace()
+        self._settings = RouterSettings()
         self._reorganisations: dict[str, Reorganisation] = {}
         self._expected: dict[str, None] = {}
         """Neighbours that a configuration names and that were not heard of yet, in whichever domain."""
         self._missing_silence: Silence[str] = Silence()
-        self.is_behind = False
+        self.has_pending_link_states = False
         """Link states came that the matching layer has not heard of. A failure brings hundreds of them within
         moments, so it hears of them together: before it is next asked anything, or when the broker says so."""
 
     @property
-    def pace(self) -> Pace:
-        return self._pace
+    def settings(self) -> RouterSettings:
+        return self._settings
 
-    @pace.setter
-    def pace(self, pace: Pace) -> None:
-        self._pace = pace
+    @settings.setter
+    def settings(self, settings: RouterSettings) -> None:
+        self._settings = settings
         for domain in self._domains.values():
-            domain.pace = pace
+            domain.settings = settings
 
-    def catch_up(self) -> None:
-        if self.is_behind:
-            self.is_behind = False
+    def apply_link_states(self) -> None:
+        if self.has_pending_link_states:
+            self.has_pending_link_states = False
             for domain in self._domains.values():
                 domain.topology_changed()
             self._topology_changed()
 
-    def start_with(self, states: tuple[LinkState, ...]) -> None:
+    def load_link_states(self, states: tuple[LinkState, ...]) -> None:
         for name, domain in self._domains.items():
-            domain.multicasting.start_with([state for state in states if state.domain == name])
+            domain.multicasting.load_link_states([state for state in states if state.domain == name])
             domain.topology_changed()
         self._topology_changed()
 
@@ -113,7 +113,7 @@ class DestinationBased:
         for domain in self._domains.values():
             domain.export_advertisement(Advertise(entry, str(expression)))
 
-    def close_advertisement(self, entry: EntryId) -> None:
+    def deactivate_advertisement(self, entry: EntryId) -> None:
         self._local_advertisements.remove(entry)
 
     def unadvertise(self, entry: EntryId) -> None:
@@ -132,7 +132,7 @@ class DestinationBased:
             domain.withdraw_subscription(entry)
 
     def match_own(self, client: str, attributes: bytes) -> RoutingDecision | None:
-        self.catch_up()
+        self.apply_link_states()
         advertisement = self._local_advertisements.permitting(client, attributes)
         if advertisement is None:
             return None
@@ -148,19 +148,19 @@ class DestinationBased:
             work = (work_of("L-PRT", report),)
         legs: tuple[ForwardingLeg, ...] = ()
         if self.me in publication.transit:
-            self.catch_up()
+            self.apply_link_states()
             legs, further = self._onward(publication)
             work += further
         return RoutingDecision(clients, legs, work)
 
-    def legs_now(self, publication: Publish, peer: str | None) -> tuple[ForwardingLeg, ...]:
-        self.catch_up()
+    def current_legs(self, publication: Publish, peer: str | None) -> tuple[ForwardingLeg, ...]:
+        self.apply_link_states()
         if peer is not None:
             return self._onward(publication)[0]
         return self._legs(publication.attributes, self._domains, self._served_here())[0]
 
     def unknown_interest(self, publication: Publish, peer: str | None) -> UnknownInterest:
-        self.catch_up()
+        self.apply_link_states()
         been = {*publication.crossed, publication.domain} if peer is not None else set()
         crossed = tuple(been) if peer is not None else self._served_here()
         silent = {name: domain.silent_members() for name, domain in self._domains.items()}
@@ -215,8 +215,8 @@ class DestinationBased:
         return () if self._missing() else None
 
     @property
-    def is_settling(self) -> bool:
-        return any(domain.is_settling for domain in self._domains.values())
+    def is_converging(self) -> bool:
+        return any(domain.is_converging for domain in self._domains.values())
 
     def incarnation_of(self, broker: str) -> int:
         states = (domain.multicasting.state_of(broker) for domain in self._domains.values())
@@ -234,9 +234,9 @@ class DestinationBased:
             domain.begin_recovery()
 
     @property
-    def is_informed(self) -> bool:
-        self.catch_up()
-        return all(domain.is_informed for domain in self._domains.values())
+    def has_all_openings(self) -> bool:
+        self.apply_link_states()
+        return all(domain.has_all_openings for domain in self._domains.values())
 
     def end_recovery(self) -> None:
         for domain in self._domains.values():
@@ -312,7 +312,7 @@ class DestinationBased:
             return None
         if reorganisation is not None:
             reorganisation.count(message.source)
-        self.catch_up()
+        self.apply_link_states()
         domain.receive(message)
         self._pass_on_news()
         return message
@@ -341,11 +341,11 @@ class DestinationBased:
         for name, domain in self._domains.items():
             states = [state for state in message.states if state.domain == name]
             if states and domain.multicasting.take_states(states, peer):
-                self.is_behind = True
+                self.has_pending_link_states = True
 
     def _take_announcement(self, message: Announce, domain: Domain) -> None:
         if domain.multicasting.take_announcement(message):
-            self.is_behind = True
+            self.has_pending_link_states = True
 
     def _topology_changed(self) -> None:
         for reorganisation in self._reorganisations.values():
@@ -364,7 +364,7 @@ class DestinationBased:
         """Other brokers' entries came, went or came another way."""
 
     def tick(self) -> None:
-        self.catch_up()
+        self.apply_link_states()
         for domain in self._domains.values():
             domain.tick()
         for reorganisation in self._reorganisations.values():
@@ -379,7 +379,7 @@ class DestinationBased:
     def is_reachable(self, domain: str, broker: str) -> bool:
         return domain in self._domains and self._domains[domain].multicasting.is_reachable(broker)
 
-    def substitutes(self, publication: Publish, lost: str) -> ForwardingLeg | None:
+    def substitute_leg(self, publication: Publish, lost: str) -> ForwardingLeg | None:
         return None
 
     def leave(self) -> None:
@@ -395,17 +395,17 @@ class DestinationBased:
                 domain.multicasting.sends = []
         return sends
 
-    def reorganise_with(self, most_links: int) -> None:
+    def enable_reorganisation(self, most_links: int) -> None:
         self._reorganisations = {
             name: Reorganisation(domain.multicasting, most_links) for name, domain in self._domains.items()
         }
 
     def reorganise(self) -> None:
-        self.catch_up()
+        self.apply_link_states()
         for reorganisation in self._reorganisations.values():
             reorganisation.end_cycle()
 
-    def link_requests(self) -> list[OpenLink | CloseLink]:
+    def drain_link_requests(self) -> list[OpenLink | CloseLink]:
         link_requests: list[OpenLink | CloseLink] = []
         for reorganisation in self._reorganisations.values():
             link_requests += reorganisation.link_requests
@@ -419,7 +419,7 @@ class DestinationBased:
         return losses
 
     def counts(self) -> Counts:
-        self.catch_up()
+        self.apply_link_states()
         domains = self._domains.values()
         return Counts(
             advertisements=len(self._local_advertisements) + sum(len(domain.advertisements) for domain in domains),

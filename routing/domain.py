@@ -29,7 +29,7 @@ from routing.messages import (
 )
 from routing.multicast import Multicasting
 from routing.reliable_updates import UpdateReceiver, UpdateSender
-from routing.router import LearnedSubscription, Pace
+from routing.router import LearnedSubscription, RouterSettings
 from routing.silence import Silence
 from routing.tables import Advertisement, AdvertisementTable, RemoteSubscriptions, expression_of, is_readable, region_of
 
@@ -60,7 +60,7 @@ class Domain:
         multicasting: Multicasting,
         incarnation: int,
         matcher: str,
-        learned: list[LearnedSubscription] | None = None,
+        learned_subscriptions: list[LearnedSubscription] | None = None,
     ) -> None:
         """`learned` collects subscriptions that were not known before, or that a new incarnation of their source told
         again."""
@@ -69,10 +69,10 @@ class Domain:
         self.multicasting = multicasting
         self.advertisements = AdvertisementTable()
         self.subscriptions = RemoteSubscriptions(matcher)
-        self.pace = Pace()
+        self.settings = RouterSettings()
         self.heard: list[EntryId] = []
         """Entries of which something changed since this was last emptied: an edge broker passes them on."""
-        self._learned = learned if learned is not None else []
+        self._learned_subscriptions = learned_subscriptions if learned_subscriptions is not None else []
         self._teller = UpdateSender(self.me, incarnation, self.name)
         self._hearer = UpdateReceiver(self.me, incarnation, self.name)
         self._exported: dict[EntryId, _Exported] = {}
@@ -86,7 +86,7 @@ class Domain:
         self._unreachable: set[str] = set()
         self._returned: dict[str, None] = {}
         """Brokers that can be reached again, and have not said yet that they have told everything."""
-        self._settling = 0
+        self._converging_ticks = 0
         """Ticks in which more may be heard from brokers that can be reached again, or of others behind them."""
         self._known_digest = b""
         self._is_recovering = False
@@ -174,7 +174,7 @@ class Domain:
 
     def _learn(self, change: Subscribe, source: str) -> None:
         if not change.is_gap and is_readable(change.expression):
-            self._learned.append(LearnedSubscription(source, change.expression, change.since))
+            self._learned_subscriptions.append(LearnedSubscription(source, change.expression, change.since))
 
     def _apply(self, change: Change, source: str) -> None:
         self.heard.append(change.entry)
@@ -252,7 +252,7 @@ class Domain:
                 self._known_since[state.broker] = self._silence.now
                 if self._silence.now > STARTING_TICKS and state.broker in routes:
                     self._returned[state.broker] = None
-                    self._settling = self.pace.noticed_within
+                    self._converging_ticks = self.settings.detection_ticks
             if state.has_left:
                 for change in self._hearer.drop_before(state.broker, state.incarnation + 1):
                     self._apply(change, state.broker)
@@ -275,10 +275,10 @@ class Domain:
     def end_recovery(self) -> None:
         self._is_recovering = False
         self._teller.finish()
-        self._settling = self.pace.noticed_within
+        self._converging_ticks = self.settings.detection_ticks
 
     @property
-    def is_informed(self) -> bool:
+    def has_all_openings(self) -> bool:
         return not self._uninformed()
 
     def _await_openings(self) -> None:
@@ -339,8 +339,8 @@ class Domain:
         return self._silence.ticks(broker, self._known_since.get(broker, 0))
 
     @property
-    def is_settling(self) -> bool:
-        return bool(self._settling or self._returned)
+    def is_converging(self) -> bool:
+        return bool(self._converging_ticks or self._returned)
 
     def gaps(self, crossed: tuple[str, ...] | None) -> dict[str, int]:
         """Brokers that pass entries on and cannot reach all brokers behind them, with the ticks for which that is so;
@@ -357,7 +357,7 @@ class Domain:
             return
         changed = unreachable ^ self._unreachable
         if self._unreachable - unreachable:
-            self._settling = self.pace.noticed_within
+            self._converging_ticks = self.settings.detection_ticks
         self._returned.update(dict.fromkeys(sorted(self._unreachable - unreachable)))
         self._returned = {broker: None for broker in self._returned if broker not in unreachable}
         self._unreachable = unreachable
@@ -377,7 +377,7 @@ class Domain:
             self.multicasting.spread(update)
         silent = {**self.silent_members(), **self.gaps(None)}
         self._silence.tick({broker: self._known_since.get(broker, 0) for broker in silent})
-        self._settling = max(0, self._settling - 1)
+        self._converging_ticks = max(0, self._converging_ticks - 1)
         self._inquire()
         self._ask_for_openings()
 

@@ -122,7 +122,7 @@ class FBR(HopByHop):
         self._local_advertisements.insert(entry, client, expression)
         self._add_tree(self._ways.passed_on(Advertise(entry, str(expression))), region_of(expression), None)
 
-    def close_advertisement(self, entry: EntryId) -> None:
+    def deactivate_advertisement(self, entry: EntryId) -> None:
         self._local_advertisements.remove(entry)
 
     def unadvertise(self, entry: EntryId) -> None:
@@ -163,7 +163,7 @@ class FBR(HopByHop):
         gaps = [(entry, peer) for entry, peers in self._gaps.items() for peer in peers]
         self._tree_silence.tick({(entry, peer): self._known_since(entry, peer) for entry, peer in (*lost, *gaps)})
         self._tell_of_gaps()
-        for entry, change in self._telling.tick(self.pace.kept_for):
+        for entry, change in self._telling.tick(self.settings.retention_ticks):
             parent = self.parent_in(entry)
             if parent is not None:
                 self._teller.tell(parent, change)
@@ -264,7 +264,7 @@ class FBR(HopByHop):
 
     def _repeated(self, change: Change, peer: str) -> None:
         if isinstance(change, Subscribe) and not change.is_gap and change.tree in self._trees:
-            self.learned.append(LearnedSubscription(peer, change.expression, change.since, change.tree))
+            self.learned_subscriptions.append(LearnedSubscription(peer, change.expression, change.since, change.tree))
 
     def _reconsider(self, entry: EntryId) -> None:
         """Something was said of ways to the tree's home: another may be better now, or this one be lost."""
@@ -372,7 +372,7 @@ class FBR(HopByHop):
         self._copies[self._next_number] = copy
         by_neighbour[copy.neighbour] = self._next_number
         if copy.neighbour is not None:
-            self.learned.append(
+            self.learned_subscriptions.append(
                 LearnedSubscription(copy.neighbour, copy.change.expression, copy.change.since, copy.tree)
             )
         if tree.parent is not None and len(by_neighbour) == 1:
@@ -425,7 +425,7 @@ class FBR(HopByHop):
             tree=publication.tree,
         )
 
-    def legs_now(self, publication: Publish, peer: str | None) -> tuple[ForwardingLeg, ...]:
+    def current_legs(self, publication: Publish, peer: str | None) -> tuple[ForwardingLeg, ...]:
         if publication.tree not in self._trees:
             return ()
         return self._match(publication.attributes, publication.tree, peer).legs

@@ -27,7 +27,7 @@ class Flooding(HopByHop):
     def advertise(self, entry: EntryId, client: str, expression: Expression) -> None:
         self._local_advertisements.insert(entry, client, expression)
 
-    def close_advertisement(self, entry: EntryId) -> None:
+    def deactivate_advertisement(self, entry: EntryId) -> None:
         self._local_advertisements.remove(entry)
 
     def unadvertise(self, entry: EntryId) -> None:
@@ -54,12 +54,12 @@ class Flooding(HopByHop):
         report, clients = self._local_subscriptions.match(publication.attributes)
         return RoutingDecision(clients, legs, (work_of("L-PRT", report),))
 
-    def legs_now(self, publication: Publish, peer: str | None) -> tuple[ForwardingLeg, ...]:
+    def current_legs(self, publication: Publish, peer: str | None) -> tuple[ForwardingLeg, ...]:
         return self._to_all_but(peer)
 
     def _to_all_but(self, peer: str | None) -> tuple[ForwardingLeg, ...]:
         """Neighbours out of reach are sent it when they are back: from what is retained, or held while others wait."""
-        known = self._neighbours if self.pace.settles_early else self._met
+        known = self._neighbours if self.settings.settles_early else self._met
         others = tuple(sorted(each for each in known if each != peer))
         return (ForwardingLeg(DOMAIN, others, others),) if others else ()
 
@@ -69,7 +69,7 @@ class Flooding(HopByHop):
         return UnknownInterest(behind=lost, gaps=lost)
 
     def _neighbour_came(self, peer: str) -> None:
-        self.learned.append(LearnedSubscription(peer, str(TRUE), 0))
+        self.learned_subscriptions.append(LearnedSubscription(peer, str(TRUE), 0))
 
     def leave(self) -> None:
         """Nobody holds anything of this broker's."""

@@ -21,7 +21,7 @@ from routing.messages import (
 from routing.multicast import narrowed
 from routing.reliable_updates import UpdateReceiver, UpdateSender
 from routing.reorganisation import CloseLink, OpenLink
-from routing.router import ForwardingLeg, LearnedSubscription, Pace
+from routing.router import ForwardingLeg, LearnedSubscription, RouterSettings
 from routing.tables import is_readable
 
 DOMAIN = ""
@@ -32,17 +32,17 @@ class HopByHop:
 
     def __init__(self, me: str, incarnation: int) -> None:
         self.me = me
-        self.pace = Pace()
-        self.is_behind = False
+        self.settings = RouterSettings()
+        self.has_pending_link_states = False
         self._incarnation = incarnation
         self._neighbours: dict[str, int] = {}
         self._met: dict[str, int] = {}
         """Neighbours that are here or were once and have not left, with their last incarnation (0: it is not known)."""
         self._returned: dict[str, None] = {}
         """Neighbours that are back, and have not said yet that they have told everything."""
-        self._settling = 0
+        self._converging_ticks = 0
         """Ticks in which more may be heard from neighbours that are back, or of others behind them."""
-        self.learned: list[LearnedSubscription] = []
+        self.learned_subscriptions: list[LearnedSubscription] = []
         self._is_recovering = False
         self._started_anew = False
         """There was an earlier incarnation, which knew more than this one at its start."""
@@ -50,16 +50,16 @@ class HopByHop:
         self._teller = UpdateSender(me, incarnation, DOMAIN)
         self._hearer = UpdateReceiver(me, incarnation, DOMAIN)
 
-    def catch_up(self) -> None:
+    def apply_link_states(self) -> None:
         """News of neighbours is never put off."""
 
-    def start_with(self, states: tuple[LinkState, ...]) -> None:
+    def load_link_states(self, states: tuple[LinkState, ...]) -> None:
         """Nothing beyond the neighbours matters here, and these introduce themselves."""
 
     def neighbour_up(self, peer: str, greeting: Heartbeat, cost: int = 1) -> None:
         if peer not in self._neighbours and (self._met.get(peer) or (peer in self._met and self._started_anew)):
             self._returned[peer] = None
-            self._settling = self.pace.noticed_within
+            self._converging_ticks = self.settings.detection_ticks
         self._meet(peer)
         self._neighbours[peer] = self._met[peer] = greeting.incarnation
         self._teller.reaches(peer, greeting.incarnation)
@@ -104,13 +104,13 @@ class HopByHop:
         self._teller.leave_open()
 
     @property
-    def is_informed(self) -> bool:
+    def has_all_openings(self) -> bool:
         return not self._uninformed()
 
     def end_recovery(self) -> None:
         self._is_recovering = False
         self._teller.finish()
-        self._settling = self.pace.noticed_within
+        self._converging_ticks = self.settings.detection_ticks
 
     def _uninformed(self) -> dict[str, int]:
         """Neighbours whose present incarnation has yet to tell everything. Of a neighbour that nothing was held from
@@ -153,8 +153,8 @@ class HopByHop:
         return [peer for peer in self._met if peer not in self._neighbours or peer in untold]
 
     @property
-    def is_settling(self) -> bool:
-        return bool(self._settling or self._returned)
+    def is_converging(self) -> bool:
+        return bool(self._converging_ticks or self._returned)
 
     def neighbours(self) -> tuple[str, ...]:
         return tuple(sorted(self._neighbours))
@@ -167,7 +167,7 @@ class HopByHop:
             if destination in self._neighbours:
                 self._sends.append((destination, narrowed(message, (destination,))))
 
-    def reorganise_with(self, most_links: int) -> None:
+    def enable_reorganisation(self, most_links: int) -> None:
         raise RoutingError(
             f"{type(self).__name__} cannot reorganise itself: it does not know the overlay; use d-dbr or merc"
         )
@@ -175,7 +175,7 @@ class HopByHop:
     def reorganise(self) -> None:
         """Never asked to."""
 
-    def link_requests(self) -> list[OpenLink | CloseLink]:
+    def drain_link_requests(self) -> list[OpenLink | CloseLink]:
         return []
 
     def link_losses(self) -> int:
@@ -215,7 +215,7 @@ class HopByHop:
 
     def tick(self) -> None:
         self._send_updates(self._teller.repeat())
-        self._settling = max(0, self._settling - 1)
+        self._converging_ticks = max(0, self._converging_ticks - 1)
         self._inquire()
         self._ask_for_openings()
 
@@ -225,7 +225,7 @@ class HopByHop:
     def is_reachable(self, domain: str, broker: str) -> bool:
         return broker in self._neighbours
 
-    def substitutes(self, publication: Publish, lost: str) -> ForwardingLeg | None:
+    def substitute_leg(self, publication: Publish, lost: str) -> ForwardingLeg | None:
         return None
 
     def drain(self) -> list[tuple[str, Message]]:

@@ -104,7 +104,7 @@ class MERC(DestinationBased):
         lost = [duty for duty in self._present if duty not in present]
         self._present = present
         self._fading = {duty: left for duty, left in self._fading.items() if duty not in present}
-        self._fading.update(dict.fromkeys(lost, self.pace.noticed_within + 2))
+        self._fading.update(dict.fromkeys(lost, self.settings.detection_ticks + 2))
         self._take_on(present)
 
     def _take_on(self, present: tuple[Duty, ...]) -> None:
@@ -179,9 +179,9 @@ class MERC(DestinationBased):
             return []
         return [source for source, into in self._duties if into == target]
 
-    def substitutes(self, publication: Publish, lost: str) -> ForwardingLeg | None:
+    def substitute_leg(self, publication: Publish, lost: str) -> ForwardingLeg | None:
         """The lost broker by another common cluster; or, after an edge broker's death, who now offers what it did."""
-        self.catch_up()
+        self.apply_link_states()
         domain = self._domains.get(publication.domain)
         if domain is None:
             return None

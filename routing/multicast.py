@@ -88,7 +88,7 @@ class Multicasting:
         present = sum(not state.has_left for state in self._link_states.states())
         return len(self.topology.routes_from(self.me)) == present - 1
 
-    def start_with(self, states: Sequence[LinkState]) -> None:
+    def load_link_states(self, states: Sequence[LinkState]) -> None:
         """What a configuration file says of all brokers, this one included, so that a start needs no flood."""
         for state in states:
             self._link_states.add_if_newer(state)

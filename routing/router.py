@@ -95,12 +95,12 @@ class Counts:
     unacknowledged_changes: int = 0
 
 
-class Pace(NamedTuple):
+class RouterSettings(NamedTuple):
     """Times that matter to a router, in ticks, and how long others keep publications for it."""
 
-    noticed_within: int = 10
+    detection_ticks: int = 10
     """By then it is noticed everywhere that a broker is out of reach or back, and what it told has arrived."""
-    kept_for: int = 60
+    retention_ticks: int = 60
     """So long a publication may be retained."""
     settles_early: bool = True
     """A broker may settle a publication that it keeps for neighbours out of reach. If it crashes, nobody else keeps it
@@ -109,16 +109,16 @@ class Pace(NamedTuple):
 
 class Router(Protocol):
     name: str
-    pace: Pace
-    learned: list[LearnedSubscription]
+    settings: RouterSettings
+    learned_subscriptions: list[LearnedSubscription]
     """What others want and was not known here before. The broker empties it."""
-    is_behind: bool
+    has_pending_link_states: bool
     """Is there news of other brokers' links that `catch_up` has not taken account of?"""
 
-    def start_with(self, states: tuple[LinkState, ...]) -> None:
+    def load_link_states(self, states: tuple[LinkState, ...]) -> None:
         """The overlay as a configuration file describes it."""
 
-    def catch_up(self) -> None:
+    def apply_link_states(self) -> None:
         """Takes account of news that may wait for more of its kind; nothing that is asked gets an old answer."""
 
     def neighbour_up(self, peer: str, greeting: Heartbeat, cost: int) -> None: ...
@@ -130,7 +130,7 @@ class Router(Protocol):
 
     def advertise(self, entry: EntryId, client: str, expression: Expression) -> None: ...
 
-    def close_advertisement(self, entry: EntryId) -> None:
+    def deactivate_advertisement(self, entry: EntryId) -> None:
         """Nothing may be published under it any more. Other brokers keep it until `unadvertise`."""
 
     def unadvertise(self, entry: EntryId) -> None:
@@ -147,7 +147,7 @@ class Router(Protocol):
     def match_arrived(self, publication: Publish, peer: str) -> RoutingDecision:
         """A publication arrived that names this broker."""
 
-    def legs_now(self, publication: Publish, peer: str | None) -> tuple[ForwardingLeg, ...]:
+    def current_legs(self, publication: Publish, peer: str | None) -> tuple[ForwardingLeg, ...]:
         """Where a publication that was matched here before would go from here by what is known now.
 
         `peer` is the neighbour that it came from; None: it was published here.
@@ -158,7 +158,7 @@ class Router(Protocol):
         them cannot."""
 
     @property
-    def is_settling(self) -> bool:
+    def is_converging(self) -> bool:
         """Brokers can be reached again since a short while, or recover: there may be more to hear."""
 
     def incarnation_of(self, broker: str) -> int:
@@ -177,7 +177,7 @@ class Router(Protocol):
         """After a restart: asks others for what they want, and passes nothing on as complete."""
 
     @property
-    def is_informed(self) -> bool:
+    def has_all_openings(self) -> bool:
         """All brokers that can be reached have told what they want, in their present incarnation."""
 
     def end_recovery(self) -> None: ...
@@ -198,7 +198,7 @@ class Router(Protocol):
 
     def is_reachable(self, domain: str, broker: str) -> bool: ...
 
-    def substitutes(self, publication: Publish, lost: str) -> ForwardingLeg | None:
+    def substitute_leg(self, publication: Publish, lost: str) -> ForwardingLeg | None:
         """Who serves what the lost destination would have served, if anyone does by now."""
 
     def leave(self) -> None: ...
@@ -207,13 +207,13 @@ class Router(Protocol):
 
     def counts(self) -> Counts: ...
 
-    def reorganise_with(self, most_links: int) -> None:
+    def enable_reorganisation(self, most_links: int) -> None:
         """Lets the broker change its links, up to so many. Routers that know their neighbours only cannot."""
 
     def reorganise(self) -> None:
         """A cycle of self-reorganisation ends."""
 
-    def link_requests(self) -> list[OpenLink | CloseLink]:
+    def drain_link_requests(self) -> list[OpenLink | CloseLink]:
         """Links that are to come or to go, since this was last asked."""
 
     def link_losses(self) -> int:
