@@ -15,7 +15,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from matching.expressions.intersection import Region, prepared
+from matching.expressions.intersection import Region, region_of
 from matching.expressions.model import Expression
 from routing.messages import EntryId, Subscribe, Unsubscribe
 
@@ -23,11 +23,11 @@ from routing.messages import EntryId, Subscribe, Unsubscribe
 class Forwarding(Protocol):
     """Which copies of each tree are told to the tree's next broker up."""
 
-    def added(self, tree: EntryId, copy: Subscribe, expression: Expression) -> list[Subscribe | Unsubscribe]: ...
+    def add_copy(self, tree: EntryId, copy: Subscribe, expression: Expression) -> list[Subscribe | Unsubscribe]: ...
 
-    def removed(self, tree: EntryId, entry: EntryId) -> list[Subscribe | Unsubscribe]: ...
+    def remove_copy(self, tree: EntryId, entry: EntryId) -> list[Subscribe | Unsubscribe]: ...
 
-    def felled(self, tree: EntryId) -> list[Unsubscribe]:
+    def remove_tree(self, tree: EntryId) -> list[Unsubscribe]:
         """The tree is gone, with all its copies."""
 
     def tick(self, retention_ticks: int) -> list[tuple[EntryId, Subscribe | Unsubscribe]]:
@@ -37,18 +37,18 @@ class Forwarding(Protocol):
 
 class ForwardAll:
     def __init__(self) -> None:
-        self._told: dict[EntryId, dict[EntryId, None]] = {}
+        self._forwarded: dict[EntryId, dict[EntryId, None]] = {}
 
-    def added(self, tree: EntryId, copy: Subscribe, expression: Expression) -> list[Subscribe | Unsubscribe]:
-        self._told.setdefault(tree, {})[copy.entry] = None
+    def add_copy(self, tree: EntryId, copy: Subscribe, expression: Expression) -> list[Subscribe | Unsubscribe]:
+        self._forwarded.setdefault(tree, {})[copy.entry] = None
         return [copy]
 
-    def removed(self, tree: EntryId, entry: EntryId) -> list[Subscribe | Unsubscribe]:
-        del self._told[tree][entry]
+    def remove_copy(self, tree: EntryId, entry: EntryId) -> list[Subscribe | Unsubscribe]:
+        del self._forwarded[tree][entry]
         return [Unsubscribe(entry, tree)]
 
-    def felled(self, tree: EntryId) -> list[Unsubscribe]:
-        return [Unsubscribe(entry, tree) for entry in self._told.pop(tree, {})]
+    def remove_tree(self, tree: EntryId) -> list[Unsubscribe]:
+        return [Unsubscribe(entry, tree) for entry in self._forwarded.pop(tree, {})]
 
     def tick(self, retention_ticks: int) -> list[tuple[EntryId, Subscribe | Unsubscribe]]:
         return []
@@ -64,12 +64,12 @@ class ForwardUncovered:
         self._due: deque[tuple[int, EntryId, EntryId]] = deque()
         """Trees and copies in them that may cover earlier ones, with the tick in which they came."""
 
-    def added(self, tree: EntryId, copy: Subscribe, expression: Expression) -> list[Subscribe | Unsubscribe]:
+    def add_copy(self, tree: EntryId, copy: Subscribe, expression: Expression) -> list[Subscribe | Unsubscribe]:
         copies = self._trees.setdefault(tree, _Copies())
-        before = dict(copies.told)
-        for wider in copies.add(copy, prepared(expression)):
+        before = dict(copies.forwarded)
+        for wider in copies.add(copy, region_of(expression)):
             self._due.append((self._now, tree, wider))
-        return _difference(before, copies.told, tree)
+        return _difference(before, copies.forwarded, tree)
 
     def tick(self, retention_ticks: int) -> list[tuple[EntryId, Subscribe | Unsubscribe]]:
         self._now += 1
@@ -77,20 +77,20 @@ class ForwardUncovered:
         while self._due and self._due[0][0] + retention_ticks <= self._now:
             _, tree, entry = self._due.popleft()
             copies = self._trees.get(tree, _Copies())
-            before = dict(copies.told)
+            before = dict(copies.forwarded)
             copies.cover_earlier(entry)
-            changes += [(tree, change) for change in _difference(before, copies.told, tree)]
+            changes += [(tree, change) for change in _difference(before, copies.forwarded, tree)]
         return changes
 
-    def removed(self, tree: EntryId, entry: EntryId) -> list[Subscribe | Unsubscribe]:
+    def remove_copy(self, tree: EntryId, entry: EntryId) -> list[Subscribe | Unsubscribe]:
         copies = self._trees[tree]
-        before = dict(copies.told)
+        before = dict(copies.forwarded)
         copies.remove(entry)
-        return _difference(before, copies.told, tree)
+        return _difference(before, copies.forwarded, tree)
 
-    def felled(self, tree: EntryId) -> list[Unsubscribe]:
+    def remove_tree(self, tree: EntryId) -> list[Unsubscribe]:
         copies = self._trees.pop(tree, _Copies())
-        return [Unsubscribe(entry, tree) for entry in copies.told]
+        return [Unsubscribe(entry, tree) for entry in copies.forwarded]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,43 +107,43 @@ class _Copy:
 class _Copies:
     """One tree's copies: no told one covers another, and each covered one knows a told one that covers it."""
 
-    told: dict[EntryId, _Copy] = field(default_factory=dict)
+    forwarded: dict[EntryId, _Copy] = field(default_factory=dict)
     covered: dict[EntryId, tuple[_Copy, EntryId]] = field(default_factory=dict)
 
     def add(self, change: Subscribe, region: Region) -> list[EntryId]:
         """Returns copies that are wider than others, and confirmed later: both are told for a while."""
         copy = _Copy(change, region)
-        self._place(copy)
-        if change.entry not in self.told:
+        self._insert(copy)
+        if change.entry not in self.forwarded:
             return []
-        others = [(name, each.region) for name, each in self.told.items() if name != change.entry]
+        others = [(name, each.region) for name, each in self.forwarded.items() if name != change.entry]
         wider = [name for name, other in others if other.covers(region)]
         return [*wider, change.entry] if any(region.covers(other) for _, other in others) else wider
 
     def cover_earlier(self, entry: EntryId) -> None:
         """Covers copies that were confirmed earlier than this one too."""
-        copy = self.told.get(entry)
+        copy = self.forwarded.get(entry)
         if copy is not None:
-            self._cover(entry, [name for name, each in self.told.items() if copy.region.covers(each.region)])
+            self._cover(entry, [name for name, each in self.forwarded.items() if copy.region.covers(each.region)])
 
     def remove(self, entry: EntryId) -> None:
         if self.covered.pop(entry, None) is not None:
             return
-        del self.told[entry]
-        bare = [copy for copy, cover in self.covered.values() if cover == entry]
-        for copy in bare:
+        del self.forwarded[entry]
+        uncovered = [copy for copy, cover in self.covered.values() if cover == entry]
+        for copy in uncovered:
             del self.covered[copy.change.entry]
-        for copy in bare:
-            self._place(copy)
+        for copy in uncovered:
+            self._insert(copy)
 
-    def _place(self, copy: _Copy) -> None:
+    def _insert(self, copy: _Copy) -> None:
         entry = copy.change.entry
-        cover = next((name for name, each in self.told.items() if each.covers(copy)), None)
+        cover = next((name for name, each in self.forwarded.items() if each.covers(copy)), None)
         if cover is not None:
             self.covered[entry] = (copy, cover)
             return
-        self.told[entry] = copy
-        self._cover(entry, [name for name, each in self.told.items() if copy.covers(each)])
+        self.forwarded[entry] = copy
+        self._cover(entry, [name for name, each in self.forwarded.items() if copy.covers(each)])
 
     def _cover(self, entry: EntryId, narrower: list[EntryId]) -> None:
         for name in narrower:
@@ -151,7 +151,7 @@ class _Copies:
                 # What the narrower one covered, the wider one covers as well.
                 for other in [other for other, (_, by) in self.covered.items() if by == name]:
                     self.covered[other] = (self.covered[other][0], entry)
-                self.covered[name] = (self.told.pop(name), entry)
+                self.covered[name] = (self.forwarded.pop(name), entry)
 
 
 def _difference(

@@ -26,7 +26,7 @@ from routing.messages import (
     Routed,
     Subscribe,
 )
-from routing.multicast import Multicasting
+from routing.multicast import MulticastLayer
 from routing.reorganisation import CloseLink, OpenLink, Reorganisation
 from routing.router import (
     Counts,
@@ -53,14 +53,19 @@ class DestinationBased:
         self._local_subscriptions = LocalSubscriptions(matcher)
         self.learned_subscriptions: list[LearnedSubscription] = []
         self._domains = {
-            name: Domain(Multicasting(me, incarnation, name, clusters, address), incarnation, matcher, self.learned_subscriptions)
+            name: Domain(
+                MulticastLayer(me, incarnation, name, clusters, address),
+                incarnation,
+                matcher,
+                self.learned_subscriptions,
+            )
             for name in sorted(clusters)
         }
         self._settings = RouterSettings()
         self._reorganisations: dict[str, Reorganisation] = {}
         self._expected: dict[str, None] = {}
         """Neighbours that a configuration names and that were not heard of yet, in whichever domain."""
-        self._missing_silence: Silence[str] = Silence()
+        self._neighbour_silence: Silence[str] = Silence()
         self.has_pending_link_states = False
         """Link states came that the matching layer has not heard of. A failure brings hundreds of them within
         moments, so it hears of them together: before it is next asked anything, or when the broker says so."""
@@ -84,7 +89,7 @@ class DestinationBased:
 
     def load_link_states(self, states: tuple[LinkState, ...]) -> None:
         for name, domain in self._domains.items():
-            domain.multicasting.load_link_states([state for state in states if state.domain == name])
+            domain.multicast.load_link_states([state for state in states if state.domain == name])
             domain.topology_changed()
         self._topology_changed()
 
@@ -93,7 +98,7 @@ class DestinationBased:
         known = dict(greeting.known)
         for name in self._domains:
             if name in greeting.clusters:
-                self._domains[name].multicasting.neighbour_up(peer, cost, known.get(name, b""))
+                self._domains[name].multicast.neighbour_up(peer, cost, known.get(name, b""))
                 self._domains[name].topology_changed()
                 if name in self._reorganisations:
                     self._reorganisations[name].neighbour_up(peer)
@@ -101,7 +106,7 @@ class DestinationBased:
 
     def neighbour_lost(self, peer: str) -> None:
         for domain in self._domains.values():
-            domain.multicasting.neighbour_lost(peer)
+            domain.multicast.neighbour_lost(peer)
             domain.topology_changed()
         self._topology_changed()
 
@@ -133,11 +138,11 @@ class DestinationBased:
 
     def match_own(self, client: str, attributes: bytes) -> RoutingDecision | None:
         self.apply_link_states()
-        advertisement = self._local_advertisements.permitting(client, attributes)
+        advertisement = self._local_advertisements.find_permitting(client, attributes)
         if advertisement is None:
             return None
         report, clients = self._local_subscriptions.match(attributes)
-        legs, work = self._legs(attributes, self._domains, self._served_here())
+        legs, work = self._legs(attributes, self._domains, self._served_clusters())
         return RoutingDecision(clients, legs, (work_of("L-PRT", report), *work), advertisement=advertisement)
 
     def match_arrived(self, publication: Publish, peer: str) -> RoutingDecision:
@@ -157,49 +162,49 @@ class DestinationBased:
         self.apply_link_states()
         if peer is not None:
             return self._onward(publication)[0]
-        return self._legs(publication.attributes, self._domains, self._served_here())[0]
+        return self._legs(publication.attributes, self._domains, self._served_clusters())[0]
 
     def unknown_interest(self, publication: Publish, peer: str | None) -> UnknownInterest:
         self.apply_link_states()
-        been = {*publication.crossed, publication.domain} if peer is not None else set()
-        crossed = tuple(been) if peer is not None else self._served_here()
+        visited = {*publication.crossed, publication.domain} if peer is not None else set()
+        crossed = tuple(visited) if peer is not None else self._served_clusters()
         silent = {name: domain.silent_members() for name, domain in self._domains.items()}
-        own = {broker: ticks for name in silent if name not in been for broker, ticks in silent[name].items()}
+        own = {broker: ticks for name in silent if name not in visited for broker, ticks in silent[name].items()}
         if len(self._domains) > 1:
             # A broker in several common domains says what it wants in each of them.
-            own = {broker: ticks for broker, ticks in own.items() if not self._says_elsewhere(broker, silent)}
-        own.update((broker, self._missing_silence.ticks(broker, 0)) for broker in self._missing())
+            own = {broker: ticks for broker, ticks in own.items() if not self._is_known_elsewhere(broker, silent)}
+        own.update((broker, self._neighbour_silence.ticks(broker, 0)) for broker in self._missing_neighbours())
         behind = {broker: ticks for broker, ticks in own.items() if self._may_pass_on(broker)}
         gaps: dict[str, int] = {}
         for name, domain in self._domains.items():
-            if name not in been:
+            if name not in visited:
                 gaps.update(domain.gaps(crossed))
         return UnknownInterest(own, behind, gaps)
 
-    def _says_elsewhere(self, broker: str, silent: Mapping[str, Mapping[str, int]]) -> bool:
-        states = ((name, domain.multicasting.state_of(broker)) for name, domain in self._domains.items())
+    def _is_known_elsewhere(self, broker: str, silent: Mapping[str, Mapping[str, int]]) -> bool:
+        states = ((name, domain.multicast.state_of(broker)) for name, domain in self._domains.items())
         return any(state is not None and not state.has_left and broker not in silent[name] for name, state in states)
 
     def _may_pass_on(self, broker: str) -> bool:
         """The broker may be an edge broker."""
-        states = [domain.multicasting.state_of(broker) for domain in self._domains.values()]
+        states = [domain.multicast.state_of(broker) for domain in self._domains.values()]
         known = [state for state in states if state is not None]
         return not known or any(len(state.clusters) > 1 for state in known)
 
     def expect_neighbours(self, peers: tuple[str, ...]) -> None:
         self._expected = dict.fromkeys(peers)
 
-    def _missing(self) -> tuple[str, ...]:
+    def _missing_neighbours(self) -> tuple[str, ...]:
         """Brokers that should be there and that no other broker may know of, so that this one has to say it."""
         known = self._domains.values()
         self._expected = {
             broker: None
             for broker in self._expected
-            if all(domain.multicasting.state_of(broker) is None for domain in known)
+            if all(domain.multicast.state_of(broker) is None for domain in known)
         }
         return tuple(self._expected)
 
-    def _tell_of_gaps(self) -> None:
+    def _announce_gaps(self) -> None:
         """Says in each domain whether this broker knows what all brokers behind it want."""
         for name, domain in self._domains.items():
             behind = self._gap_behind(name)
@@ -212,14 +217,14 @@ class DestinationBased:
     def _gap_behind(self, target: str) -> tuple[str, ...] | None:
         """The clusters, seen from the target, in which brokers cannot be reached; empty: somewhere. None: there is no
         gap."""
-        return () if self._missing() else None
+        return () if self._missing_neighbours() else None
 
     @property
     def is_converging(self) -> bool:
         return any(domain.is_converging for domain in self._domains.values())
 
     def incarnation_of(self, broker: str) -> int:
-        states = (domain.multicasting.state_of(broker) for domain in self._domains.values())
+        states = (domain.multicast.state_of(broker) for domain in self._domains.values())
         return max((state.incarnation for state in states if state is not None), default=0)
 
     def members(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -242,7 +247,7 @@ class DestinationBased:
         for domain in self._domains.values():
             domain.end_recovery()
 
-    def _served_here(self) -> tuple[str, ...]:
+    def _served_clusters(self) -> tuple[str, ...]:
         """The clusters of this broker in which a publication reaches everybody."""
         return self._clusters
 
@@ -282,19 +287,19 @@ class DestinationBased:
         return leg.domain in self._domains
 
     def send(self, message: Routed) -> None:
-        self._domains[message.domain].multicasting.spread(message)
+        self._domains[message.domain].multicast.send(message)
         if message.domain in self._reorganisations:
             for destination in message.destinations:
                 self._reorganisations[message.domain].count(destination)
 
     def receive(self, message: Message, peer: str) -> Message | None:
         if isinstance(message, Publish):
-            return self._take_publication(message)
+            return self._receive_publication(message)
         if isinstance(message, Heartbeat):
-            self._compare(message, peer)
+            self._compare_digests(message, peer)
             return None
         if isinstance(message, LinkStates):
-            self._take_states(message, peer)
+            self._receive_states(message, peer)
             return None
         if isinstance(message, Credit):
             return message
@@ -302,61 +307,61 @@ class DestinationBased:
         if domain is None:
             return None
         if isinstance(message, Announce):
-            self._take_announcement(message, domain)
+            self._receive_announcement(message, domain)
             return None
-        if not domain.multicasting.pass_on(message):
+        if not domain.multicast.pass_on(message):
             return None
         reorganisation = self._reorganisations.get(message.domain)
         if isinstance(message, Propose | ProposalAnswered):
-            self._take_proposal(message, reorganisation)
+            self._receive_proposal(message, reorganisation)
             return None
         if reorganisation is not None:
             reorganisation.count(message.source)
         self.apply_link_states()
         domain.receive(message)
-        self._pass_on_news()
+        self._pass_on_changed_entries()
         return message
 
-    def _take_publication(self, message: Publish) -> Publish | None:
+    def _receive_publication(self, message: Publish) -> Publish | None:
         domain = self._domains.get(message.domain)
-        if domain is None or not domain.multicasting.pass_on(message):
+        if domain is None or not domain.multicast.pass_on(message):
             return None
         if self._reorganisations:
             self._reorganisations[message.domain].count(message.source)
         return message
 
-    def _take_proposal(self, message: Propose | ProposalAnswered, reorganisation: Reorganisation | None) -> None:
+    def _receive_proposal(self, message: Propose | ProposalAnswered, reorganisation: Reorganisation | None) -> None:
         if reorganisation is not None:
             reorganisation.receive(message)
         elif isinstance(message, Propose):
             answer = ProposalAnswered(self.me, message.domain, (message.source,), accepted=False)
-            self._domains[message.domain].multicasting.spread(answer)
+            self._domains[message.domain].multicast.send(answer)
 
-    def _compare(self, heartbeat: Heartbeat, peer: str) -> None:
+    def _compare_digests(self, heartbeat: Heartbeat, peer: str) -> None:
         for name, digest in heartbeat.known:
             if name in self._domains:
-                self._domains[name].multicasting.compare(digest, peer)
+                self._domains[name].multicast.send_states_if_different(digest, peer)
 
-    def _take_states(self, message: LinkStates, peer: str) -> None:
+    def _receive_states(self, message: LinkStates, peer: str) -> None:
         for name, domain in self._domains.items():
             states = [state for state in message.states if state.domain == name]
-            if states and domain.multicasting.take_states(states, peer):
+            if states and domain.multicast.receive_states(states, peer):
                 self.has_pending_link_states = True
 
-    def _take_announcement(self, message: Announce, domain: Domain) -> None:
-        if domain.multicasting.take_announcement(message):
+    def _receive_announcement(self, message: Announce, domain: Domain) -> None:
+        if domain.multicast.receive_announcement(message):
             self.has_pending_link_states = True
 
     def _topology_changed(self) -> None:
         for reorganisation in self._reorganisations.values():
             reorganisation.topology_changed()
-        self._pass_on_news()
-        self._tell_of_gaps()
+        self._pass_on_changed_entries()
+        self._announce_gaps()
 
-    def _pass_on_news(self) -> None:
-        changed = [entry for domain in self._domains.values() for entry in domain.heard]
+    def _pass_on_changed_entries(self) -> None:
+        changed = [entry for domain in self._domains.values() for entry in domain.changed_entries]
         for domain in self._domains.values():
-            domain.heard.clear()
+            domain.changed_entries.clear()
         if changed:
             self._entries_changed(list(dict.fromkeys(changed)))
 
@@ -369,35 +374,35 @@ class DestinationBased:
             domain.tick()
         for reorganisation in self._reorganisations.values():
             reorganisation.tick()
-        self._missing_silence.tick(dict.fromkeys(self._missing(), 0))
-        self._tell_of_gaps()
+        self._neighbour_silence.tick(dict.fromkeys(self._missing_neighbours(), 0))
+        self._announce_gaps()
 
     def greeting(self) -> Heartbeat:
-        known = tuple((name, domain.multicasting.digest) for name, domain in self._domains.items())
+        known = tuple((name, domain.multicast.digest) for name, domain in self._domains.items())
         return Heartbeat(self._incarnation, self._clusters, known)
 
     def is_reachable(self, domain: str, broker: str) -> bool:
-        return domain in self._domains and self._domains[domain].multicasting.is_reachable(broker)
+        return domain in self._domains and self._domains[domain].multicast.is_reachable(broker)
 
     def substitute_leg(self, publication: Publish, lost: str) -> ForwardingLeg | None:
         return None
 
     def leave(self) -> None:
         for domain in self._domains.values():
-            domain.multicasting.leave()
+            domain.multicast.leave()
 
     def drain(self) -> list[tuple[str, Message]]:
         sends: list[tuple[str, Message]] = []
         for domain in self._domains.values():
             domain.flush()
-            if domain.multicasting.sends:
-                sends += domain.multicasting.sends
-                domain.multicasting.sends = []
+            if domain.multicast.sends:
+                sends += domain.multicast.sends
+                domain.multicast.sends = []
         return sends
 
     def enable_reorganisation(self, most_links: int) -> None:
         self._reorganisations = {
-            name: Reorganisation(domain.multicasting, most_links) for name, domain in self._domains.items()
+            name: Reorganisation(domain.multicast, most_links) for name, domain in self._domains.items()
         }
 
     def reorganise(self) -> None:
@@ -415,7 +420,7 @@ class DestinationBased:
     def link_losses(self) -> int:
         losses = 0
         for domain in self._domains.values():
-            losses += domain.multicasting.losses
+            losses += domain.multicast.losses
         return losses
 
     def counts(self) -> Counts:
@@ -425,8 +430,8 @@ class DestinationBased:
             advertisements=len(self._local_advertisements) + sum(len(domain.advertisements) for domain in domains),
             local_subscriptions=len(self._local_subscriptions),
             remote_subscriptions=sum(len(domain.subscriptions) for domain in domains),
-            routing_table_bytes=sum(domain.multicasting.topology.size_bytes for domain in domains),
-            unroutable=sum(domain.multicasting.unroutable for domain in domains),
-            out_of_hops=sum(domain.multicasting.out_of_hops for domain in domains),
+            routing_table_bytes=sum(domain.multicast.topology.size_bytes for domain in domains),
+            unroutable=sum(domain.multicast.unroutable for domain in domains),
+            out_of_hops=sum(domain.multicast.out_of_hops for domain in domains),
             unacknowledged_changes=sum(domain.unacknowledged for domain in domains),
         )

@@ -39,10 +39,10 @@ from routing.messages import (
 )
 from routing.router import Counts, ForwardingLeg, LearnedSubscription, RoutingDecision, UnknownInterest, work_of
 from routing.silence import Silence
-from routing.tables import LocalAdvertisements, expression_of, is_readable, region_of
+from routing.tables import LocalAdvertisements, expression_of, is_parsable, region_of
 from routing.tree_parents import FixedParents, RepairedParents
 
-MOST_FELLED = 10_000
+MOST_REMOVED_TREES = 10_000
 TREE = "\0tree"
 """An attribute that no client's publication can have meant."""
 
@@ -89,8 +89,8 @@ class FBR(HopByHop):
         readvertises: bool = False,
     ) -> None:
         super().__init__(me, incarnation)
-        self._ways = RepairedParents(me) if readvertises else FixedParents(me)
-        self._telling: Forwarding = ForwardUncovered() if is_covering else ForwardAll()
+        self._parents = RepairedParents(me) if readvertises else FixedParents(me)
+        self._forwarding: Forwarding = ForwardUncovered() if is_covering else ForwardAll()
         self._local_advertisements = LocalAdvertisements()
         self._local_subscriptions: dict[EntryId, _LocalSubscription] = {}
         self._trees: dict[EntryId, _Tree] = {}
@@ -100,10 +100,10 @@ class FBR(HopByHop):
         """The numbers of copies in the index, by tree, subscription and neighbour; None is a client of this broker."""
         self._next_number = 0
         self._duplicate_advertisements = 0
-        self._removed_trees = self._teller.ended
+        self._removed_trees = self._update_sender.withdrawn_advertisements
         """Withdrawn advertisements. An id is never used twice, so no straggler can plant such a tree again; without
         this, news of it and of its end could chase each other around a cycle."""
-        self._felled_gaps: dict[EntryId, dict[str, int]] = {}
+        self._removed_tree_gaps: dict[EntryId, dict[str, int]] = {}
         """Withdrawn advertisements, with neighbours behind this broker that were out of reach or said that others were;
         and for how many ticks."""
         self._pending_removal: dict[EntryId, None] = {}
@@ -112,15 +112,15 @@ class FBR(HopByHop):
         """Trees behind whose neighbours here not all brokers can be reached, with the entry by which they said so."""
         self._tree_silence: Silence[tuple[EntryId, str]] = Silence()
         """Of neighbours in a tree that are silent, or say that some behind them are, one after the other perhaps."""
-        self._planted_in: dict[EntryId, int] = {}
+        self._tree_added_ticks: dict[EntryId, int] = {}
         """The tick in which a tree became known here; and a neighbour."""
-        self._met_in: dict[str, int] = {}
-        self._told_gaps: dict[EntryId, str] = {}
+        self._neighbour_added_ticks: dict[str, int] = {}
+        self._announced_gaps: dict[EntryId, str] = {}
         """Trees whose parent, given here, was told of a gap."""
 
     def advertise(self, entry: EntryId, client: str, expression: Expression) -> None:
         self._local_advertisements.insert(entry, client, expression)
-        self._add_tree(self._ways.passed_on(Advertise(entry, str(expression))), region_of(expression), None)
+        self._add_tree(self._parents.forwarded(Advertise(entry, str(expression))), region_of(expression), None)
 
     def deactivate_advertisement(self, entry: EntryId) -> None:
         self._local_advertisements.remove(entry)
@@ -144,29 +144,31 @@ class FBR(HopByHop):
         super().neighbour_lost(peer)
         for entry in [entry for entry in self._pending_removal if self._trees[entry].parent == peer]:
             self._remove_tree(entry)
-        for entry in self._ways.neighbour_lost(peer):
-            self._reconsider(entry)
-        self._tell_of_gaps()
+        for entry in self._parents.neighbour_lost(peer):
+            self._update_parent(entry)
+        self._announce_gaps()
 
-    def _apply_gone(self, gone: list[Change], peer: str) -> None:
-        for change in gone:
+    def _apply_withdrawals(self, withdrawals: list[Change], peer: str) -> None:
+        for change in withdrawals:
             if not isinstance(change, Unadvertise) or change.entry.broker == peer:
                 self._apply(change, peer)
             else:
-                self._ways.withdrawn(change.entry, peer)
-                self._reconsider(change.entry)
-        self._tell_of_gaps()
+                self._parents.remove_offer(change.entry, peer)
+                self._update_parent(change.entry)
+        self._announce_gaps()
 
     def tick(self) -> None:
-        silent = self._silent()
+        silent = self._silent_neighbours()
         lost = [(entry, peer) for entry in (self._trees if silent else ()) for peer in silent]
         gaps = [(entry, peer) for entry, peers in self._gaps.items() for peer in peers]
-        self._tree_silence.tick({(entry, peer): self._known_since(entry, peer) for entry, peer in (*lost, *gaps)})
-        self._tell_of_gaps()
-        for entry, change in self._telling.tick(self.settings.retention_ticks):
+        self._tree_silence.tick(
+            {(entry, peer): self._first_statement_tick(entry, peer) for entry, peer in (*lost, *gaps)}
+        )
+        self._announce_gaps()
+        for entry, change in self._forwarding.tick(self.settings.retention_ticks):
             parent = self.parent_in(entry)
             if parent is not None:
-                self._teller.tell(parent, change)
+                self._update_sender.send(parent, change)
         super().tick()
 
     def _apply(self, change: Change, peer: str) -> None:
@@ -177,26 +179,26 @@ class FBR(HopByHop):
 
     def _apply_to_tree(self, change: Advertise | Unadvertise, tree: _Tree | None, peer: str) -> None:
         if isinstance(change, Unadvertise):
-            self._heard_of_end(change, tree, peer)
+            self._receive_unadvertise(change, tree, peer)
         elif change.entry.broker == self.me:
             if tree is None and change.entry not in self._removed_trees:
                 # An earlier incarnation advertised it. Planted here, it would have its parent behind itself.
-                self._remember_felled(change.entry)
-                self._tell_of_end(change.entry, but=None)
+                self._record_removed_tree(change.entry)
+                self._announce_removal(change.entry, excluded=None)
         elif change.entry not in self._removed_trees:
-            leads_home = self._ways.heard(change, peer)
+            leads_home = self._parents.receive_offer(change, peer)
             if tree is not None:
                 self._duplicate_advertisements += tree.parent != peer
-                self._reconsider(change.entry)
+                self._update_parent(change.entry)
             elif leads_home:
-                self._add_tree(self._ways.passed_on(change), region_of(change.expression), peer)
+                self._add_tree(self._parents.forwarded(change), region_of(change.expression), peer)
 
-    def _heard_of_end(self, change: Unadvertise, tree: _Tree | None, peer: str) -> None:
+    def _receive_unadvertise(self, change: Unadvertise, tree: _Tree | None, peer: str) -> None:
         if tree is None:
             if change.entry not in self._removed_trees:
                 # Whoever was behind this broker before it started anew may still keep the tree.
-                self._remember_felled(change.entry)
-                self._tell_of_end(change.entry, but=peer)
+                self._record_removed_tree(change.entry)
+                self._announce_removal(change.entry, excluded=peer)
         elif tree.parent == peer or tree.parent not in self._neighbours:
             self._remove_tree(change.entry)
         else:
@@ -219,142 +221,142 @@ class FBR(HopByHop):
             del behind[peer]
         if not behind:
             del self._gaps[tree.change.entry]
-        self._tell_of_gap(tree, self._silent())
+        self._announce_gap(tree, self._silent_neighbours())
 
-    def _tell_of_gaps(self) -> None:
-        silent = self._silent()
-        if silent or self._gaps or self._told_gaps:
+    def _announce_gaps(self) -> None:
+        silent = self._silent_neighbours()
+        if silent or self._gaps or self._announced_gaps:
             for tree in list(self._trees.values()):
-                self._tell_of_gap(tree, silent)
+                self._announce_gap(tree, silent)
 
-    def _tell_of_gap(self, tree: _Tree, silent: list[str]) -> None:
+    def _announce_gap(self, tree: _Tree, silent: list[str]) -> None:
         """Says to the tree's parent whether publications of the tree may be wanted here by brokers out of reach."""
         entry = tree.change.entry
-        has_gap = entry in self._gaps or bool(self._lost_behind(tree, silent, None))
+        has_gap = entry in self._gaps or bool(self._silent_behind(tree, silent, None))
         parent = tree.parent if has_gap else None
-        told = self._told_gaps.get(entry)
-        if parent == told:
+        announced = self._announced_gaps.get(entry)
+        if parent == announced:
             return
         gap = EntryId(self.me, self._incarnation, GAP)
-        if told is not None:
-            del self._told_gaps[entry]
-            self._teller.tell(told, Unsubscribe(gap, entry))
+        if announced is not None:
+            del self._announced_gaps[entry]
+            self._update_sender.send(announced, Unsubscribe(gap, entry))
         if parent is not None:
-            self._told_gaps[entry] = parent
-            self._teller.tell(parent, Subscribe(gap, str(TRUE), tree=entry))
+            self._announced_gaps[entry] = parent
+            self._update_sender.send(parent, Subscribe(gap, str(TRUE), tree=entry))
 
-    def _lost_behind(self, tree: _Tree, silent: list[str], but: str | None) -> dict[str, int]:
+    def _silent_behind(self, tree: _Tree, silent: list[str], excluded: str | None) -> dict[str, int]:
         """Neighbours that may be behind this broker in the tree and cannot say what they want."""
         entry = tree.change.entry
         return {
             peer: self._ticks_silent(entry, peer)
             for peer in silent
-            if peer not in (tree.parent, but) and self._ways.may_be_behind(entry, peer)
+            if peer not in (tree.parent, excluded) and self._parents.may_be_behind(entry, peer)
         }
 
-    def _gaps_behind(self, entry: EntryId, but: str | None) -> dict[str, int]:
-        return {peer: self._ticks_silent(entry, peer) for peer in self._gaps.get(entry, ()) if peer != but}
+    def _gaps_behind(self, entry: EntryId, excluded: str | None) -> dict[str, int]:
+        return {peer: self._ticks_silent(entry, peer) for peer in self._gaps.get(entry, ()) if peer != excluded}
 
     def _ticks_silent(self, entry: EntryId, peer: str) -> int:
-        return self._tree_silence.ticks((entry, peer), self._known_since(entry, peer))
+        return self._tree_silence.ticks((entry, peer), self._first_statement_tick(entry, peer))
 
-    def _known_since(self, entry: EntryId, peer: str) -> int:
+    def _first_statement_tick(self, entry: EntryId, peer: str) -> int:
         """The tick in which the neighbour could first say something about the tree."""
-        return max(self._planted_in.get(entry, 0), self._met_in.get(peer, 0))
+        return max(self._tree_added_ticks.get(entry, 0), self._neighbour_added_ticks.get(peer, 0))
 
-    def _repeated(self, change: Change, peer: str) -> None:
+    def _apply_repeated(self, change: Change, peer: str) -> None:
         if isinstance(change, Subscribe) and not change.is_gap and change.tree in self._trees:
             self.learned_subscriptions.append(LearnedSubscription(peer, change.expression, change.since, change.tree))
 
-    def _reconsider(self, entry: EntryId) -> None:
+    def _update_parent(self, entry: EntryId) -> None:
         """Something was said of ways to the tree's home: another may be better now, or this one be lost."""
         tree = self._trees.get(entry)
         if tree is None or entry.broker == self.me:
             return
-        way = self._ways.choose(tree.change, tree.parent)
-        if way.parent != tree.parent:
+        choice = self._parents.choose(tree.change, tree.parent)
+        if choice.parent != tree.parent:
             if entry in self._pending_removal:
                 self._remove_tree(entry)
                 return
-            self._move(tree, way.parent)
-        if way.told != tree.change:
-            self._trees[entry] = replace(self._trees[entry], change=way.told)
+            self._change_parent(tree, choice.parent)
+        if choice.advertisement != tree.change:
+            self._trees[entry] = replace(self._trees[entry], change=choice.advertisement)
             # The parent hears it too, and sees that the way leads over itself.
-            for neighbour in self._met:
-                self._teller.tell(neighbour, way.told)
+            for neighbour in self._known_neighbours:
+                self._update_sender.send(neighbour, choice.advertisement)
 
-    def _move(self, tree: _Tree, parent: str | None) -> None:
+    def _change_parent(self, tree: _Tree, parent: str | None) -> None:
         """The tree's copies go up to the home by another neighbour, and are withdrawn from the one before."""
         entry = tree.change.entry
         if tree.parent is not None:
-            for change in self._telling.felled(entry):
-                self._teller.tell(tree.parent, change)
+            for change in self._forwarding.remove_tree(entry):
+                self._update_sender.send(tree.parent, change)
         self._trees[entry] = replace(tree, parent=parent)
-        self._tell_of_gap(self._trees[entry], self._silent())
+        self._announce_gap(self._trees[entry], self._silent_neighbours())
         if parent is not None:
             for by_neighbour in self._numbers.get(entry, {}).values():
-                self._tell_up(self._copies[next(iter(by_neighbour.values()))], parent)
+                self._forward_to_parent(self._copies[next(iter(by_neighbour.values()))], parent)
 
     def _add_tree(self, change: Advertise, region: Region, parent: str | None) -> None:
         """`change` is what this broker tells of the tree."""
         tree = _Tree(change, region, parent)
         self._trees[change.entry] = tree
-        self._planted_in[change.entry] = self._tree_silence.now
-        for neighbour in self._met:
+        self._tree_added_ticks[change.entry] = self._tree_silence.now
+        for neighbour in self._known_neighbours:
             if neighbour != parent:
-                self._teller.tell(neighbour, change)
+                self._update_sender.send(neighbour, change)
         for entry, subscription in list(self._local_subscriptions.items()):
             self._bind(entry, subscription, tree)
         # After a restart, neighbours may have told of subscriptions before the tree that they belong to was known.
-        for neighbour in self._met:
-            for held in self._hearer.held_from(neighbour):
-                if isinstance(held, Subscribe) and held.tree == change.entry and is_readable(held.expression):
+        for neighbour in self._known_neighbours:
+            for held in self._update_receiver.entries_from(neighbour):
+                if isinstance(held, Subscribe) and held.tree == change.entry and is_parsable(held.expression):
                     self._apply_to_copies(held, tree, neighbour)
 
     def _remove_tree(self, entry: EntryId) -> None:
         tree = self._trees[entry]
-        out_of_reach = self._lost_behind(tree, self._silent(), None) | self._gaps_behind(entry, None)
+        out_of_reach = self._silent_behind(tree, self._silent_neighbours(), None) | self._gaps_behind(entry, None)
         if out_of_reach:
-            self._felled_gaps[entry] = out_of_reach
-        self._remember_felled(entry)
+            self._removed_tree_gaps[entry] = out_of_reach
+        self._record_removed_tree(entry)
         for by_neighbour in self._numbers.pop(entry, {}).values():
             for number in by_neighbour.values():
                 self._index.remove(number)
                 del self._copies[number]
         if tree.parent is not None:
-            for change in self._telling.felled(entry):
-                self._teller.tell(tree.parent, change)
-        told = self._told_gaps.pop(entry, None)
-        if told is not None:
-            self._teller.tell(told, Unsubscribe(EntryId(self.me, self._incarnation, GAP), entry))
+            for change in self._forwarding.remove_tree(entry):
+                self._update_sender.send(tree.parent, change)
+        announced = self._announced_gaps.pop(entry, None)
+        if announced is not None:
+            self._update_sender.send(announced, Unsubscribe(EntryId(self.me, self._incarnation, GAP), entry))
         self._gaps.pop(entry, None)
-        del self._trees[entry], self._planted_in[entry]
-        self._ways.forget(entry)
-        self._tell_of_end(entry, but=tree.parent)
+        del self._trees[entry], self._tree_added_ticks[entry]
+        self._parents.remove_tree(entry)
+        self._announce_removal(entry, excluded=tree.parent)
 
-    def _remember_felled(self, entry: EntryId) -> None:
+    def _record_removed_tree(self, entry: EntryId) -> None:
         self._pending_removal.pop(entry, None)
         self._removed_trees[entry] = Unadvertise(entry)
-        if len(self._removed_trees) > MOST_FELLED:
+        if len(self._removed_trees) > MOST_REMOVED_TREES:
             oldest = next(iter(self._removed_trees))
             del self._removed_trees[oldest]
-            self._felled_gaps.pop(oldest, None)
+            self._removed_tree_gaps.pop(oldest, None)
 
-    def _tell_of_end(self, entry: EntryId, but: str | None) -> None:
-        for neighbour in self._met:
-            if neighbour != but:
-                self._teller.tell(neighbour, Unadvertise(entry))
+    def _announce_removal(self, entry: EntryId, excluded: str | None) -> None:
+        for neighbour in self._known_neighbours:
+            if neighbour != excluded:
+                self._update_sender.send(neighbour, Unadvertise(entry))
 
     def _neighbour_added(self, peer: str) -> None:
-        self._met_in[peer] = self._tree_silence.now
+        self._neighbour_added_ticks[peer] = self._tree_silence.now
         for tree in self._trees.values():
             if tree.parent != peer:
-                self._teller.tell(peer, tree.change)
+                self._update_sender.send(peer, tree.change)
 
-    def _neighbour_came(self, peer: str) -> None:
-        for entry in self._ways.neighbour_up(peer):
-            self._reconsider(entry)
-        self._tell_of_gaps()
+    def _neighbour_reachable(self, peer: str) -> None:
+        for entry in self._parents.neighbour_up(peer):
+            self._update_parent(entry)
+        self._announce_gaps()
 
     def _bind(self, entry: EntryId, subscription: _LocalSubscription, tree: _Tree) -> None:
         if tree.region.intersects(subscription.region):
@@ -376,12 +378,12 @@ class FBR(HopByHop):
                 LearnedSubscription(copy.neighbour, copy.change.expression, copy.change.since, copy.tree)
             )
         if tree.parent is not None and len(by_neighbour) == 1:
-            self._tell_up(copy, tree.parent)
+            self._forward_to_parent(copy, tree.parent)
 
-    def _tell_up(self, copy: _Copy, parent: str) -> None:
+    def _forward_to_parent(self, copy: _Copy, parent: str) -> None:
         expression = expression_of(copy.change.expression)
-        for change in self._telling.added(copy.tree, copy.change, expression):
-            self._teller.tell(parent, change)
+        for change in self._forwarding.add_copy(copy.tree, copy.change, expression):
+            self._update_sender.send(parent, change)
 
     def _remove_copy(self, entry: EntryId, tree: EntryId, neighbour: str | None) -> None:
         by_neighbour = self._numbers.get(tree, {}).get(entry, {})
@@ -395,12 +397,12 @@ class FBR(HopByHop):
         del self._numbers[tree][entry]
         parent = self._trees[tree].parent
         if parent is not None:
-            for change in self._telling.removed(tree, entry):
-                self._teller.tell(parent, change)
+            for change in self._forwarding.remove_copy(tree, entry):
+                self._update_sender.send(parent, change)
 
     def tree_of(self, client: str, attributes: bytes) -> EntryId | None:
         """The tree that a client's publication belongs to."""
-        return self._local_advertisements.permitting(client, attributes)
+        return self._local_advertisements.find_permitting(client, attributes)
 
     def parent_in(self, tree: EntryId) -> str | None:
         """The neighbour towards the tree's home; None at home, or where the tree is not known."""
@@ -435,9 +437,11 @@ class FBR(HopByHop):
             return UnknownInterest()
         tree = self._trees.get(publication.tree)
         if tree is None:
-            lost = {who: ticks for who, ticks in self._felled_gaps.get(publication.tree, {}).items() if who != peer}
+            lost = {
+                who: ticks for who, ticks in self._removed_tree_gaps.get(publication.tree, {}).items() if who != peer
+            }
             return UnknownInterest(behind=lost)
-        lost = self._lost_behind(tree, self._silent(), peer)
+        lost = self._silent_behind(tree, self._silent_neighbours(), peer)
         return UnknownInterest(behind=lost, gaps=self._gaps_behind(publication.tree, peer))
 
     def _match(self, attributes: bytes, tree: EntryId, peer: str | None) -> RoutingDecision:
@@ -469,5 +473,5 @@ class FBR(HopByHop):
             remote_subscriptions=len(self._copies) - local,
             routing_table_bytes=0,
             duplicate_advertisements=self._duplicate_advertisements,
-            unacknowledged_changes=self._teller.unacknowledged,
+            unacknowledged_changes=self._update_sender.unacknowledged,
         )

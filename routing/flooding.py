@@ -10,7 +10,7 @@ from matching.expressions.model import TRUE, Expression
 from routing.hop_by_hop import DOMAIN, HopByHop
 from routing.messages import EntryId, Publish
 from routing.router import Counts, ForwardingLeg, LearnedSubscription, RoutingDecision, UnknownInterest, work_of
-from routing.silence import EVER
+from routing.silence import ALWAYS
 from routing.tables import LocalAdvertisements, LocalSubscriptions
 
 
@@ -40,7 +40,7 @@ class Flooding(HopByHop):
         self._local_subscriptions.remove(entry)
 
     def match_own(self, client: str, attributes: bytes) -> RoutingDecision | None:
-        advertisement = self._local_advertisements.permitting(client, attributes)
+        advertisement = self._local_advertisements.find_permitting(client, attributes)
         if advertisement is None:
             return None
         report, clients = self._local_subscriptions.match(attributes)
@@ -59,16 +59,18 @@ class Flooding(HopByHop):
 
     def _to_all_but(self, peer: str | None) -> tuple[ForwardingLeg, ...]:
         """Neighbours out of reach are sent it when they are back: from what is retained, or held while others wait."""
-        known = self._neighbours if self.settings.settles_early else self._met
+        known = self._neighbours if self.settings.settles_early else self._known_neighbours
         others = tuple(sorted(each for each in known if each != peer))
         return (ForwardingLeg(DOMAIN, others, others),) if others else ()
 
     def unknown_interest(self, publication: Publish, peer: str | None) -> UnknownInterest:
         """Of neighbours that are out of reach, and of all behind them: these say nothing of whom they cannot reach."""
-        lost = dict.fromkeys((each for each in self._met if each not in self._neighbours and each != peer), EVER)
+        lost = dict.fromkeys(
+            (each for each in self._known_neighbours if each not in self._neighbours and each != peer), ALWAYS
+        )
         return UnknownInterest(behind=lost, gaps=lost)
 
-    def _neighbour_came(self, peer: str) -> None:
+    def _neighbour_reachable(self, peer: str) -> None:
         self.learned_subscriptions.append(LearnedSubscription(peer, str(TRUE), 0))
 
     def leave(self) -> None:

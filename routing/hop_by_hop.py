@@ -22,7 +22,7 @@ from routing.multicast import narrowed
 from routing.reliable_updates import UpdateReceiver, UpdateSender
 from routing.reorganisation import CloseLink, OpenLink
 from routing.router import ForwardingLeg, LearnedSubscription, RouterSettings
-from routing.tables import is_readable
+from routing.tables import is_parsable
 
 DOMAIN = ""
 
@@ -36,7 +36,7 @@ class HopByHop:
         self.has_pending_link_states = False
         self._incarnation = incarnation
         self._neighbours: dict[str, int] = {}
-        self._met: dict[str, int] = {}
+        self._known_neighbours: dict[str, int] = {}
         """Neighbours that are here or were once and have not left, with their last incarnation (0: it is not known)."""
         self._returned: dict[str, None] = {}
         """Neighbours that are back, and have not said yet that they have told everything."""
@@ -44,11 +44,11 @@ class HopByHop:
         """Ticks in which more may be heard from neighbours that are back, or of others behind them."""
         self.learned_subscriptions: list[LearnedSubscription] = []
         self._is_recovering = False
-        self._started_anew = False
+        self._has_restarted = False
         """There was an earlier incarnation, which knew more than this one at its start."""
         self._sends: list[tuple[str, Message]] = []
-        self._teller = UpdateSender(me, incarnation, DOMAIN)
-        self._hearer = UpdateReceiver(me, incarnation, DOMAIN)
+        self._update_sender = UpdateSender(me, incarnation, DOMAIN)
+        self._update_receiver = UpdateReceiver(me, incarnation, DOMAIN)
 
     def apply_link_states(self) -> None:
         """News of neighbours is never put off."""
@@ -57,100 +57,102 @@ class HopByHop:
         """Nothing beyond the neighbours matters here, and these introduce themselves."""
 
     def neighbour_up(self, peer: str, greeting: Heartbeat, cost: int = 1) -> None:
-        if peer not in self._neighbours and (self._met.get(peer) or (peer in self._met and self._started_anew)):
+        if peer not in self._neighbours and (
+            self._known_neighbours.get(peer) or (peer in self._known_neighbours and self._has_restarted)
+        ):
             self._returned[peer] = None
             self._converging_ticks = self.settings.detection_ticks
-        self._meet(peer)
-        self._neighbours[peer] = self._met[peer] = greeting.incarnation
-        self._teller.reaches(peer, greeting.incarnation)
-        self._inquire()
-        self._ask_for_openings()
-        self._neighbour_came(peer)
+        self._add_neighbour(peer)
+        self._neighbours[peer] = self._known_neighbours[peer] = greeting.incarnation
+        self._update_sender.set_reachable(peer, greeting.incarnation)
+        self._send_inquiries()
+        self._request_openings()
+        self._neighbour_reachable(peer)
 
-    def _meet(self, peer: str) -> None:
-        if peer not in self._met:
-            self._met[peer] = 0
+    def _add_neighbour(self, peer: str) -> None:
+        if peer not in self._known_neighbours:
+            self._known_neighbours[peer] = 0
             self._neighbour_added(peer)
 
     def neighbour_lost(self, peer: str) -> None:
         if self._neighbours.pop(peer, None) is not None:
             self._returned.pop(peer, None)
-            self._teller.cannot_reach(peer)
+            self._update_sender.set_unreachable(peer)
 
     def neighbour_left(self, peer: str) -> None:
         self.neighbour_lost(peer)
-        incarnation = self._met.pop(peer, None)
-        self._teller.forget(peer)
+        incarnation = self._known_neighbours.pop(peer, None)
+        self._update_sender.remove_destination(peer)
         if incarnation is not None:
-            self._apply_gone(self._hearer.drop_before(peer, incarnation + 1), peer)
+            self._apply_withdrawals(self._update_receiver.drop_older_incarnations(peer, incarnation + 1), peer)
 
     def _neighbour_added(self, peer: str) -> None:
         """A neighbour that was not known before."""
 
-    def _neighbour_came(self, peer: str) -> None:
+    def _neighbour_reachable(self, peer: str) -> None:
         """A neighbour that can be reached again, or for the first time."""
 
-    def _apply_gone(self, gone: list[Change], peer: str) -> None:
+    def _apply_withdrawals(self, withdrawals: list[Change], peer: str) -> None:
         """A neighbour that started anew has told everything, and did not repeat these; or it has left."""
 
     def _apply(self, change: Change, peer: str) -> None:
         """A neighbour said something about advertisements or subscriptions."""
 
-    def _repeated(self, change: Change, peer: str) -> None:
+    def _apply_repeated(self, change: Change, peer: str) -> None:
         """A neighbour that started anew said again what is known."""
 
     def begin_recovery(self) -> None:
-        self._is_recovering = self._started_anew = True
-        self._teller.leave_open()
+        self._is_recovering = self._has_restarted = True
+        self._update_sender.leave_openings_unfinished()
 
     @property
     def has_all_openings(self) -> bool:
-        return not self._uninformed()
+        return not self._missing_openings()
 
     def end_recovery(self) -> None:
         self._is_recovering = False
-        self._teller.finish()
+        self._update_sender.finish_openings()
         self._converging_ticks = self.settings.detection_ticks
 
-    def _uninformed(self) -> dict[str, int]:
+    def _missing_openings(self) -> dict[str, int]:
         """Neighbours whose present incarnation has yet to tell everything. Of a neighbour that nothing was held from
         before, nothing is missing, unless this broker itself started anew."""
         return {
             peer: incarnation
             for peer, incarnation in self._neighbours.items()
-            if not self._hearer.is_complete(peer, incarnation)
-            and (self._is_recovering or self._hearer.holds_older(peer, incarnation))
+            if not self._update_receiver.is_complete(peer, incarnation)
+            and (self._is_recovering or self._update_receiver.has_older_entries(peer, incarnation))
         }
 
-    def _inquire(self) -> None:
+    def _send_inquiries(self) -> None:
         """What a neighbour has to tell depends on what it was told: it is asked after that."""
         for peer in self._returned:
-            if self._teller.has_told(peer):
-                self._sends.append((peer, self._hearer.inquiry(peer)))
+            if self._update_sender.is_up_to_date(peer):
+                self._sends.append((peer, self._update_receiver.inquiry(peer)))
 
-    def _ask_for_openings(self) -> None:
-        for peer, incarnation in self._uninformed().items():
-            request = self._hearer.request(peer, incarnation)
+    def _request_openings(self) -> None:
+        for peer, incarnation in self._missing_openings().items():
+            request = self._update_receiver.opening_request(peer, incarnation)
             if request is not None:
                 self._sends.append((peer, request))
 
     def incarnation_of(self, broker: str) -> int:
-        return self._met.get(broker, 0)
+        return self._known_neighbours.get(broker, 0)
 
     def members(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        return ((DOMAIN, tuple(sorted(self._met))),)
+        return ((DOMAIN, tuple(sorted(self._known_neighbours))),)
 
     def expect_neighbours(self, peers: tuple[str, ...]) -> None:
         self.restore_members(DOMAIN, peers)
 
     def restore_members(self, domain: str, members: tuple[str, ...]) -> None:
         for peer in members:
-            self._meet(peer)
+            self._add_neighbour(peer)
 
-    def _silent(self) -> list[str]:
+    def _silent_neighbours(self) -> list[str]:
         """Neighbours that cannot say at present what they and those behind them want."""
-        untold = self._uninformed().keys() | self._returned.keys()
-        return [peer for peer in self._met if peer not in self._neighbours or peer in untold]
+        awaited = self._missing_openings().keys() | self._returned.keys()
+        return [peer for peer in self._known_neighbours if peer not in self._neighbours or peer in awaited]
 
     @property
     def is_converging(self) -> bool:
@@ -184,40 +186,40 @@ class HopByHop:
 
     def receive(self, message: Message, peer: str) -> Message | None:
         if isinstance(message, Update):
-            self._take_update(message, peer)
+            self._receive_update(message, peer)
         elif isinstance(message, UpdateAcknowledged):
-            self._teller.acknowledged(message)
+            self._update_sender.receive_acknowledgement(message)
             if peer in self._returned and not message.is_inquiry:
-                self._inquire()
+                self._send_inquiries()
         elif isinstance(message, Resend):
-            self._teller.asked_to_resend(message)
+            self._update_sender.receive_resend_request(message)
         elif not isinstance(message, LinkStates | Announce | Heartbeat):
             return message
         return None
 
-    def _take_update(self, update: Update, peer: str) -> None:
+    def _receive_update(self, update: Update, peer: str) -> None:
         turn = next((turn for turn in update.turns if turn.destination == self.me), None)
         if turn is None or update.source != peer:
             return
-        heard = self._hearer.receive(update, turn)
-        for change in heard.changes:
-            if isinstance(change, Unadvertise | Unsubscribe) or is_readable(change.expression):
+        received = self._update_receiver.receive(update, turn)
+        for change in received.changes:
+            if isinstance(change, Unadvertise | Unsubscribe) or is_parsable(change.expression):
                 self._apply(change, peer)
-        for change in heard.repeated:
-            if isinstance(change, Unadvertise | Unsubscribe) or is_readable(change.expression):
-                self._repeated(change, peer)
-        if heard.gone:
-            self._apply_gone(heard.gone, peer)
-        if heard.is_all:
+        for change in received.repeated:
+            if isinstance(change, Unadvertise | Unsubscribe) or is_parsable(change.expression):
+                self._apply_repeated(change, peer)
+        if received.withdrawn:
+            self._apply_withdrawals(received.withdrawn, peer)
+        if received.is_complete:
             self._returned.pop(peer, None)
-        if heard.answer is not None:
-            self._sends.append((peer, heard.answer))
+        if received.answer is not None:
+            self._sends.append((peer, received.answer))
 
     def tick(self) -> None:
-        self._send_updates(self._teller.repeat())
+        self._send_updates(self._update_sender.repeat())
         self._converging_ticks = max(0, self._converging_ticks - 1)
-        self._inquire()
-        self._ask_for_openings()
+        self._send_inquiries()
+        self._request_openings()
 
     def greeting(self) -> Heartbeat:
         return Heartbeat(self._incarnation, ())
@@ -229,7 +231,7 @@ class HopByHop:
         return None
 
     def drain(self) -> list[tuple[str, Message]]:
-        self._send_updates(self._teller.flush())
+        self._send_updates(self._update_sender.flush())
         sends, self._sends = self._sends, []
         return sends
 

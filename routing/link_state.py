@@ -25,7 +25,7 @@ class LinkStateTable:
     def add_if_newer(self, state: LinkState) -> bool:
         """Is this news? Then it is now the broker's statement."""
         known = self._states.get(state.broker)
-        if known is not None and known.age >= state.age:
+        if known is not None and known.version >= state.version:
             return False
         self._states[state.broker] = state
         self._topology = self._hash = None
@@ -39,15 +39,15 @@ class LinkStateTable:
 
     def newer_than(self, others: Iterable[LinkState]) -> list[LinkState]:
         """What someone with the other statements lacks."""
-        ages = {state.broker: state.age for state in others}
-        return [state for state in self._states.values() if ages.get(state.broker, (-1, -1)) < state.age]
+        versions = {state.broker: state.version for state in others}
+        return [state for state in self._states.values() if versions.get(state.broker, (-1, -1)) < state.version]
 
     @property
     def digest(self) -> bytes:
         """Equal at two brokers when both know the same."""
         if self._hash is None:
-            ages = sorted((state.broker, *state.age) for state in self._states.values())
-            self._hash = hashlib.blake2b(repr(ages).encode(), digest_size=8).digest()
+            versions = sorted((state.broker, *state.version) for state in self._states.values())
+            self._hash = hashlib.blake2b(repr(versions).encode(), digest_size=8).digest()
         return self._hash
 
     @property

@@ -229,7 +229,7 @@ class LinkState:
     has_left: bool = False
 
     @property
-    def age(self) -> tuple[int, int]:
+    def version(self) -> tuple[int, int]:
         return (self.incarnation, self.sequence)
 
 

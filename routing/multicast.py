@@ -39,7 +39,7 @@ Sends = list[tuple[str, Message]]
 R = TypeVar("R", bound=Routed)
 
 
-class Multicasting:
+class MulticastLayer:
     """One broker's place in one domain: its links there, what it knows of the others, and the way to each."""
 
     def __init__(
@@ -83,7 +83,7 @@ class Multicasting:
         return broker == self.me or broker in self.topology.routes_from(self.me)
 
     @property
-    def is_whole(self) -> bool:
+    def is_connected(self) -> bool:
         """Can every broker of the domain be reached that did not say farewell?"""
         present = sum(not state.has_left for state in self._link_states.states())
         return len(self.topology.routes_from(self.me)) == present - 1
@@ -102,70 +102,72 @@ class Multicasting:
         if self._neighbours.get(peer) != cost:
             self._neighbours[peer] = cost
             if is_agreed and self.is_reachable(peer):
-                self._multicast(self._with_neighbours())
+                self._multicast_own(self._with_neighbours())
             else:
                 self._flood_own(self._with_neighbours())
         if not is_agreed:
-            self._tell(peer, self._link_states.states())
+            self._send_states(peer, self._link_states.states())
 
     def neighbour_lost(self, peer: str) -> None:
         """A failure is flooded, because others may have happened with it; what was agreed on is multicast."""
         if self._neighbours.pop(peer, None) is None:
             return
-        told = self._link_states.get(peer)
-        was_given_up = told is not None and all(neighbour.broker != self.me for neighbour in told.neighbours)
+        known = self._link_states.get(peer)
+        was_given_up = known is not None and all(neighbour.broker != self.me for neighbour in known.neighbours)
         if was_given_up:
-            self._multicast(self._with_neighbours())
+            self._multicast_own(self._with_neighbours())
         else:
             self._flood_own(self._with_neighbours())
 
-    def give_up(self, peer: str) -> None:
+    def withdraw_link(self, peer: str) -> None:
         """The link to the peer will be closed: nobody is to send over it any more."""
         if self._neighbours.pop(peer, None) is not None:
-            self._multicast(self._with_neighbours())
+            self._multicast_own(self._with_neighbours())
 
     def leave(self) -> None:
         farewell = replace(self._own, sequence=self._own.sequence + 1, neighbours=(), has_left=True)
-        self.spread(self._announcement(farewell))
-        self._take_own(farewell)
+        self.send(self._announcement(farewell))
+        self._set_own(farewell)
 
     def _with_neighbours(self) -> LinkState:
         neighbours = tuple(Neighbour(peer, cost) for peer, cost in sorted(self._neighbours.items()))
         return replace(self._own, sequence=self._own.sequence + 1, neighbours=neighbours)
 
-    def _take_own(self, own: LinkState) -> None:
+    def _set_own(self, own: LinkState) -> None:
         self._own = own
         self._link_states.add_if_newer(own)
 
     def _flood_own(self, own: LinkState) -> None:
-        self._take_own(own)
-        self._flood([own], but=None)
+        self._set_own(own)
+        self._flood([own], excluded=None)
 
-    def _multicast(self, own: LinkState) -> None:
-        self._take_own(own)
-        self.spread(self._announcement(own))
+    def _multicast_own(self, own: LinkState) -> None:
+        self._set_own(own)
+        self.send(self._announcement(own))
 
     def _announcement(self, own: LinkState) -> Announce:
         return Announce(self.me, self.domain, tuple(sorted(self.topology.routes_from(self.me))), own)
 
-    def take_announcement(self, message: Announce) -> bool:
+    def receive_announcement(self, message: Announce) -> bool:
         """Keeps the state and passes it on, by ways on which it is known. Was it news?"""
-        is_news = message.state.domain == self.domain and self._is_news(message.state)
+        is_news = message.state.domain == self.domain and self._add_if_newer(message.state)
         self.pass_on(message)
         return is_news
 
-    def take_states(self, states: Sequence[LinkState], peer: str) -> bool:
+    def receive_states(self, states: Sequence[LinkState], peer: str) -> bool:
         """Keeps what is news, passes it on, and answers with what the peer seems to lack. Was there news?"""
-        news = [state for state in states if self._is_news(state)]
-        self._flood(news, but=peer)
+        news = [state for state in states if self._add_if_newer(state)]
+        self._flood(news, excluded=peer)
         own = [self._link_states.get(state.broker) for state in states]
-        lacking = [mine for mine, told in zip(own, states, strict=True) if mine is not None and told.age < mine.age]
-        self._tell(peer, lacking)
+        lacking = [
+            mine for mine, known in zip(own, states, strict=True) if mine is not None and known.version < mine.version
+        ]
+        self._send_states(peer, lacking)
         return bool(news)
 
-    def _is_news(self, state: LinkState) -> bool:
+    def _add_if_newer(self, state: LinkState) -> bool:
         if state.broker == self.me:
-            self._outdo(state)
+            self._supersede_earlier_own(state)
             return False
         before = self._link_states.get(state.broker)
         is_news = self._link_states.add_if_newer(state)
@@ -174,27 +176,27 @@ class Multicasting:
             self.losses += is_loss or before.incarnation != state.incarnation
         return is_news
 
-    def _outdo(self, state: LinkState) -> None:
+    def _supersede_earlier_own(self, state: LinkState) -> None:
         """Someone still repeats what an earlier self said: the present self speaks last."""
-        if state.age > self._own.age and state.incarnation == self._own.incarnation:
+        if state.version > self._own.version and state.incarnation == self._own.incarnation:
             self._own = replace(self._own, sequence=state.sequence)
             self._flood_own(self._with_neighbours())
 
-    def compare(self, digest: bytes, peer: str) -> None:
+    def send_states_if_different(self, digest: bytes, peer: str) -> None:
         """A neighbour knows something else: both hear all that the other has."""
         if digest != self.digest and peer in self._neighbours:
-            self._tell(peer, self._link_states.states())
+            self._send_states(peer, self._link_states.states())
 
-    def _tell(self, peer: str, states: Sequence[LinkState]) -> None:
+    def _send_states(self, peer: str, states: Sequence[LinkState]) -> None:
         for start in range(0, len(states), MOST_STATES):
             self.sends.append((peer, LinkStates(tuple(states[start : start + MOST_STATES]))))
 
-    def _flood(self, states: list[LinkState], but: str | None) -> None:
+    def _flood(self, states: list[LinkState], excluded: str | None) -> None:
         for peer in self.neighbours():
-            if peer != but:
-                self._tell(peer, states)
+            if peer != excluded:
+                self._send_states(peer, states)
 
-    def spread(self, message: Routed) -> None:
+    def send(self, message: Routed) -> None:
         """One copy for each next hop, with the destinations that it leads to."""
         for next_hop, destinations in self._by_next_hop(message.destinations):
             for start in range(0, len(destinations), MOST_DESTINATIONS):

@@ -36,7 +36,7 @@ MOST_TEXT = 256 * 1024
 
 MOST_UNACKNOWLEDGED = 256
 """Batches for one destination; beyond, the next epoch's first batch says it all in fewer words."""
-MOST_WAITING = 4096
+MOST_PENDING = 4096
 """Changes for a destination that cannot be reached; beyond, it hears everything anew when it can."""
 
 Key: TypeAlias = tuple[str, EntryId, EntryId | None]
@@ -48,7 +48,7 @@ def key_of(change: Change) -> Key:
     return ("subscription", change.entry, change.tree)
 
 
-def undone(change: Change) -> Change:
+def withdrawal_of(change: Change) -> Change:
     if isinstance(change, Advertise):
         return Unadvertise(change.entry)
     if isinstance(change, Subscribe):
@@ -62,19 +62,19 @@ class _Batch:
     is_unfinished: bool = False
 
 
-class _Told:
+class _DestinationState:
     """What one destination was told."""
 
     __slots__ = (
         "epoch",
+        "has_inquiry",
         "incarnation",
-        "is_asked",
         "is_opening",
         "is_reachable",
         "is_started",
         "next_sequence",
+        "pending",
         "unacknowledged",
-        "waiting",
     )
 
     def __init__(self, incarnation: int) -> None:
@@ -85,24 +85,24 @@ class _Told:
         """This epoch's first batch was made. Until then, everything is told from the entries themselves."""
         self.is_opening = False
         """The opening was begun and more of it is to come."""
-        self.is_asked = False
+        self.has_inquiry = False
         """The destination wants to hear if there is nothing more to tell."""
         self.is_reachable = True
-        self.waiting: list[Change] = []
+        self.pending: list[Change] = []
         self.unacknowledged: dict[int, tuple[_Batch, int]] = {}
         """Batches by sequence number, with the tick in which they were last sent."""
 
     def add(self, change: Change) -> None:
         if self.is_started:
-            self.waiting.append(change)
-            if len(self.waiting) > MOST_WAITING:
+            self.pending.append(change)
+            if len(self.pending) > MOST_PENDING:
                 self.start_over()
 
     def start_over(self) -> None:
         self.epoch += 1
         self.next_sequence = 0
         self.is_started = False
-        self.waiting.clear()
+        self.pending.clear()
         self.unacknowledged.clear()
 
 
@@ -117,145 +117,149 @@ class UpdateSender:
         self._is_complete = True
         self._for_all: dict[Key, Change] = {}
         self._for_one: dict[str, dict[Key, Change]] = {}
-        self._told: dict[str, _Told] = {}
-        self._touched: dict[str, None] = {}
-        self.ended: dict[EntryId, Unadvertise] = {}
+        self._destinations: dict[str, _DestinationState] = {}
+        self._unflushed: dict[str, None] = {}
+        self.withdrawn_advertisements: dict[EntryId, Unadvertise] = {}
         """Entries that are gone and that a destination which starts to listen must hear of all the same; none, unless
         the owner puts them here."""
 
-    def leave_open(self) -> None:
+    def leave_openings_unfinished(self) -> None:
         """Leaves openings unfinished: the source does not know yet all that it has to tell."""
         self._is_complete = False
 
-    def finish(self) -> None:
+    def finish_openings(self) -> None:
         """Completes the openings that were left unfinished."""
         self._is_complete = True
-        for destination, told in self._told.items():
-            if told.is_opening or not told.is_started:
-                self._touched[destination] = None
+        for destination, state in self._destinations.items():
+            if state.is_opening or not state.is_started:
+                self._unflushed[destination] = None
 
-    def tell_all(self, change: Change) -> None:
+    def send_to_all(self, change: Change) -> None:
         """For every broker of the domain, those to come included."""
         _put(self._for_all, change)
-        for destination, told in self._told.items():
-            told.add(change)
-            self._touched[destination] = None
+        for destination, state in self._destinations.items():
+            state.add(change)
+            self._unflushed[destination] = None
 
-    def tell(self, destination: str, change: Change) -> None:
+    def send(self, destination: str, change: Change) -> None:
         _put(self._for_one.setdefault(destination, {}), change)
-        told = self._told.get(destination)
-        if told is not None:
-            told.add(change)
-            self._touched[destination] = None
+        state = self._destinations.get(destination)
+        if state is not None:
+            state.add(change)
+            self._unflushed[destination] = None
 
-    def reaches(self, destination: str, incarnation: int) -> None:
+    def set_reachable(self, destination: str, incarnation: int) -> None:
         """The destination can be reached. A new incarnation of it knows nothing and asked for nothing yet."""
-        told = self._told.get(destination)
-        if told is None:
-            told = self._told[destination] = _Told(incarnation)
-        elif told.incarnation != incarnation:
-            told.incarnation = incarnation
-            told.start_over()
-        elif told.is_reachable:
+        state = self._destinations.get(destination)
+        if state is None:
+            state = self._destinations[destination] = _DestinationState(incarnation)
+        elif state.incarnation != incarnation:
+            state.incarnation = incarnation
+            state.start_over()
+        elif state.is_reachable:
             return
-        told.is_reachable = True
-        self._touched[destination] = None
+        state.is_reachable = True
+        self._unflushed[destination] = None
 
-    def cannot_reach(self, destination: str) -> None:
-        if destination in self._told:
-            self._told[destination].is_reachable = False
+    def set_unreachable(self, destination: str) -> None:
+        if destination in self._destinations:
+            self._destinations[destination].is_reachable = False
 
-    def forget(self, destination: str) -> None:
+    def remove_destination(self, destination: str) -> None:
         """The destination left for good."""
-        self._told.pop(destination, None)
+        self._destinations.pop(destination, None)
         self._for_one.pop(destination, None)
-        self._touched.pop(destination, None)
+        self._unflushed.pop(destination, None)
 
-    def has_told(self, destination: str) -> bool:
+    def is_up_to_date(self, destination: str) -> bool:
         """The destination has acknowledged everything that there is to tell."""
-        told = self._told.get(destination)
-        if told is None or told.unacknowledged or told.waiting or told.is_opening:
+        state = self._destinations.get(destination)
+        if state is None or state.unacknowledged or state.pending or state.is_opening:
             return False
-        return told.is_started or not (self._for_all or self._for_one.get(destination))
+        return state.is_started or not (self._for_all or self._for_one.get(destination))
 
-    def acknowledged(self, acknowledgement: UpdateAcknowledged) -> None:
-        told = self._told.get(acknowledgement.source)
+    def receive_acknowledgement(self, acknowledgement: UpdateAcknowledged) -> None:
+        state = self._destinations.get(acknowledgement.source)
         if (
-            told is None
+            state is None
             or acknowledgement.heard != self._incarnation
-            or told.epoch != acknowledgement.epoch
-            or told.incarnation != acknowledgement.incarnation
+            or state.epoch != acknowledgement.epoch
+            or state.incarnation != acknowledgement.incarnation
         ):
             return
-        for sequence in [each for each in told.unacknowledged if each <= acknowledgement.sequence]:
-            del told.unacknowledged[sequence]
-        if acknowledgement.is_inquiry and not told.unacknowledged:
-            told.is_asked = True
-            self._touched[acknowledgement.source] = None
+        for sequence in [each for each in state.unacknowledged if each <= acknowledgement.sequence]:
+            del state.unacknowledged[sequence]
+        if acknowledgement.is_inquiry and not state.unacknowledged:
+            state.has_inquiry = True
+            self._unflushed[acknowledgement.source] = None
 
-    def asked_to_resend(self, request: Resend) -> None:
-        told = self._told.get(request.source)
-        if told is None:
+    def receive_resend_request(self, request: Resend) -> None:
+        state = self._destinations.get(request.source)
+        if state is None:
             return
-        if told.epoch == request.epoch:
-            told.start_over()
-        if not told.is_started:
-            self._touched[request.source] = None
+        if state.epoch == request.epoch:
+            state.start_over()
+        if not state.is_started:
+            self._unflushed[request.source] = None
 
     def flush(self) -> list[Update]:
         """The updates for all that was collected; destinations that hear the same share one."""
-        if not self._touched:
+        if not self._unflushed:
             return []
-        groups = _Groups()
-        for destination in self._touched:
-            told = self._told[destination]
-            if told.is_reachable:
-                for batch in self._next_batches(destination, told):
-                    groups.add(batch, Turn(destination, told.epoch, told.next_sequence))
-                    told.unacknowledged[told.next_sequence] = (batch, self._tick)
-                    told.next_sequence += 1
-        self._touched = {name: None for name in self._touched if not self._told[name].is_reachable}
+        groups = _BatchGroups()
+        for destination in self._unflushed:
+            state = self._destinations[destination]
+            if state.is_reachable:
+                for batch in self._next_batches(destination, state):
+                    groups.add(batch, Turn(destination, state.epoch, state.next_sequence))
+                    state.unacknowledged[state.next_sequence] = (batch, self._tick)
+                    state.next_sequence += 1
+        self._unflushed = {name: None for name in self._unflushed if not self._destinations[name].is_reachable}
         return [self._update(turns, batch) for batch, turns in groups.items()]
 
-    def _next_batches(self, destination: str, told: _Told) -> list[_Batch]:
-        if len(told.unacknowledged) >= MOST_UNACKNOWLEDGED:
-            told.start_over()
-        if not told.is_started:
-            return self._opening(destination, told)
-        waiting, told.waiting = told.waiting, []
-        is_asked, told.is_asked = told.is_asked, False
-        if told.is_opening:
-            return self._more_of_opening(waiting, told)
-        batches = [_Batch(changes) for changes in _batches(waiting)]
-        return [*batches, _Batch(())] if is_asked else batches
+    def _next_batches(self, destination: str, state: _DestinationState) -> list[_Batch]:
+        if len(state.unacknowledged) >= MOST_UNACKNOWLEDGED:
+            state.start_over()
+        if not state.is_started:
+            return self._opening(destination, state)
+        pending, state.pending = state.pending, []
+        has_inquiry, state.has_inquiry = state.has_inquiry, False
+        if state.is_opening:
+            return self._more_of_opening(pending, state)
+        batches = [_Batch(changes) for changes in _batches(pending)]
+        return [*batches, _Batch(())] if has_inquiry else batches
 
-    def _more_of_opening(self, changes: list[Change], told: _Told) -> list[_Batch]:
+    def _more_of_opening(self, changes: list[Change], state: _DestinationState) -> list[_Batch]:
         batches = [_Batch(some, is_unfinished=True) for some in _batches(changes)]
         if self._is_complete:
-            told.is_opening = False
+            state.is_opening = False
             last = batches.pop().changes if batches else ()
             batches.append(_Batch(last))
         return batches
 
-    def _opening(self, destination: str, told: _Told) -> list[_Batch]:
-        everything = [*self.ended.values(), *self._for_all.values(), *self._for_one.get(destination, {}).values()]
+    def _opening(self, destination: str, state: _DestinationState) -> list[_Batch]:
+        everything = [
+            *self.withdrawn_advertisements.values(),
+            *self._for_all.values(),
+            *self._for_one.get(destination, {}).values(),
+        ]
         # A destination that was never told anything need not be told that there is nothing. Who wants to know asks.
-        if not everything and (told.epoch == 0 or not self._is_complete):
+        if not everything and (state.epoch == 0 or not self._is_complete):
             return []
-        told.is_started = told.is_opening = True
-        return self._more_of_opening(everything, told)
+        state.is_started = state.is_opening = True
+        return self._more_of_opening(everything, state)
 
     def repeat(self) -> list[Update]:
         """Called once a tick: what was sent before the last tick and is not acknowledged is sent again."""
         self._tick += 1
-        groups = _Groups()
-        for destination, told in self._told.items():
-            if not told.is_reachable:
+        groups = _BatchGroups()
+        for destination, state in self._destinations.items():
+            if not state.is_reachable:
                 continue
-            for sequence, (batch, sent) in told.unacknowledged.items():
+            for sequence, (batch, sent) in state.unacknowledged.items():
                 if sent < self._tick - 1:
-                    told.unacknowledged[sequence] = (batch, self._tick)
-                    groups.add(batch, Turn(destination, told.epoch, sequence))
+                    state.unacknowledged[sequence] = (batch, self._tick)
+                    groups.add(batch, Turn(destination, state.epoch, sequence))
         return [self._update(turns, batch) for batch, turns in groups.items()]
 
     def _update(self, turns: list[Turn], batch: _Batch) -> Update:
@@ -266,20 +270,20 @@ class UpdateSender:
 
     @property
     def unacknowledged(self) -> int:
-        return sum(len(told.unacknowledged) + len(told.waiting) for told in self._told.values())
+        return sum(len(state.unacknowledged) + len(state.pending) for state in self._destinations.values())
 
 
-class _Groups:
+class _BatchGroups:
     """Turns that hear the same changes. A destination that hears them twice has a turn in two groups."""
 
     def __init__(self) -> None:
         self._groups: dict[tuple[_Batch, int], dict[str, Turn]] = {}
 
     def add(self, batch: _Batch, turn: Turn) -> None:
-        again = 0
-        while turn.destination in self._groups.get((batch, again), {}):
-            again += 1
-        self._groups.setdefault((batch, again), {})[turn.destination] = turn
+        repetition = 0
+        while turn.destination in self._groups.get((batch, repetition), {}):
+            repetition += 1
+        self._groups.setdefault((batch, repetition), {})[turn.destination] = turn
 
     def items(self) -> Iterator[tuple[_Batch, list[Turn]]]:
         return ((batch, list(turns.values())) for (batch, _), turns in self._groups.items())
@@ -306,57 +310,57 @@ def _put(entries: dict[Key, Change], change: Change) -> None:
         entries.pop(key_of(change), None)
 
 
-class Heard(NamedTuple):
+class ReceivedChanges(NamedTuple):
     """What an update brought."""
 
     changes: list[Change]
     """To be applied now, in order."""
     repeated: list[Change]
     """Entries that were known and that a new incarnation of the source tells again."""
-    gone: list[Change]
+    withdrawn: list[Change]
     """The ends of entries that a complete opening did not repeat."""
-    is_all: bool = False
+    is_complete: bool = False
     """The source says that this is all that it has to tell."""
     answer: UpdateAcknowledged | Resend | None = None
 
 
-class _Heard:
+class _SourceState:
     """What one source told."""
 
-    __slots__ = ("early", "epoch", "held", "incarnation", "is_new_life", "next_sequence", "opening")
+    __slots__ = ("early", "entries", "epoch", "incarnation", "is_restarted", "next_sequence", "opening")
 
-    def __init__(self, incarnation: int, epoch: int, before: _Heard | None) -> None:
+    def __init__(self, incarnation: int, epoch: int, before: _SourceState | None) -> None:
         self.incarnation = incarnation
         self.epoch = epoch
         self.next_sequence = 0
-        self.held: dict[Key, Change] = before.held if before is not None else {}
-        self.is_new_life = before is not None and before.incarnation != incarnation
+        self.entries: dict[Key, Change] = before.entries if before is not None else {}
+        self.is_restarted = before is not None and before.incarnation != incarnation
         self.early: dict[int, _Batch] = {}
         self.opening: set[Key] | None = set()
         """The keys that the epoch started with, until that is complete; what was held before stays until then."""
 
-    def add(self, batch: _Batch, heard: Heard) -> bool:
+    def add(self, batch: _Batch, state: ReceivedChanges) -> bool:
         """Returns True if the source says that this is all."""
         if self.opening is None:
             for change in batch.changes:
-                _put(self.held, change)
-            heard.changes.extend(batch.changes)
+                _put(self.entries, change)
+            state.changes.extend(batch.changes)
             return not batch.changes
         for change in batch.changes:
             key = key_of(change)
             if isinstance(change, Unadvertise | Unsubscribe):
                 self.opening.discard(key)
-                heard.changes.append(change)
+                state.changes.append(change)
             else:
                 self.opening.add(key)
-                if self.held.get(key) != change:
-                    heard.changes.append(change)
-                elif self.is_new_life:
-                    heard.repeated.append(change)
-            _put(self.held, change)
+                if self.entries.get(key) != change:
+                    state.changes.append(change)
+                elif self.is_restarted:
+                    state.repeated.append(change)
+            _put(self.entries, change)
         if not batch.is_unfinished:
-            for key in [key for key in self.held if key not in self.opening]:
-                heard.gone.append(undone(self.held.pop(key)))
+            for key in [key for key in self.entries if key not in self.opening]:
+                state.withdrawn.append(withdrawal_of(self.entries.pop(key)))
             self.opening = None
         return not batch.is_unfinished
 
@@ -368,78 +372,80 @@ class UpdateReceiver:
         self._me = me
         self._incarnation = incarnation
         self._domain = domain
-        self._heard: dict[str, _Heard] = {}
+        self._sources: dict[str, _SourceState] = {}
         self._earliest: dict[str, int] = {}
         """The incarnation of a source from which on it counts: what an earlier one said may still be under way."""
 
-    def receive(self, update: Update, turn: Turn) -> Heard:
+    def receive(self, update: Update, turn: Turn) -> ReceivedChanges:
         if update.incarnation < self._earliest.get(update.source, 0):
-            return Heard([], [], [])
-        heard = self._heard.get(update.source)
+            return ReceivedChanges([], [], [])
+        state = self._sources.get(update.source)
         stage = (update.incarnation, turn.epoch)
-        if heard is None or (heard.incarnation, heard.epoch) < stage:
+        if state is None or (state.incarnation, state.epoch) < stage:
             if turn.sequence > 0:
-                return Heard([], [], [], answer=self._resend(update.source, turn.epoch))
-            heard = self._heard[update.source] = _Heard(*stage, heard)
-        elif (heard.incarnation, heard.epoch) > stage:
-            return Heard([], [], [])
-        if heard.next_sequence <= turn.sequence < heard.next_sequence + MOST_UNACKNOWLEDGED:
-            heard.early[turn.sequence] = _Batch(update.changes, update.is_unfinished)
-        result = Heard([], [], [])
-        is_all = False
-        while heard.next_sequence in heard.early:
-            is_all = heard.add(heard.early.pop(heard.next_sequence), result)
-            heard.next_sequence += 1
+                return ReceivedChanges([], [], [], answer=self._resend(update.source, turn.epoch))
+            state = self._sources[update.source] = _SourceState(*stage, state)
+        elif (state.incarnation, state.epoch) > stage:
+            return ReceivedChanges([], [], [])
+        if state.next_sequence <= turn.sequence < state.next_sequence + MOST_UNACKNOWLEDGED:
+            state.early[turn.sequence] = _Batch(update.changes, update.is_unfinished)
+        result = ReceivedChanges([], [], [])
+        is_complete = False
+        while state.next_sequence in state.early:
+            is_complete = state.add(state.early.pop(state.next_sequence), result)
+            state.next_sequence += 1
         # Batches that came early may have told again, after the opening, what it left out.
-        gone = [change for change in result.gone if key_of(change) not in heard.held]
-        return result._replace(gone=gone, is_all=is_all, answer=self._acknowledgement(update.source, heard))
+        withdrawn = [change for change in result.withdrawn if key_of(change) not in state.entries]
+        return result._replace(
+            withdrawn=withdrawn, is_complete=is_complete, answer=self._acknowledgement(update.source, state)
+        )
 
-    def drop_before(self, source: str, incarnation: int) -> list[Change]:
+    def drop_older_incarnations(self, source: str, incarnation: int) -> list[Change]:
         """Drops what earlier incarnations of a source told that has left. Returns the ends of those entries."""
         self._earliest[source] = incarnation
-        heard = self._heard.get(source)
-        if heard is None or heard.incarnation >= incarnation:
+        state = self._sources.get(source)
+        if state is None or state.incarnation >= incarnation:
             return []
-        del self._heard[source]
-        return [undone(change) for change in heard.held.values()]
+        del self._sources[source]
+        return [withdrawal_of(change) for change in state.entries.values()]
 
     def is_complete(self, source: str, incarnation: int) -> bool:
         """This incarnation of the source, or a later one, has told all that it had to tell."""
-        heard = self._heard.get(source)
-        return heard is not None and heard.incarnation >= incarnation and heard.opening is None
+        state = self._sources.get(source)
+        return state is not None and state.incarnation >= incarnation and state.opening is None
 
-    def holds_older(self, source: str, incarnation: int) -> bool:
+    def has_older_entries(self, source: str, incarnation: int) -> bool:
         """What is held from the source is from an earlier incarnation, or may be."""
-        heard = self._heard.get(source)
-        return heard is not None and (heard.incarnation < incarnation or heard.opening is not None)
+        state = self._sources.get(source)
+        return state is not None and (state.incarnation < incarnation or state.opening is not None)
 
-    def request(self, source: str, incarnation: int) -> Resend | None:
+    def opening_request(self, source: str, incarnation: int) -> Resend | None:
         """The request for this incarnation's opening; None if some of it came: the source repeats the rest."""
-        heard = self._heard.get(source)
-        if heard is not None and heard.incarnation >= incarnation:
+        state = self._sources.get(source)
+        if state is not None and state.incarnation >= incarnation:
             return None
         return self._resend(source, 0)
 
     def inquiry(self, source: str) -> UpdateAcknowledged | Resend:
         """Asks whether the source has told everything."""
-        heard = self._heard.get(source)
-        if heard is None:
+        state = self._sources.get(source)
+        if state is None:
             return self._resend(source, 0)
-        return replace(self._acknowledgement(source, heard), is_inquiry=True)
+        return replace(self._acknowledgement(source, state), is_inquiry=True)
 
-    def held_from(self, source: str) -> tuple[Change, ...]:
-        heard = self._heard.get(source)
-        return tuple(heard.held.values()) if heard is not None else ()
+    def entries_from(self, source: str) -> tuple[Change, ...]:
+        state = self._sources.get(source)
+        return tuple(state.entries.values()) if state is not None else ()
 
-    def _acknowledgement(self, source: str, heard: _Heard) -> UpdateAcknowledged:
+    def _acknowledgement(self, source: str, state: _SourceState) -> UpdateAcknowledged:
         return UpdateAcknowledged(
             self._me,
             self._incarnation,
             self._domain,
             (source,),
-            heard.incarnation,
-            heard.epoch,
-            heard.next_sequence - 1,
+            state.incarnation,
+            state.epoch,
+            state.next_sequence - 1,
         )
 
     def _resend(self, source: str, epoch: int) -> Resend:

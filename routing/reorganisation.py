@@ -36,7 +36,7 @@ class CloseLink:
     peer: str
 
 
-class Place(Protocol):
+class DomainLinks(Protocol):
     """Where a broker stands in a domain; `Multicasting` is one."""
 
     me: str
@@ -49,17 +49,17 @@ class Place(Protocol):
 
     def address_of(self, broker: str) -> str: ...
 
-    def spread(self, message: Propose | ProposalAnswered) -> None: ...
+    def send(self, message: Propose | ProposalAnswered) -> None: ...
 
-    def give_up(self, peer: str) -> None: ...
+    def withdraw_link(self, peer: str) -> None: ...
 
 
 class Reorganisation:
     """One broker's part in one domain."""
 
-    def __init__(self, place: Place, most_links: int) -> None:
+    def __init__(self, links: DomainLinks, most_links: int) -> None:
         self.link_requests: list[OpenLink | CloseLink] = []
-        self._place = place
+        self._links = links
         self._most_links = most_links
         self._messages: dict[str, int] = {}
         """In the cycle that goes on."""
@@ -82,63 +82,63 @@ class Reorganisation:
         self._counted, self._messages = self._messages, {}
         self._expected.clear()
         self._proposed_to, self._has_changed = None, False
-        if self._has_too_many(self._place.me):
-            self._give_up_in_turn()
+        if self._has_too_many(self._links.me):
+            self._close_worst_link()
             return
         gain, broker = max(self._gains(), key=lambda each: each[0], default=(0.0, ""))
         cost = self.minimal_loss()
         if gain > cost:
             self._proposed_to = broker
-            address = self._place.address_of(self._place.me)
-            self._place.spread(Propose(self._place.me, self._place.domain, (broker,), gain, cost, address))
+            address = self._links.address_of(self._links.me)
+            self._links.send(Propose(self._links.me, self._links.domain, (broker,), gain, cost, address))
 
     def _gains(self) -> list[tuple[float, str]]:
-        neighbours = set(self._place.neighbours())
+        neighbours = set(self._links.neighbours())
         gains: list[tuple[float, str]] = []
         for broker, messages in sorted(self._counted.items()):
-            distance = self._place.topology.distance(self._place.me, broker)
+            distance = self._links.topology.distance(self._links.me, broker)
             if broker not in neighbours and distance is not None and distance > 1:
                 gains.append((float(messages * (distance - 1)), broker))
         return gains
 
     def minimal_loss(self) -> float:
         """What a place for a new link costs."""
-        if len(self._place.neighbours()) < self._most_links:
+        if len(self._links.neighbours()) < self._most_links:
             return 0.0
         return min(map(self._loss, self._agreed_neighbours()), default=math.inf)
 
     def _agreed_neighbours(self) -> tuple[str, ...]:
         """Those that name this broker as a neighbour too. One that has left does not, and its link is about to go."""
-        return self._place.topology.neighbours(self._place.me)
+        return self._links.topology.neighbours(self._links.me)
 
     def _loss(self, neighbour: str) -> float:
-        without = self._place.topology.without_link(self._place.me, neighbour)
-        distance = without.distance(self._place.me, neighbour)
+        without = self._links.topology.without_link(self._links.me, neighbour)
+        distance = without.distance(self._links.me, neighbour)
         if distance is None:
             return math.inf
         return float(self._counted.get(neighbour, 0) * (distance - 1))
 
     def receive(self, message: Propose | ProposalAnswered) -> None:
         if isinstance(message, Propose):
-            self._proposed(message)
+            self._receive_proposal(message)
         elif message.source == self._proposed_to:
             self._proposed_to = None
             if message.accepted:
                 self._expect(message.source, message.address)
 
-    def _proposed(self, proposal: Propose) -> None:
+    def _receive_proposal(self, proposal: Propose) -> None:
         cost = self.minimal_loss()
         accepted = (
             not self._has_changed
             and self._proposed_to in (None, proposal.source)
-            and proposal.source not in self._place.neighbours()
+            and proposal.source not in self._links.neighbours()
             and proposal.gain > proposal.minimal_loss + cost
         )
         if accepted:
             self._expect(proposal.source, proposal.address)
-        address = self._place.address_of(self._place.me)
-        answer = ProposalAnswered(self._place.me, self._place.domain, (proposal.source,), accepted, address)
-        self._place.spread(answer)
+        address = self._links.address_of(self._links.me)
+        answer = ProposalAnswered(self._links.me, self._links.domain, (proposal.source,), accepted, address)
+        self._links.send(answer)
 
     def _expect(self, broker: str, address: str) -> None:
         if broker in self._expected:
@@ -153,19 +153,19 @@ class Reorganisation:
         self._expected.pop(peer, None)
 
     def _has_too_many(self, broker: str) -> bool:
-        return len(self._place.topology.neighbours(broker)) > self._most_links
+        return len(self._links.topology.neighbours(broker)) > self._most_links
 
-    def _give_up_in_turn(self) -> None:
+    def _close_worst_link(self) -> None:
         """The least useful link goes, unless the overlay would fall apart. Of neighbours with too many, the smallest
         goes first and the others see what it left: two that give up at once could cut off a third."""
-        if any(other < self._place.me and self._has_too_many(other) for other in self._place.neighbours()):
+        if any(other < self._links.me and self._has_too_many(other) for other in self._links.neighbours()):
             return
         loss, neighbour = min((self._loss(each), each) for each in self._agreed_neighbours())
         self._has_changed = True
         if loss < math.inf:
             self._standby[neighbour] = None
             self._closing[neighbour] = None
-            self._place.give_up(neighbour)
+            self._links.withdraw_link(neighbour)
 
     def tick(self) -> None:
         self.link_requests += [CloseLink(neighbour) for neighbour in self._closing]
@@ -173,7 +173,7 @@ class Reorganisation:
 
     def topology_changed(self) -> None:
         """Is someone cut off whom an old link might reach?"""
-        reached = self._place.topology.routes_from(self._place.me)
+        reached = self._links.topology.routes_from(self._links.me)
         for broker in list(self._standby):
             if broker not in reached and broker not in self._closing:
-                self.link_requests.append(OpenLink(broker, self._place.address_of(broker)))
+                self.link_requests.append(OpenLink(broker, self._links.address_of(broker)))

@@ -10,24 +10,25 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Generic, TypeVar
 
-Who = TypeVar("Who", bound=Hashable)
-EVER = 1 << 40
+Key = TypeVar("Key", bound=Hashable)
+ALWAYS = 1 << 40
 
 
-class Silence(Generic[Who]):
+class Silence(Generic[Key]):
     def __init__(self) -> None:
         self.now = 0
         """In ticks."""
-        self._since: dict[Who, int] = {}
+        self._since: dict[Key, int] = {}
 
-    def tick(self, silent: Mapping[Who, int]) -> None:
+    def tick(self, silent: Mapping[Key, int]) -> None:
         """Counts a tick. `silent`: who is silent now, with the tick since which it is known. Those that are not among
         them any more start anew the next time."""
         self.now += 1
         self._since = {
-            who: self._since.get(who, self.now if known < self.now - 1 else -EVER) for who, known in silent.items()
+            key: self._since.get(key, self.now if known_since < self.now - 1 else -ALWAYS)
+            for key, known_since in silent.items()
         }
 
-    def ticks(self, who: Who, known: int) -> int:
+    def ticks(self, key: Key, known_since: int) -> int:
         """How long it has been silent."""
-        return self.now - self._since.get(who, self.now if known < self.now - 1 else -EVER)
+        return self.now - self._since.get(key, self.now if known_since < self.now - 1 else -ALWAYS)

@@ -31,7 +31,7 @@ def region_of(expression: str | Expression) -> Region:
     return Region.of(expression_of(expression) if isinstance(expression, str) else expression)
 
 
-def is_readable(text: str) -> bool:
+def is_parsable(text: str) -> bool:
     """Was this an expression? A correct broker sends nothing else, others must not harm this one."""
     try:
         expression_of(text)
@@ -65,11 +65,11 @@ class AdvertisementTable:
     def of(self, source: str) -> Iterator[Advertisement]:
         return iter(self._by_source.get(source, {}).values())
 
-    def sources_meeting(self, region: Region, crossed: tuple[str, ...] = ()) -> list[str]:
+    def intersecting_sources(self, region: Region, crossed: tuple[str, ...] = ()) -> list[str]:
         """The sources with an advertisement that the subscription intersects, ascending."""
-        return sorted(source for source in self._by_source if self.is_met_by(source, region, crossed))
+        return sorted(source for source in self._by_source if self.intersects(source, region, crossed))
 
-    def is_met_by(self, source: str, region: Region, crossed: tuple[str, ...] = ()) -> bool:
+    def intersects(self, source: str, region: Region, crossed: tuple[str, ...] = ()) -> bool:
         """Advertisements and subscriptions that both came through one cluster have met there."""
         return any(
             advertisement.region.intersects(region) and not set(advertisement.crossed) & set(crossed)
@@ -144,12 +144,12 @@ class RemoteSubscriptions:
         reports: list[DestinationReport] = []
         local: set[str] = set()
         transit: set[str] = set()
-        for way, index in self._indexes.items():
-            if set(way) & set(crossed):
+        for crossed_by, index in self._indexes.items():
+            if set(crossed_by) & set(crossed):
                 continue
             report = index.match_packed_destinations(attributes)
             reports.append(report)
-            (transit if way else local).update(report.destinations)
+            (transit if crossed_by else local).update(report.destinations)
         return reports, tuple(sorted(local)), tuple(sorted(transit))
 
     def __len__(self) -> int:
@@ -173,12 +173,12 @@ class LocalAdvertisements:
         if not self._by_client[client]:
             del self._by_client[client]
 
-    def permitting(self, client: str, attributes: bytes) -> EntryId | None:
+    def find_permitting(self, client: str, attributes: bytes) -> EntryId | None:
         """The first advertisement, of the client or of everybody, that the publication satisfies."""
         candidates = {**self._by_client.get(EVERYBODY, {}), **self._by_client.get(client, {})}
-        standing = next((entry for entry, expression in candidates.items() if expression == TRUE), None)
-        if standing is not None:
-            return standing
+        unrestricted = next((entry for entry, expression in candidates.items() if expression == TRUE), None)
+        if unrestricted is not None:
+            return unrestricted
         publication = unpack_attributes(attributes)
         return next((entry for entry, expression in candidates.items() if expression.matches(publication)), None)
 

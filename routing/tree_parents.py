@@ -20,44 +20,44 @@ from typing import NamedTuple
 from routing.messages import Advertise, EntryId
 
 
-class Way(NamedTuple):
+class ParentChoice(NamedTuple):
     parent: str | None
-    told: Advertise
+    advertisement: Advertise
     """What the broker tells its neighbours of the tree."""
 
 
 class FixedParents:
     def __init__(self, me: str) -> None:
         self._me = me
-        self._here: dict[str, None] = {}
+        self._reachable: dict[str, None] = {}
         self._offers: dict[EntryId, dict[str, Advertise]] = {}
 
-    def passed_on(self, change: Advertise) -> Advertise:
+    def forwarded(self, change: Advertise) -> Advertise:
         """As this broker tells it on."""
         return replace(change, crossed=(*change.crossed, self._me))
 
     def neighbour_up(self, peer: str) -> list[EntryId]:
         """Returns the trees of which the neighbour has told."""
-        self._here[peer] = None
+        self._reachable[peer] = None
         return self._offered_by(peer)
 
     def neighbour_lost(self, peer: str) -> list[EntryId]:
-        self._here.pop(peer, None)
+        self._reachable.pop(peer, None)
         return self._offered_by(peer)
 
     def _offered_by(self, peer: str) -> list[EntryId]:
         return [tree for tree, offers in self._offers.items() if peer in offers]
 
-    def heard(self, change: Advertise, peer: str) -> bool:
+    def receive_offer(self, change: Advertise, peer: str) -> bool:
         """A neighbour tells of a tree. Returns True if its way does not lead over this broker."""
         self._offers.setdefault(change.entry, {})[peer] = change
         return self._me not in change.crossed
 
-    def withdrawn(self, tree: EntryId, peer: str) -> None:
+    def remove_offer(self, tree: EntryId, peer: str) -> None:
         """A neighbour that started anew knows nothing of the tree."""
         self._offers.get(tree, {}).pop(peer, None)
 
-    def forget(self, tree: EntryId) -> None:
+    def remove_tree(self, tree: EntryId) -> None:
         self._offers.pop(tree, None)
 
     def may_be_behind(self, tree: EntryId, peer: str) -> bool:
@@ -65,37 +65,39 @@ class FixedParents:
         offer = self._offers.get(tree, {}).get(peer)
         return offer is None or offer.is_stale or self._me in offer.crossed[-2:]
 
-    def choose(self, present: Advertise, parent: str | None) -> Way:
+    def choose(self, present: Advertise, parent: str | None) -> ParentChoice:
         """The way to take, for a tree that is told as `present` and has this parent."""
         offers = self._offers.get(present.entry, {})
-        if parent in offers and self._is_whole(offers[parent]):
-            return Way(parent, self.passed_on(offers[parent]))
+        if parent in offers and self._is_usable(offers[parent]):
+            return ParentChoice(parent, self.forwarded(offers[parent]))
         return self._choose_another(present, parent, offers)
 
-    def _choose_another(self, present: Advertise, parent: str | None, offers: dict[str, Advertise]) -> Way:
-        whole = [peer for peer, offer in offers.items() if peer in self._here and self._is_whole(offer)]
-        if not whole:
-            return self._stale(present, parent, offers)
-        chosen = min(whole, key=lambda peer: (len(offers[peer].crossed), peer))
-        return Way(chosen, self.passed_on(offers[chosen]))
+    def _choose_another(self, present: Advertise, parent: str | None, offers: dict[str, Advertise]) -> ParentChoice:
+        usable = [peer for peer, offer in offers.items() if peer in self._reachable and self._is_usable(offer)]
+        if not usable:
+            return self._without_usable_offer(present, parent, offers)
+        chosen = min(usable, key=lambda peer: (len(offers[peer].crossed), peer))
+        return ParentChoice(chosen, self.forwarded(offers[chosen]))
 
-    def _stale(self, present: Advertise, parent: str | None, offers: dict[str, Advertise]) -> Way:
+    def _without_usable_offer(
+        self, present: Advertise, parent: str | None, offers: dict[str, Advertise]
+    ) -> ParentChoice:
         """The way stays as it is until it is whole again, unless it has come to lead back here."""
-        if parent not in self._here:
-            return Way(parent, replace(present, is_stale=True))
+        if parent not in self._reachable:
+            return ParentChoice(parent, replace(present, is_stale=True))
         offer = offers.get(parent)
         if offer is None or self._me in offer.crossed:
-            return Way(None, replace(present, is_stale=True))
-        return Way(parent, self.passed_on(offer))
+            return ParentChoice(None, replace(present, is_stale=True))
+        return ParentChoice(parent, self.forwarded(offer))
 
-    def _is_whole(self, offer: Advertise) -> bool:
+    def _is_usable(self, offer: Advertise) -> bool:
         return not offer.is_stale and self._me not in offer.crossed
 
 
 class RepairedParents(FixedParents):
-    def choose(self, present: Advertise, parent: str | None) -> Way:
+    def choose(self, present: Advertise, parent: str | None) -> ParentChoice:
         offers = self._offers.get(present.entry, {})
         # A tree that changes as seldom as possible loses as little as possible on the way.
-        if parent in self._here and parent in offers and self._is_whole(offers[parent]):
-            return Way(parent, self.passed_on(offers[parent]))
+        if parent in self._reachable and parent in offers and self._is_usable(offers[parent]):
+            return ParentChoice(parent, self.forwarded(offers[parent]))
         return self._choose_another(present, parent, offers)

@@ -26,8 +26,8 @@ def copy(number: int, text: str) -> Subscribe:
     return Subscribe(EntryId("b9", 1, number), text, tree=TREE)
 
 
-def add(telling: Forwarding, number: int, text: str) -> list[Subscribe | Unsubscribe]:
-    return telling.added(TREE, copy(number, text), parse(text))
+def add(forwarding: Forwarding, number: int, text: str) -> list[Subscribe | Unsubscribe]:
+    return forwarding.add_copy(TREE, copy(number, text), parse(text))
 
 
 def withdrawal(number: int) -> Unsubscribe:
@@ -35,43 +35,43 @@ def withdrawal(number: int) -> Unsubscribe:
 
 
 def test_a_covered_copy_is_told_when_the_covering_one_goes() -> None:
-    telling = ForwardUncovered()
-    assert add(telling, 1, "a > 0") == [copy(1, "a > 0")]
-    assert add(telling, 2, "a > 5") == []
-    assert add(telling, 3, "a > 7") == []
-    assert telling.removed(TREE, copy(1, "").entry) == [copy(2, "a > 5"), withdrawal(1)]
-    assert telling.removed(TREE, copy(2, "").entry) == [copy(3, "a > 7"), withdrawal(2)]
+    forwarding = ForwardUncovered()
+    assert add(forwarding, 1, "a > 0") == [copy(1, "a > 0")]
+    assert add(forwarding, 2, "a > 5") == []
+    assert add(forwarding, 3, "a > 7") == []
+    assert forwarding.remove_copy(TREE, copy(1, "").entry) == [copy(2, "a > 5"), withdrawal(1)]
+    assert forwarding.remove_copy(TREE, copy(2, "").entry) == [copy(3, "a > 7"), withdrawal(2)]
 
 
 def test_a_wider_copy_takes_the_place_of_the_ones_that_were_told() -> None:
-    telling = ForwardUncovered()
-    add(telling, 1, "a > 5")
-    add(telling, 2, "a < 3")
-    assert add(telling, 3, "a > 8") == []
-    assert add(telling, 4, "EXISTS a") == [copy(4, "EXISTS a"), withdrawal(1), withdrawal(2)]
-    assert telling.removed(TREE, copy(1, "").entry) == [], "it was withdrawn before"
-    assert telling.removed(TREE, copy(4, "").entry) == [copy(3, "a > 8"), copy(2, "a < 3"), withdrawal(4)]
+    forwarding = ForwardUncovered()
+    add(forwarding, 1, "a > 5")
+    add(forwarding, 2, "a < 3")
+    assert add(forwarding, 3, "a > 8") == []
+    assert add(forwarding, 4, "EXISTS a") == [copy(4, "EXISTS a"), withdrawal(1), withdrawal(2)]
+    assert forwarding.remove_copy(TREE, copy(1, "").entry) == [], "it was withdrawn before"
+    assert forwarding.remove_copy(TREE, copy(4, "").entry) == [copy(3, "a > 8"), copy(2, "a < 3"), withdrawal(4)]
 
 
 def test_of_equal_copies_one_is_told() -> None:
-    telling = ForwardUncovered()
-    assert [add(telling, number, "a = 1") for number in range(3)] == [[copy(0, "a = 1")], [], []]
-    assert telling.removed(TREE, copy(0, "").entry) == [copy(1, "a = 1"), withdrawal(0)]
+    forwarding = ForwardUncovered()
+    assert [add(forwarding, number, "a = 1") for number in range(3)] == [[copy(0, "a = 1")], [], []]
+    assert forwarding.remove_copy(TREE, copy(0, "").entry) == [copy(1, "a = 1"), withdrawal(0)]
 
 
 def test_copies_of_different_trees_do_not_cover_each_other() -> None:
-    telling = ForwardUncovered()
+    forwarding = ForwardUncovered()
     other = EntryId("home", 1, 2)
-    add(telling, 1, "a > 0")
+    add(forwarding, 1, "a > 0")
     elsewhere = Subscribe(EntryId("b9", 1, 2), "a > 5", tree=other)
-    assert telling.added(other, elsewhere, parse("a > 5")) == [elsewhere]
+    assert forwarding.add_copy(other, elsewhere, parse("a > 5")) == [elsewhere]
 
 
-@pytest.mark.parametrize("telling", [ForwardAll(), ForwardUncovered()], ids=["all", "uncovered"])
-def test_a_felled_tree_takes_back_what_was_told_of_it(telling: Forwarding) -> None:
-    told = [*add(telling, 1, "a > 0"), *add(telling, 2, "a > 5"), *add(telling, 3, "b = 1")]
-    assert telling.felled(TREE) == [Unsubscribe(each.entry, TREE) for each in told]
-    assert telling.felled(TREE) == [], "nothing is left to take back"
+@pytest.mark.parametrize("forwarding", [ForwardAll(), ForwardUncovered()], ids=["all", "uncovered"])
+def test_a_felled_tree_takes_back_what_was_told_of_it(forwarding: Forwarding) -> None:
+    forwarded = [*add(forwarding, 1, "a > 0"), *add(forwarding, 2, "a > 5"), *add(forwarding, 3, "b = 1")]
+    assert forwarding.remove_tree(TREE) == [Unsubscribe(each.entry, TREE) for each in forwarded]
+    assert forwarding.remove_tree(TREE) == [], "nothing is left to take back"
 
 
 @settings(max_examples=60, deadline=None)
@@ -79,29 +79,29 @@ def test_a_felled_tree_takes_back_what_was_told_of_it(telling: Forwarding) -> No
 def test_what_was_told_covers_every_copy_and_nothing_is_told_twice_over(
     steps: list[tuple[bool, int, str]],
 ) -> None:
-    telling = ForwardUncovered()
+    forwarding = ForwardUncovered()
     present: dict[EntryId, str] = {}
-    told: dict[EntryId, str] = {}
+    forwarded: dict[EntryId, str] = {}
     for is_new, number, text in steps:
         entry = EntryId("b9", 1, number)
         if is_new and entry not in present:
-            changes = add(telling, number, text)
+            changes = add(forwarding, number, text)
             present[entry] = text
         elif not is_new and entry in present:
-            changes = telling.removed(TREE, entry)
+            changes = forwarding.remove_copy(TREE, entry)
             del present[entry]
         else:
             continue
         for change in changes:
             if isinstance(change, Subscribe):
-                assert change.entry not in told
-                told[change.entry] = change.expression
+                assert change.entry not in forwarded
+                forwarded[change.entry] = change.expression
             else:
-                del told[change.entry]
-        assert told.items() <= present.items()
+                del forwarded[change.entry]
+        assert forwarded.items() <= present.items()
         for text in present.values():
-            assert any(covers(parse(wider), parse(text)) for wider in told.values())
-        for one, other in itertools.permutations(told.values(), 2):
+            assert any(covers(parse(wider), parse(text)) for wider in forwarded.values())
+        for one, other in itertools.permutations(forwarded.values(), 2):
             assert not covers(parse(one), parse(other))
 
 
@@ -159,7 +159,7 @@ def test_a_withdrawn_advertisement_leaves_nothing_of_its_tree_anywhere(options: 
     for name in world.seats:
         router = world.broker(name).router
         assert isinstance(router, FBR)
-        assert [router._hearer.held_from(neighbour) for neighbour in world.seats] == [()] * 4
+        assert [router._update_receiver.entries_from(neighbour) for neighbour in world.seats] == [()] * 4
 
 
 def in_quiet_steps(seed: int, options: dict[str, object]) -> tuple[Scenario, list[dict[str, int]]]:

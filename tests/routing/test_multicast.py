@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from routing.messages import EntryId, LinkState, LinkStates, Message, Neighbour, PublicationId, Publish, Turn, Update
-from routing.multicast import MOST_DESTINATIONS, Multicasting, narrowed
+from routing.multicast import MOST_DESTINATIONS, MulticastLayer, narrowed
 
 
 def state(broker: str, *neighbours: str, sequence: int = 1, incarnation: int = 1) -> LinkState:
@@ -16,26 +16,26 @@ def publication(local: tuple[str, ...], transit: tuple[str, ...] = (), hop_limit
     return Publish(PublicationId("b0", 1, 0), "b0", "", local, transit, b"a", b"p", hop_limit=hop_limit)
 
 
-def middle() -> Multicasting:
+def middle() -> MulticastLayer:
     """b2 between b1 and two ways to b5: over b3 and over b4."""
-    layer = Multicasting("b2", 1, "")
+    layer = MulticastLayer("b2", 1, "")
     for peer in ("b1", "b3", "b4"):
         layer.neighbour_up(peer)
-    layer.take_states(
+    layer.receive_states(
         [state("b1", "b2"), state("b3", "b2", "b5"), state("b4", "b2", "b5"), state("b5", "b3", "b4")], "b1"
     )
     layer.sends.clear()
     return layer
 
 
-def sent(layer: Multicasting) -> list[tuple[str, Message]]:
+def sent(layer: MulticastLayer) -> list[tuple[str, Message]]:
     sends, layer.sends = layer.sends, []
     return sends
 
 
 def test_destinations_are_grouped_by_next_hop() -> None:
     layer = middle()
-    layer.spread(publication(("b1", "b4", "b5"), ("b3", "b5")))
+    layer.send(publication(("b1", "b4", "b5"), ("b3", "b5")))
     assert sent(layer) == [
         ("b1", publication(("b1",))),
         ("b3", publication(("b5",), ("b3", "b5"))),
@@ -44,12 +44,12 @@ def test_destinations_are_grouped_by_next_hop() -> None:
 
 
 def test_a_list_that_no_frame_would_take_is_sent_in_several_messages() -> None:
-    layer = Multicasting("b2", 1, "")
+    layer = MulticastLayer("b2", 1, "")
     layer.neighbour_up("b1")
     many = [f"c{number:05}" for number in range(MOST_DESTINATIONS + 5)]
-    layer.take_states([state("b1", "b2", *many), *(state(each, "b1") for each in many)], "b1")
+    layer.receive_states([state("b1", "b2", *many), *(state(each, "b1") for each in many)], "b1")
     layer.sends.clear()
-    layer.spread(publication(tuple(many)))
+    layer.send(publication(tuple(many)))
     lists = [message.destinations for peer, message in sent(layer) if isinstance(message, Publish) and peer == "b1"]
     assert [len(each) for each in lists] == [MOST_DESTINATIONS, 5]
     assert [each for some in lists for each in some] == many
@@ -81,7 +81,7 @@ def test_a_message_without_hops_left_goes_no_further_and_is_counted() -> None:
 
 def test_a_destination_without_a_way_is_counted_and_the_others_are_served() -> None:
     layer = middle()
-    layer.spread(publication(("b1", "b9")))
+    layer.send(publication(("b1", "b9")))
     assert sent(layer) == [("b1", publication(("b1",)))]
     assert layer.unroutable == 1
 
@@ -95,24 +95,24 @@ def test_an_update_is_narrowed_to_the_turns_of_its_destinations() -> None:
 def test_news_is_passed_on_to_all_but_whoever_brought_it() -> None:
     layer = middle()
     news = state("b5", sequence=2)
-    assert layer.take_states([news, state("b1", "b2")], "b3")
+    assert layer.receive_states([news, state("b1", "b2")], "b3")
     assert sent(layer) == [("b1", LinkStates((news,))), ("b4", LinkStates((news,)))]
-    assert not layer.take_states([news], "b4")
+    assert not layer.receive_states([news], "b4")
     assert sent(layer) == []
 
 
 def test_whoever_tells_old_news_hears_the_present_state() -> None:
     layer = middle()
-    layer.take_states([state("b5", sequence=2)], "b3")
+    layer.receive_states([state("b5", sequence=2)], "b3")
     sent(layer)
-    assert not layer.take_states([state("b5", "b3", "b4")], "b4")
+    assert not layer.receive_states([state("b5", "b3", "b4")], "b4")
     assert sent(layer) == [("b4", LinkStates((state("b5", sequence=2),)))]
 
 
 def test_what_an_earlier_self_said_is_outdone() -> None:
     """A broker that lost its memory but not its incarnation finds later statements of its own under way."""
     layer = middle()
-    layer.take_states([state("b2", sequence=50)], "b1")
+    layer.receive_states([state("b2", sequence=50)], "b1")
     own = layer.state_of("b2")
     assert own is not None
     assert own.sequence == 51
@@ -122,11 +122,11 @@ def test_what_an_earlier_self_said_is_outdone() -> None:
 
 def test_equal_knowledge_needs_no_exchange() -> None:
     layer = middle()
-    layer.compare(layer.digest, "b1")
+    layer.send_states_if_different(layer.digest, "b1")
     assert sent(layer) == []
-    layer.compare(b"another", "b1")
+    layer.send_states_if_different(b"another", "b1")
     assert sent(layer) == [("b1", LinkStates(layer.states()))]
-    layer.compare(b"another", "b5")
+    layer.send_states_if_different(b"another", "b5")
     assert sent(layer) == [], "b5 is no neighbour"
 
 
@@ -141,5 +141,5 @@ def test_equal_knowledge_needs_no_exchange() -> None:
 )
 def test_a_link_less_or_a_new_life_elsewhere_is_a_loss(said: LinkState, is_loss: int) -> None:
     layer = middle()
-    layer.take_states([said], "b1")
+    layer.receive_states([said], "b1")
     assert layer.losses == is_loss

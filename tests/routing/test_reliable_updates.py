@@ -31,10 +31,10 @@ from routing.messages import (
 )
 from routing.reliable_updates import (
     MOST_CHANGES,
+    MOST_PENDING,
     MOST_UNACKNOWLEDGED,
-    MOST_WAITING,
-    Heard,
     Key,
+    ReceivedChanges,
     UpdateReceiver,
     UpdateSender,
     key_of,
@@ -57,7 +57,7 @@ def subscribe(number: int, text: str = "TRUE") -> Subscribe:
     return Subscribe(entry(number), text)
 
 
-def is_held(change: Change) -> bool:
+def is_entry(change: Change) -> bool:
     return isinstance(change, Advertise | Subscribe)
 
 
@@ -67,114 +67,114 @@ class Destination:
     def __init__(self, name: str, incarnation: int) -> None:
         self.name = name
         self.incarnation = incarnation
-        self.hearer = UpdateReceiver(name, incarnation, "")
+        self.receiver = UpdateReceiver(name, incarnation, "")
         self.table: dict[Key, Change] = {}
 
-    def take(self, update: Update) -> UpdateAcknowledged | Resend | None:
+    def receive(self, update: Update) -> UpdateAcknowledged | Resend | None:
         turn = next(turn for turn in update.turns if turn.destination == self.name)
-        heard = self.hearer.receive(update, turn)
-        self.apply(heard.changes)
-        self.apply(heard.gone)
-        return heard.answer
+        received = self.receiver.receive(update, turn)
+        self.apply(received.changes)
+        self.apply(received.withdrawn)
+        return received.answer
 
     def apply(self, changes: list[Change]) -> None:
         for change in changes:
-            if is_held(change):
+            if is_entry(change):
                 self.table[key_of(change)] = change
             else:
                 del self.table[key_of(change)]
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class Packet:
     destination: str
     message: Update | UpdateAcknowledged | Resend
 
 
-class Correspondence(RuleBasedStateMachine):
+class UpdateExchange(RuleBasedStateMachine):
     """One teller, two destinations, and letters under way in no particular order."""
 
     @initialize()
     def begin(self) -> None:
         self.incarnation = 1
-        self.teller = UpdateSender(SOURCE, self.incarnation, "")
+        self.sender = UpdateSender(SOURCE, self.incarnation, "")
         self.for_all: dict[Key, Change] = {}
         self.for_one: dict[str, dict[Key, Change]] = {name: {} for name in DESTINATIONS}
         self.destinations = {name: Destination(name, 1) for name in DESTINATIONS}
-        self.under_way: list[Letter] = []
+        self.in_flight: list[Packet] = []
         for name in DESTINATIONS:
-            self.teller.reaches(name, 1)
+            self.sender.set_reachable(name, 1)
 
     @rule(number=NUMBERS, text=st.sampled_from(("a > 1", "a > 2")))
     def advertises(self, number: int, text: str) -> None:
         change = Advertise(entry(number, self.incarnation), text)
         self.for_all[key_of(change)] = change
-        self.teller.tell_all(change)
+        self.sender.send_to_all(change)
 
     @rule(number=NUMBERS)
     def unadvertises(self, number: int) -> None:
         change = Unadvertise(entry(number, self.incarnation))
         if self.for_all.pop(key_of(change), None) is not None:
-            self.teller.tell_all(change)
+            self.sender.send_to_all(change)
 
     @rule(number=NUMBERS, name=st.sampled_from(DESTINATIONS))
     def subscribes(self, number: int, name: str) -> None:
         change = Subscribe(entry(number, self.incarnation), "a > 1")
         if key_of(change) not in self.for_one[name]:
             self.for_one[name][key_of(change)] = change
-            self.teller.tell(name, change)
+            self.sender.send(name, change)
 
     @rule(number=NUMBERS, name=st.sampled_from(DESTINATIONS))
     def unsubscribes(self, number: int, name: str) -> None:
         change = Unsubscribe(entry(number, self.incarnation))
         if self.for_one[name].pop(key_of(change), None) is not None:
-            self.teller.tell(name, change)
+            self.sender.send(name, change)
 
     @rule()
     def flush(self) -> None:
-        self._post(self.teller.flush())
+        self._post(self.sender.flush())
 
     @rule()
     def tick(self) -> None:
-        self._post(self.teller.repeat())
+        self._post(self.sender.repeat())
 
     def _post(self, updates: list[Update]) -> None:
         for update in updates:
-            self.under_way += [Letter(name, update) for name in update.destinations]
+            self.in_flight += [Packet(name, update) for name in update.destinations]
 
-    @precondition(lambda self: self.under_way)
+    @precondition(lambda self: self.in_flight)
     @rule(place=st.integers(0, 40))
     def one_arrives(self, place: int) -> None:
-        self._arrives(self.under_way.pop(place % len(self.under_way)))
+        self._arrives(self.in_flight.pop(place % len(self.in_flight)))
 
-    @precondition(lambda self: self.under_way)
+    @precondition(lambda self: self.in_flight)
     @rule(place=st.integers(0, 40))
     def one_arrives_and_stays_under_way(self, place: int) -> None:
-        self._arrives(self.under_way[place % len(self.under_way)])
+        self._arrives(self.in_flight[place % len(self.in_flight)])
 
-    @precondition(lambda self: self.under_way)
+    @precondition(lambda self: self.in_flight)
     @rule(place=st.integers(0, 40))
     def one_is_lost(self, place: int) -> None:
-        self.under_way.pop(place % len(self.under_way))
+        self.in_flight.pop(place % len(self.in_flight))
 
-    def _arrives(self, letter: Letter) -> None:
-        message = letter.message
+    def _arrives(self, packet: Packet) -> None:
+        message = packet.message
         if isinstance(message, Update):
-            answer = self.destinations[letter.destination].take(message)
+            answer = self.destinations[packet.destination].receive(message)
             if answer is not None:
-                self.under_way.append(Letter(SOURCE, answer))
+                self.in_flight.append(Packet(SOURCE, answer))
         elif isinstance(message, UpdateAcknowledged):
-            self.teller.acknowledged(message)
+            self.sender.receive_acknowledgement(message)
         else:
-            self.teller.asked_to_resend(message)
+            self.sender.receive_resend_request(message)
 
     @rule(name=st.sampled_from(DESTINATIONS))
     def destination_is_out_of_reach(self, name: str) -> None:
-        self.teller.cannot_reach(name)
+        self.sender.set_unreachable(name)
 
     @rule(name=st.sampled_from(DESTINATIONS))
     def destination_is_within_reach(self, name: str) -> None:
-        self.teller.reaches(name, self.destinations[name].incarnation)
+        self.sender.set_reachable(name, self.destinations[name].incarnation)
 
     @rule(name=st.sampled_from(DESTINATIONS))
     def destination_starts_anew(self, name: str) -> None:
@@ -185,28 +185,32 @@ class Correspondence(RuleBasedStateMachine):
     def source_starts_anew(self) -> None:
         """It knows nothing of what it told; the destinations hear of it later, or never before the end."""
         self.incarnation += 1
-        self.teller = UpdateSender(SOURCE, self.incarnation, "")
-        self.teller.leave_open()
+        self.sender = UpdateSender(SOURCE, self.incarnation, "")
+        self.sender.leave_openings_unfinished()
         self.for_all = {}
         self.for_one = {name: {} for name in DESTINATIONS}
         for name, destination in self.destinations.items():
-            self.teller.reaches(name, destination.incarnation)
+            self.sender.set_reachable(name, destination.incarnation)
 
     @rule(name=st.sampled_from(DESTINATIONS))
     def destination_hears_that_the_source_started_anew(self, name: str) -> None:
-        hearer = self.destinations[name].hearer
-        request = hearer.request(SOURCE, self.incarnation) if hearer.holds_older(SOURCE, self.incarnation) else None
+        receiver = self.destinations[name].receiver
+        request = (
+            receiver.opening_request(SOURCE, self.incarnation)
+            if receiver.has_older_entries(SOURCE, self.incarnation)
+            else None
+        )
         if request is not None:
-            self.under_way.append(Letter(SOURCE, request))
+            self.in_flight.append(Packet(SOURCE, request))
 
     @rule()
     def source_has_recovered(self) -> None:
-        self.teller.finish()
+        self.sender.finish_openings()
 
     @invariant()
     def what_is_held_is_what_was_applied(self) -> None:
         for destination in getattr(self, "destinations", {}).values():
-            held = destination.hearer.held_from(SOURCE)
+            held = destination.receiver.entries_from(SOURCE)
             assert {key_of(change): change for change in held} == destination.table
 
     def teardown(self) -> None:
@@ -220,23 +224,23 @@ class Correspondence(RuleBasedStateMachine):
                 self.destination_hears_that_the_source_started_anew(name)
             self.flush()
             self.tick()
-            while self.under_way:
-                self._arrives(self.under_way.pop(0))
+            while self.in_flight:
+                self._arrives(self.in_flight.pop(0))
         for name, destination in self.destinations.items():
             assert destination.table == {**self.for_all, **self.for_one[name]}
-        assert self.teller.unacknowledged == 0
+        assert self.sender.unacknowledged == 0
 
 
-TestCorrespondence = Correspondence.TestCase
-TestCorrespondence.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestUpdateExchange = UpdateExchange.TestCase
+TestUpdateExchange.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 
 
 def test_the_same_holds_with_batches_of_two_changes_and_little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reliable_updates, "MOST_CHANGES", 2)
-    monkeypatch.setattr(reliable_updates, "MOST_WAITING", 6)
+    monkeypatch.setattr(reliable_updates, "MOST_PENDING", 6)
     monkeypatch.setattr(reliable_updates, "MOST_UNACKNOWLEDGED", 8)
     chosen = settings(max_examples=30, stateful_step_count=40, deadline=None)
-    run_state_machine_as_test(Correspondence, settings=chosen)
+    run_state_machine_as_test(UpdateExchange, settings=chosen)
 
 
 def only(updates: list[Update]) -> Update:
@@ -244,291 +248,291 @@ def only(updates: list[Update]) -> Update:
     return updates[0]
 
 
-def told_to(*names: str) -> UpdateSender:
-    teller = UpdateSender(SOURCE, 1, "")
+def sender_to(*names: str) -> UpdateSender:
+    sender = UpdateSender(SOURCE, 1, "")
     for name in names:
-        teller.reaches(name, 1)
-    return teller
+        sender.set_reachable(name, 1)
+    return sender
 
 
 def test_destinations_that_hear_the_same_share_one_update() -> None:
-    teller = told_to("b2", "b1")
-    teller.tell_all(advertise(1))
-    assert only(teller.flush()).turns == (Turn("b1", 0, 0), Turn("b2", 0, 0))
-    assert teller.flush() == []
+    sender = sender_to("b2", "b1")
+    sender.send_to_all(advertise(1))
+    assert only(sender.flush()).turns == (Turn("b1", 0, 0), Turn("b2", 0, 0))
+    assert sender.flush() == []
 
 
 def test_changes_of_one_moment_travel_in_one_batch_in_their_order() -> None:
-    teller = told_to("b1")
-    teller.tell("b1", subscribe(1))
-    teller.flush()
-    teller.tell("b1", subscribe(2))
-    teller.tell("b1", Unsubscribe(entry(1)))
-    assert only(teller.flush()).changes == (subscribe(2), Unsubscribe(entry(1)))
+    sender = sender_to("b1")
+    sender.send("b1", subscribe(1))
+    sender.flush()
+    sender.send("b1", subscribe(2))
+    sender.send("b1", Unsubscribe(entry(1)))
+    assert only(sender.flush()).changes == (subscribe(2), Unsubscribe(entry(1)))
 
 
 def test_nothing_is_said_to_whoever_there_is_nothing_to_tell() -> None:
-    teller = told_to("b1")
-    teller.tell("b1", subscribe(1))
-    teller.tell("b1", Unsubscribe(entry(1)))
-    assert teller.flush() == []
+    sender = sender_to("b1")
+    sender.send("b1", subscribe(1))
+    sender.send("b1", Unsubscribe(entry(1)))
+    assert sender.flush() == []
 
 
 def test_a_batch_is_repeated_until_it_is_acknowledged() -> None:
-    teller, hearer = told_to("b1"), UpdateReceiver("b1", 1, "")
-    teller.tell_all(advertise(1))
-    sent = only(teller.flush())
-    assert teller.repeat() == [], "it was sent only just now"
-    assert teller.repeat() == [sent]
-    answer = hearer.receive(sent, sent.turns[0]).answer
+    sender, receiver = sender_to("b1"), UpdateReceiver("b1", 1, "")
+    sender.send_to_all(advertise(1))
+    sent = only(sender.flush())
+    assert sender.repeat() == [], "it was sent only just now"
+    assert sender.repeat() == [sent]
+    answer = receiver.receive(sent, sent.turns[0]).answer
     assert isinstance(answer, UpdateAcknowledged)
-    teller.acknowledged(answer)
-    assert teller.repeat() == teller.repeat() == []
+    sender.receive_acknowledgement(answer)
+    assert sender.repeat() == sender.repeat() == []
 
 
 def test_an_acknowledgement_of_what_an_earlier_life_told_settles_nothing() -> None:
-    earlier, hearer = told_to("b1"), UpdateReceiver("b1", 1, "")
-    earlier.tell_all(advertise(1))
+    earlier, receiver = sender_to("b1"), UpdateReceiver("b1", 1, "")
+    earlier.send_to_all(advertise(1))
     update = only(earlier.flush())
-    late = hearer.receive(update, update.turns[0]).answer
+    late = receiver.receive(update, update.turns[0]).answer
     assert isinstance(late, UpdateAcknowledged)
     present = UpdateSender(SOURCE, 2, "")
-    present.reaches("b1", 1)
-    present.tell_all(advertise(2))
+    present.set_reachable("b1", 1)
+    present.send_to_all(advertise(2))
     sent = only(present.flush())
-    present.acknowledged(late)
+    present.receive_acknowledgement(late)
     present.repeat()
     assert present.repeat() == [sent], "nobody has acknowledged this"
 
 
 def test_an_unsubscription_that_overtakes_its_subscription_waits_for_it() -> None:
-    teller, hearer = told_to("b1"), UpdateReceiver("b1", 1, "")
-    teller.tell_all(advertise(9))
-    first = only(teller.flush())
-    hearer.receive(first, first.turns[0])
-    teller.tell("b1", subscribe(1))
-    subscribed = only(teller.flush())
-    teller.tell("b1", Unsubscribe(entry(1)))
-    unsubscribed = only(teller.flush())
-    assert hearer.receive(unsubscribed, unsubscribed.turns[0])[0] == []
-    changes, _, _, _, answer = hearer.receive(subscribed, subscribed.turns[0])
+    sender, receiver = sender_to("b1"), UpdateReceiver("b1", 1, "")
+    sender.send_to_all(advertise(9))
+    first = only(sender.flush())
+    receiver.receive(first, first.turns[0])
+    sender.send("b1", subscribe(1))
+    subscribed = only(sender.flush())
+    sender.send("b1", Unsubscribe(entry(1)))
+    unsubscribed = only(sender.flush())
+    assert receiver.receive(unsubscribed, unsubscribed.turns[0])[0] == []
+    changes, _, _, _, answer = receiver.receive(subscribed, subscribed.turns[0])
     assert changes == [subscribe(1), Unsubscribe(entry(1))]
     assert isinstance(answer, UpdateAcknowledged)
     assert answer.sequence == 2
 
 
 def test_what_comes_twice_is_applied_once_and_acknowledged_again() -> None:
-    teller, hearer = told_to("b1"), UpdateReceiver("b1", 1, "")
-    teller.tell_all(advertise(1))
-    update = only(teller.flush())
-    first = hearer.receive(update, update.turns[0])
-    assert hearer.receive(update, update.turns[0]) == Heard([], [], [], answer=first.answer)
+    sender, receiver = sender_to("b1"), UpdateReceiver("b1", 1, "")
+    sender.send_to_all(advertise(1))
+    update = only(sender.flush())
+    first = receiver.receive(update, update.turns[0])
+    assert receiver.receive(update, update.turns[0]) == ReceivedChanges([], [], [], answer=first.answer)
 
 
 def test_whoever_cannot_be_reached_hears_the_rest_later() -> None:
-    teller = told_to("b1")
-    teller.tell_all(advertise(1))
-    teller.flush()
-    teller.cannot_reach("b1")
-    teller.tell_all(advertise(2))
-    assert teller.flush() == []
-    assert teller.repeat() == teller.repeat() == []
-    teller.reaches("b1", 1)
-    assert only(teller.flush()).changes == (advertise(2),)
+    sender = sender_to("b1")
+    sender.send_to_all(advertise(1))
+    sender.flush()
+    sender.set_unreachable("b1")
+    sender.send_to_all(advertise(2))
+    assert sender.flush() == []
+    assert sender.repeat() == sender.repeat() == []
+    sender.set_reachable("b1", 1)
+    assert only(sender.flush()).changes == (advertise(2),)
 
 
 def test_what_waits_for_whoever_cannot_be_reached_has_an_end() -> None:
-    teller, hearer = told_to("b1"), UpdateReceiver("b1", 1, "")
-    teller.tell_all(advertise(1))
-    before = only(teller.flush())
-    hearer.receive(before, before.turns[0])
-    teller.cannot_reach("b1")
-    for number in range(MOST_WAITING):
-        teller.tell("b1", subscribe(number))
-        teller.tell("b1", Unsubscribe(entry(number)))
-    assert teller.unacknowledged <= MOST_WAITING
-    teller.tell_all(Unadvertise(entry(1)))
-    teller.reaches("b1", 1)
-    update = only(teller.flush())
-    assert hearer.receive(update, update.turns[0]).gone == [Unadvertise(entry(1))]
-    assert hearer.held_from(SOURCE) == ()
+    sender, receiver = sender_to("b1"), UpdateReceiver("b1", 1, "")
+    sender.send_to_all(advertise(1))
+    before = only(sender.flush())
+    receiver.receive(before, before.turns[0])
+    sender.set_unreachable("b1")
+    for number in range(MOST_PENDING):
+        sender.send("b1", subscribe(number))
+        sender.send("b1", Unsubscribe(entry(number)))
+    assert sender.unacknowledged <= MOST_PENDING
+    sender.send_to_all(Unadvertise(entry(1)))
+    sender.set_reachable("b1", 1)
+    update = only(sender.flush())
+    assert receiver.receive(update, update.turns[0]).withdrawn == [Unadvertise(entry(1))]
+    assert receiver.entries_from(SOURCE) == ()
 
 
 def test_a_new_incarnation_is_told_everything_in_a_new_epoch() -> None:
-    teller = told_to("b1")
-    teller.tell_all(advertise(1))
-    teller.flush()
-    teller.tell("b1", subscribe(2))
-    teller.flush()
-    teller.reaches("b1", 2)
-    update = only(teller.flush())
+    sender = sender_to("b1")
+    sender.send_to_all(advertise(1))
+    sender.flush()
+    sender.send("b1", subscribe(2))
+    sender.flush()
+    sender.set_reachable("b1", 2)
+    update = only(sender.flush())
     assert update.changes == (advertise(1), subscribe(2))
     assert update.turns == (Turn("b1", 1, 0),)
 
 
 def test_too_much_unacknowledged_starts_a_new_epoch() -> None:
-    teller, hearer = told_to("b1"), UpdateReceiver("b1", 1, "")
+    sender, receiver = sender_to("b1"), UpdateReceiver("b1", 1, "")
     for number in range(MOST_UNACKNOWLEDGED):
-        teller.tell_all(advertise(number % 3, f"a > {number}"))
-        teller.flush()
-    assert teller.unacknowledged == MOST_UNACKNOWLEDGED
-    teller.tell_all(Unadvertise(entry(0)))
-    update = only(teller.flush())
+        sender.send_to_all(advertise(number % 3, f"a > {number}"))
+        sender.flush()
+    assert sender.unacknowledged == MOST_UNACKNOWLEDGED
+    sender.send_to_all(Unadvertise(entry(0)))
+    update = only(sender.flush())
     assert update.turns == (Turn("b1", 1, 0),)
     assert {change.entry.number for change in update.changes} == {1, 2}
-    assert teller.unacknowledged == 1
-    assert hearer.receive(update, update.turns[0])[0] == list(update.changes)
+    assert sender.unacknowledged == 1
+    assert receiver.receive(update, update.turns[0])[0] == list(update.changes)
 
 
 def test_the_first_batch_of_an_epoch_replaces_what_was_held() -> None:
-    hearer = UpdateReceiver("b1", 1, "")
+    receiver = UpdateReceiver("b1", 1, "")
     first = Update(SOURCE, 1, "", (Turn("b1", 0, 0),), (advertise(1), advertise(2), subscribe(3)))
-    hearer.receive(first, first.turns[0])
+    receiver.receive(first, first.turns[0])
     anew = Update(SOURCE, 1, "", (Turn("b1", 1, 0),), (advertise(2), advertise(1, "a > 9"), subscribe(4)))
-    heard = hearer.receive(anew, anew.turns[0])
-    assert heard.changes == [advertise(1, "a > 9"), subscribe(4)]
-    assert heard.gone == [Unsubscribe(entry(3))]
+    received = receiver.receive(anew, anew.turns[0])
+    assert received.changes == [advertise(1, "a > 9"), subscribe(4)]
+    assert received.withdrawn == [Unsubscribe(entry(3))]
 
 
 def test_an_epoch_that_starts_with_several_batches_replaces_what_was_held_when_all_are_there() -> None:
     """Otherwise subscriptions would be missing from the first batch to the last, and publications with them."""
-    teller, hearer = told_to("b1"), UpdateReceiver("b1", 1, "")
+    sender, receiver = sender_to("b1"), UpdateReceiver("b1", 1, "")
     for number in range(MOST_CHANGES + 2):
-        teller.tell("b1", subscribe(number))
-    first, last = teller.flush()
+        sender.send("b1", subscribe(number))
+    first, last = sender.flush()
     assert (first.is_unfinished, last.is_unfinished) == (True, False)
     for update in (first, last):
-        hearer.receive(update, update.turns[0])
-    assert len(hearer.held_from(SOURCE)) == MOST_CHANGES + 2
-    teller.asked_to_resend(Resend("b1", 1, "", (SOURCE,), 0))
-    teller.tell("b1", Unsubscribe(entry(0)))
-    teller.tell("b1", subscribe(-1))
-    first, last = teller.flush()
-    assert not any(hearer.receive(first, first.turns[0])[:3])
-    heard = hearer.receive(last, last.turns[0])
-    assert (heard.changes, heard.gone) == ([subscribe(-1)], [Unsubscribe(entry(0))])
+        receiver.receive(update, update.turns[0])
+    assert len(receiver.entries_from(SOURCE)) == MOST_CHANGES + 2
+    sender.receive_resend_request(Resend("b1", 1, "", (SOURCE,), 0))
+    sender.send("b1", Unsubscribe(entry(0)))
+    sender.send("b1", subscribe(-1))
+    first, last = sender.flush()
+    assert not any(receiver.receive(first, first.turns[0])[:3])
+    received = receiver.receive(last, last.turns[0])
+    assert (received.changes, received.withdrawn) == ([subscribe(-1)], [Unsubscribe(entry(0))])
 
 
 def test_a_batch_of_an_unknown_epoch_is_asked_for_again_from_the_start() -> None:
-    hearer = UpdateReceiver("b1", 1, "")
+    receiver = UpdateReceiver("b1", 1, "")
     late = Update(SOURCE, 1, "", (Turn("b1", 3, 2),), (advertise(1),))
-    changes, _, _, _, answer = hearer.receive(late, late.turns[0])
+    changes, _, _, _, answer = receiver.receive(late, late.turns[0])
     assert changes == []
     assert isinstance(answer, Resend)
     assert (answer.destinations, answer.epoch) == ((SOURCE,), 3)
 
 
 def test_a_batch_of_an_earlier_life_of_the_source_changes_nothing() -> None:
-    hearer = UpdateReceiver("b1", 1, "")
+    receiver = UpdateReceiver("b1", 1, "")
     present = Update(SOURCE, 2, "", (Turn("b1", 0, 0),), (advertise(1),))
     past = Update(SOURCE, 1, "", (Turn("b1", 7, 0),), (advertise(2),))
-    hearer.receive(present, present.turns[0])
-    assert hearer.receive(past, past.turns[0]) == Heard([], [], [])
-    assert hearer.held_from(SOURCE) == (advertise(1),)
+    receiver.receive(present, present.turns[0])
+    assert receiver.receive(past, past.turns[0]) == ReceivedChanges([], [], [])
+    assert receiver.entries_from(SOURCE) == (advertise(1),)
 
 
 def test_what_a_source_told_counts_after_its_restart_until_it_has_told_everything_anew() -> None:
-    hearer = UpdateReceiver("b1", 1, "")
+    receiver = UpdateReceiver("b1", 1, "")
     update = Update(SOURCE, 1, "", (Turn("b1", 0, 0),), (advertise(1), subscribe(2), subscribe(3)))
-    hearer.receive(update, update.turns[0])
-    assert hearer.is_complete(SOURCE, 1)
-    assert hearer.holds_older(SOURCE, 2)
-    assert hearer.request(SOURCE, 2) == Resend("b1", 1, "", (SOURCE,), 0)
+    receiver.receive(update, update.turns[0])
+    assert receiver.is_complete(SOURCE, 1)
+    assert receiver.has_older_entries(SOURCE, 2)
+    assert receiver.opening_request(SOURCE, 2) == Resend("b1", 1, "", (SOURCE,), 0)
     begun = Update(SOURCE, 2, "", (Turn("b1", 0, 0),), (subscribe(2), subscribe(4)), is_unfinished=True)
-    heard = hearer.receive(begun, begun.turns[0])
-    assert heard.changes == [subscribe(4)], "what is new counts at once"
-    assert heard.repeated == [subscribe(2)]
-    assert heard.gone == []
-    assert hearer.request(SOURCE, 2) is None, "the source repeats the rest by itself"
-    assert not hearer.is_complete(SOURCE, 2)
+    received = receiver.receive(begun, begun.turns[0])
+    assert received.changes == [subscribe(4)], "what is new counts at once"
+    assert received.repeated == [subscribe(2)]
+    assert received.withdrawn == []
+    assert receiver.opening_request(SOURCE, 2) is None, "the source repeats the rest by itself"
+    assert not receiver.is_complete(SOURCE, 2)
     ended = Update(SOURCE, 2, "", (Turn("b1", 0, 1),), ())
-    heard = hearer.receive(ended, ended.turns[0])
-    assert heard.gone == [Unadvertise(entry(1)), Unsubscribe(entry(3))]
-    assert hearer.is_complete(SOURCE, 2)
-    assert hearer.held_from(SOURCE) == (subscribe(2), subscribe(4))
+    received = receiver.receive(ended, ended.turns[0])
+    assert received.withdrawn == [Unadvertise(entry(1)), Unsubscribe(entry(3))]
+    assert receiver.is_complete(SOURCE, 2)
+    assert receiver.entries_from(SOURCE) == (subscribe(2), subscribe(4))
 
 
 def test_a_source_that_recovers_leaves_its_openings_unfinished() -> None:
-    teller, hearer = told_to("b1"), UpdateReceiver("b1", 1, "")
-    teller.leave_open()
-    teller.tell_all(advertise(1))
-    first = only(teller.flush())
-    teller.tell("b1", subscribe(2))
-    second = only(teller.flush())
+    sender, receiver = sender_to("b1"), UpdateReceiver("b1", 1, "")
+    sender.leave_openings_unfinished()
+    sender.send_to_all(advertise(1))
+    first = only(sender.flush())
+    sender.send("b1", subscribe(2))
+    second = only(sender.flush())
     assert first.is_unfinished
     assert second.is_unfinished
     for update in (first, second):
-        hearer.receive(update, update.turns[0])
-    assert not hearer.is_complete(SOURCE, 1)
-    teller.finish()
-    last = only(teller.flush())
+        receiver.receive(update, update.turns[0])
+    assert not receiver.is_complete(SOURCE, 1)
+    sender.finish_openings()
+    last = only(sender.flush())
     assert (last.changes, last.is_unfinished) == ((), False)
-    hearer.receive(last, last.turns[0])
-    assert hearer.is_complete(SOURCE, 1)
-    assert hearer.held_from(SOURCE) == (advertise(1), subscribe(2))
+    receiver.receive(last, last.turns[0])
+    assert receiver.is_complete(SOURCE, 1)
+    assert receiver.entries_from(SOURCE) == (advertise(1), subscribe(2))
 
 
 def test_a_source_that_left_leaves_nothing_behind() -> None:
-    hearer = UpdateReceiver("b1", 1, "")
+    receiver = UpdateReceiver("b1", 1, "")
     update = Update(SOURCE, 1, "", (Turn("b1", 0, 0),), (advertise(1), subscribe(2)))
-    hearer.receive(update, update.turns[0])
-    assert hearer.drop_before(SOURCE, 1) == [], "this is the incarnation that told it"
-    assert hearer.drop_before(SOURCE, 2) == [Unadvertise(entry(1)), Unsubscribe(entry(2))]
-    assert hearer.drop_before(SOURCE, 2) == []
-    assert hearer.held_from(SOURCE) == ()
-    assert hearer.receive(update, update.turns[0]) == Heard([], [], []), "it was long under way"
-    assert hearer.held_from(SOURCE) == ()
+    receiver.receive(update, update.turns[0])
+    assert receiver.drop_older_incarnations(SOURCE, 1) == [], "this is the incarnation that told it"
+    assert receiver.drop_older_incarnations(SOURCE, 2) == [Unadvertise(entry(1)), Unsubscribe(entry(2))]
+    assert receiver.drop_older_incarnations(SOURCE, 2) == []
+    assert receiver.entries_from(SOURCE) == ()
+    assert receiver.receive(update, update.turns[0]) == ReceivedChanges([], [], []), "it was long under way"
+    assert receiver.entries_from(SOURCE) == ()
 
 
 def test_a_source_that_is_asked_whether_it_has_told_everything_answers_when_it_has() -> None:
-    teller, hearer = told_to("b1"), UpdateReceiver("b1", 1, "")
-    teller.tell_all(advertise(1))
-    first = only(teller.flush())
-    assert hearer.receive(first, first.turns[0]).is_all, "it is the opening"
-    teller.cannot_reach("b1")
-    teller.tell("b1", subscribe(2))
-    teller.reaches("b1", 1)
-    asked = hearer.inquiry(SOURCE)
-    assert isinstance(asked, UpdateAcknowledged)
-    teller.acknowledged(asked)
-    more, nothing = teller.flush()
+    sender, receiver = sender_to("b1"), UpdateReceiver("b1", 1, "")
+    sender.send_to_all(advertise(1))
+    first = only(sender.flush())
+    assert receiver.receive(first, first.turns[0]).is_complete, "it is the opening"
+    sender.set_unreachable("b1")
+    sender.send("b1", subscribe(2))
+    sender.set_reachable("b1", 1)
+    inquiry = receiver.inquiry(SOURCE)
+    assert isinstance(inquiry, UpdateAcknowledged)
+    sender.receive_acknowledgement(inquiry)
+    more, nothing = sender.flush()
     assert (more.changes, nothing.changes) == ((subscribe(2),), ())
-    assert not hearer.receive(more, more.turns[0]).is_all
-    assert hearer.receive(nothing, nothing.turns[0]).is_all
+    assert not receiver.receive(more, more.turns[0]).is_complete
+    assert receiver.receive(nothing, nothing.turns[0]).is_complete
 
 
 def test_a_source_with_unacknowledged_batches_answers_after_these() -> None:
-    teller, hearer = told_to("b1"), UpdateReceiver("b1", 1, "")
-    teller.tell_all(advertise(1))
-    first = only(teller.flush())
-    hearer.receive(first, first.turns[0])
-    teller.tell("b1", subscribe(2))
-    lost = only(teller.flush())
-    asked = hearer.inquiry(SOURCE)
-    assert isinstance(asked, UpdateAcknowledged)
-    teller.acknowledged(asked)
-    assert teller.flush() == []
-    heard = hearer.receive(lost, lost.turns[0])
-    assert isinstance(heard.answer, UpdateAcknowledged)
-    teller.acknowledged(heard.answer)
-    asked = hearer.inquiry(SOURCE)
-    assert isinstance(asked, UpdateAcknowledged)
-    teller.acknowledged(asked)
-    nothing = only(teller.flush())
-    assert hearer.receive(nothing, nothing.turns[0]).is_all
+    sender, receiver = sender_to("b1"), UpdateReceiver("b1", 1, "")
+    sender.send_to_all(advertise(1))
+    first = only(sender.flush())
+    receiver.receive(first, first.turns[0])
+    sender.send("b1", subscribe(2))
+    lost = only(sender.flush())
+    inquiry = receiver.inquiry(SOURCE)
+    assert isinstance(inquiry, UpdateAcknowledged)
+    sender.receive_acknowledgement(inquiry)
+    assert sender.flush() == []
+    received = receiver.receive(lost, lost.turns[0])
+    assert isinstance(received.answer, UpdateAcknowledged)
+    sender.receive_acknowledgement(received.answer)
+    inquiry = receiver.inquiry(SOURCE)
+    assert isinstance(inquiry, UpdateAcknowledged)
+    sender.receive_acknowledgement(inquiry)
+    nothing = only(sender.flush())
+    assert receiver.receive(nothing, nothing.turns[0]).is_complete
 
 
 def test_what_is_told_again_right_after_an_opening_that_left_it_out_is_not_gone() -> None:
     """A lost batch holds the later ones up, and they are taken in together with it."""
-    hearer = UpdateReceiver("b1", 1, "")
+    receiver = UpdateReceiver("b1", 1, "")
     old = Update(SOURCE, 1, "", (Turn("b1", 0, 0),), (advertise(1), advertise(2)))
-    hearer.receive(old, old.turns[0])
+    receiver.receive(old, old.turns[0])
     opening = Update(SOURCE, 2, "", (Turn("b1", 0, 0),), (advertise(3),), is_unfinished=True)
-    hearer.receive(opening, opening.turns[0])
+    receiver.receive(opening, opening.turns[0])
     lost = Update(SOURCE, 2, "", (Turn("b1", 0, 1),), ())
     again = Update(SOURCE, 2, "", (Turn("b1", 0, 2),), (advertise(1),))
-    assert hearer.receive(again, again.turns[0]).changes == []
-    heard = hearer.receive(lost, lost.turns[0])
-    assert heard.changes == [advertise(1)]
-    assert heard.gone == [Unadvertise(entry(2))]
-    assert set(hearer.held_from(SOURCE)) == {advertise(1), advertise(3)}
+    assert receiver.receive(again, again.turns[0]).changes == []
+    received = receiver.receive(lost, lost.turns[0])
+    assert received.changes == [advertise(1)]
+    assert received.withdrawn == [Unadvertise(entry(2))]
+    assert set(receiver.entries_from(SOURCE)) == {advertise(1), advertise(3)}

@@ -38,9 +38,9 @@ def test_the_sources_with_an_intersecting_advertisement_come_in_ascending_order(
     table = AdvertisementTable()
     for number, source, text in ((1, "b3", "a < 5"), (2, "b1", "a > 3"), (3, "b2", "a > 9"), (4, "b2", "b = 1")):
         table.insert(advertisement(number, source, text))
-    assert table.sources_meeting(region_of("a = 4")) == ["b1", "b2", "b3"], "b2's `b = 1` says nothing of a"
-    assert table.sources_meeting(region_of("a = 4 AND b = 2")) == ["b1", "b3"]
-    assert table.sources_meeting(region_of("a = 1 AND a = 2")) == []
+    assert table.intersecting_sources(region_of("a = 4")) == ["b1", "b2", "b3"], "b2's `b = 1` says nothing of a"
+    assert table.intersecting_sources(region_of("a = 4 AND b = 2")) == ["b1", "b3"]
+    assert table.intersecting_sources(region_of("a = 1 AND a = 2")) == []
 
 
 def test_an_advertisement_of_two_is_removed_alone() -> None:
@@ -48,8 +48,8 @@ def test_an_advertisement_of_two_is_removed_alone() -> None:
     table.insert(advertisement(1, "b1", "a < 5"))
     table.insert(advertisement(2, "b1", "a > 3"))
     table.remove("b1", entry(1))
-    assert table.sources_meeting(region_of("a = 1")) == []
-    assert table.sources_meeting(region_of("a = 4")) == ["b1"]
+    assert table.intersecting_sources(region_of("a = 1")) == []
+    assert table.intersecting_sources(region_of("a = 4")) == ["b1"]
     table.remove("b1", entry(2))
     assert (len(table), list(table), list(table.of("b1"))) == (0, [], [])
 
@@ -58,9 +58,9 @@ def test_entries_that_came_through_one_cluster_have_met_there() -> None:
     table = AdvertisementTable()
     table.insert(advertisement(1, "edge", "TRUE", "west", "north"))
     region = region_of("a = 1")
-    assert table.is_met_by("edge", region)
-    assert table.is_met_by("edge", region, ("south",))
-    assert not table.is_met_by("edge", region, ("north", "south"))
+    assert table.intersects("edge", region)
+    assert table.intersects("edge", region, ("south",))
+    assert not table.intersects("edge", region, ("north", "south"))
 
 
 @pytest.mark.parametrize("matcher", MATCHERS)
@@ -119,29 +119,29 @@ def test_a_publication_is_permitted_by_its_publishers_first_advertisement_that_i
     table.insert(entry(1), "ann", parse("a < 5"))
     table.insert(entry(2), "ann", parse("a < 9"))
     table.insert(entry(3), "zoe", parse("TRUE"))
-    assert table.permitting("ann", packed(a=3)) == entry(1)
-    assert table.permitting("ann", packed(a=7)) == entry(2)
-    assert table.permitting("ann", packed(a=10)) is None
-    assert table.permitting("zoe", packed(a=10)) == entry(3)
-    assert table.permitting("nobody", packed(a=3)) is None
+    assert table.find_permitting("ann", packed(a=3)) == entry(1)
+    assert table.find_permitting("ann", packed(a=7)) == entry(2)
+    assert table.find_permitting("ann", packed(a=10)) is None
+    assert table.find_permitting("zoe", packed(a=10)) == entry(3)
+    assert table.find_permitting("nobody", packed(a=3)) is None
 
 
 def test_everybodys_advertisement_permits_all_and_needs_no_look_at_the_publication() -> None:
     table = LocalAdvertisements()
     table.insert(entry(1), EVERYBODY, parse("TRUE"))
-    assert table.permitting("anyone", b"\xc1 is not MessagePack") == entry(1)
+    assert table.find_permitting("anyone", b"\xc1 is not MessagePack") == entry(1)
 
 
 @pytest.mark.parametrize("name", ["*", "everybody", " "])
 def test_no_name_that_a_client_can_have_advertises_for_everybody(name: str) -> None:
     table = LocalAdvertisements()
     table.insert(entry(1), name, parse("TRUE"))
-    assert table.permitting("another", packed(a=1)) is None
+    assert table.find_permitting("another", packed(a=1)) is None
 
 
 def test_a_withdrawn_advertisement_permits_nothing() -> None:
     table = LocalAdvertisements()
     table.insert(entry(1), "ann", parse("TRUE"))
     table.remove(entry(1))
-    assert table.permitting("ann", packed(a=1)) is None
+    assert table.find_permitting("ann", packed(a=1)) is None
     assert (len(table), list(table.items())) == (0, [])
