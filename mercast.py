@@ -17,7 +17,7 @@ from typing import Annotated
 
 import typer
 
-from broker.exit_codes import exit_over
+from broker.exit_codes import exit_with_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +75,9 @@ def _show_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        from matching.registry import backend_in_words
+        from matching.registry import describe_backend
 
-        print(f"mercast {version('mercast')} ({backend_in_words()})")
+        print(f"mercast {version('mercast')} ({describe_backend()})")
         raise typer.Exit()
 
 
@@ -130,7 +130,7 @@ def main() -> None:
     try:
         compose(sys.argv[1:])()
     except Exception as error:
-        exit_over(error)
+        exit_with_error(error)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from broker.client.subscription import Publication, Subscription
     from broker.client.sync_client import SyncClient, connect_sync
 
-_PLACES = {
+_MODULES = {
     "Client": "broker.client.client",
     "ClientError": "broker.client.errors",
     "ConnectError": "broker.client.errors",
@@ -53,6 +53,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name not in _PLACES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'broker' has no attribute {name!r}")
-    return getattr(importlib.import_module(_PLACES[name]), name)
+    return getattr(importlib.import_module(_MODULES[name]), name)

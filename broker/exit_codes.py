@@ -6,7 +6,7 @@ import sys
 from typing import NoReturn
 
 
-def exit_over(error: Exception) -> NoReturn:
+def exit_with_error(error: Exception) -> NoReturn:
     """With the error's message and exit code, if it is one of those that users are meant to see."""
     exit_code = getattr(error, "exit_code", None)
     if not isinstance(exit_code, int):

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def waiting() -> Iterator[Callable[[str, int, int], None]]:
+def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
     """Yields a function that takes what is being done, how many steps of it are done, and how many there are."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn

@@ -9,7 +9,7 @@ import json
 import sys
 from pathlib import Path
 
-from broker.exit_codes import exit_over
+from broker.exit_codes import exit_with_error
 from broker.runtime.process import run_broker
 
 
@@ -18,7 +18,7 @@ def main() -> None:
     try:
         run_broker(Path(path), id, join, is_insecure, Path(trace) if trace else None, level)
     except Exception as error:
-        exit_over(error)
+        exit_with_error(error)
 
 
 main()

@@ -63,5 +63,5 @@ class AdminPages:
     async def _leave(self, request: web.Request) -> web.Response:
         if "X-Mercast" not in request.headers:
             return web.Response(status=403, text="a POST must carry the header X-Mercast\n")
-        self._server.asked_to_leave.set()
+        self._server.leave_requested.set()
         return web.Response(text=f"{self._server.config.id} leaves the overlay\n")

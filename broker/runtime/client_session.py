@@ -25,7 +25,7 @@ from broker.core.inputs import (
 from broker.core.settings import MILLISECOND
 from broker.runtime.connection import Connection
 from broker.security.access import NO_RIGHTS
-from broker.security.authentication import Introduction
+from broker.security.authentication import PeerCredentials
 from broker.wire.client_codec import DeliveryWriter, decode, encode
 from broker.wire.client_frames import (
     Acknowledge,
@@ -54,14 +54,16 @@ from broker.wire.limits import LARGEST_NUMBER, WireError, attribute_count
 if TYPE_CHECKING:
     from broker.runtime.server import BrokerServer
 
-ANSWERS_IN_A_FRAME = 4_000
+MAX_ANSWERS_PER_FRAME = 4_000
 """Pairs of a reference and a counter."""
 
 
 class ClientSession:
     """The receiver at the broker's end of a client's connection, from its Hello on."""
 
-    def __init__(self, server: BrokerServer, connection: Connection, hello: Hello, introduction: Introduction) -> None:
+    def __init__(
+        self, server: BrokerServer, connection: Connection, hello: Hello, introduction: PeerCredentials
+    ) -> None:
         self.name = hello.client
         self.session = hello.session
         self.is_reliable = hello.mode is DeliveryMode.AT_LEAST_ONCE
@@ -72,81 +74,81 @@ class ClientSession:
         self._server = server
         self._limits = server.limits
         self._answers: list[int] = []
-        self._is_news = False
+        self._is_reset_unconfirmed = False
         """That the client has to enter everything anew, and it has said nothing since it was told."""
-        self._held: deque[PublishRequest] = deque()
+        self._waiting: deque[PublishRequest] = deque()
         """Publications that wait until the broker has room."""
         self._unanswered = 0
-        self._sent = 0
+        self._sent_count = 0
         """Deliveries over this connection; they are numbered from 1 on."""
-        self._numbers: deque[int] = deque()
+        self._unacknowledged: deque[int] = deque()
         """What the core calls those that are not acknowledged."""
 
     def received(self, frames: list[bytes]) -> None:
-        self._is_news = False
+        self._is_reset_unconfirmed = False
         for frame in frames:
             content = decode(frame, self._limits)
             if type(content) is PublishRequest:
                 self._publish(content)
             else:
-                self._take(content)
+                self._handle_request(content)
             if self.connection.is_closing:
                 return
 
     def _publish(self, request: PublishRequest) -> None:
         self._unanswered += 1
-        if self._held or not self._server.admits:
-            self._hold(request)
+        if self._waiting or not self._server.accepts_publications:
+            self._enqueue(request)
         else:
             self._submit(request)
 
-    def _hold(self, request: PublishRequest) -> None:
+    def _enqueue(self, request: PublishRequest) -> None:
         window = self._server.config.overlay.limits.publish_window
-        self._held.append(request)
-        self._server.holding[self] = None
-        if len(self._held) < window:
+        self._waiting.append(request)
+        self._server.waiting_publishers[self] = None
+        if len(self._waiting) < window:
             return
         if not self.is_reliable:
             # It gets no answers, and so cannot know how many of its publications wait.
             self.connection.pause_reading()
         elif self._unanswered > window:
-            self._server.violated("publish_window", self.name)
+            self._server.count_violation("publish_window", self.name)
             self.end(Reason.LIMIT, f"more than {window} publications wait for an answer")
 
-    def submit_held(self) -> bool:
+    def submit_waiting(self) -> bool:
         """Is nothing held any more?"""
-        while self._held and self._server.admits:
-            self._submit(self._held.popleft())
-        if not self._held:
+        while self._waiting and self._server.accepts_publications:
+            self._submit(self._waiting.popleft())
+        if not self._waiting:
             self.connection.resume_reading()
-        return not self._held
+        return not self._waiting
 
     def _submit(self, request: PublishRequest) -> None:
         server = self._server
-        most = server.config.overlay.limits.attributes
+        limit = server.config.overlay.limits.attributes
         count = attribute_count(request.attributes)
-        if count > most:
-            server.violated("attributes", self.name)
-            reason = f"{count} attributes are too many; the limit is {most}"
+        if count > limit:
+            server.count_violation("attributes", self.name)
+            reason = f"{count} attributes are too many; the limit is {limit}"
             self.refuse(Refuse(self.name, request.reference, reason, Reason.LIMIT))
             return
         forbidden = self._rights.refusal_to_publish(request.attributes)
         if forbidden is not None:
-            server.violated("forbidden", self.name, "publish")
+            server.count_violation("forbidden", self.name, "publish")
             self.refuse(Refuse(self.name, request.reference, forbidden, Reason.FORBIDDEN))
             return
-        expires = _end_of_life(server.now(), request.lifetime_ms)
-        server.published(
+        expires = _expiry(server.now(), request.lifetime_ms)
+        server.publish(
             Published(self.name, request.reference, request.attributes, request.payload, expires, request.is_traced)
         )
 
-    def _take(self, content: ClientFrame) -> None:
+    def _handle_request(self, content: ClientFrame) -> None:
         handle = self._server.handle
         match content:
             case Acknowledge():
                 self._acknowledge(content.number)
-            case Subscribe() | Advertise() if (reason := self._forbidden(content)) is not None:
-                self._server.violated("forbidden", self.name, type(content).__name__.lower())
+            case Subscribe() | Advertise() if (reason := self._access_refusal(content)) is not None:
+                self._server.count_violation("forbidden", self.name, type(content).__name__.lower())
                 self.connection.send(encode(RequestRefused(content.request, Reason.FORBIDDEN, reason)))
             case Subscribe():
                 handle(Subscribed(self.name, content.name, content.expression, str(content.request)))
@@ -161,14 +163,14 @@ class ClientSession:
             case Pong():
                 pass
             case TraceQuery():
-                steps = self._server.steps.of(content.publication)
+                steps = self._server.tracer.steps_of(content.publication)
                 self.connection.send(encode(TraceAnswer(content.request, self._server.core.me, steps)))
             case Goodbye():
                 self._leave(content)
             case _:
                 raise WireError(f"a client does not send {type(content).__name__}")
 
-    def _forbidden(self, content: Subscribe | Advertise) -> str | None:
+    def _access_refusal(self, content: Subscribe | Advertise) -> str | None:
         if isinstance(content, Subscribe):
             return self._rights.refusal_to_subscribe(content.expression)
         return self._rights.refusal_to_advertise(content.expression)
@@ -177,37 +179,37 @@ class ClientSession:
         """The access list was read again."""
         rights = self._server.security.authenticator.rights(self._introduction)
         if rights is None:
-            self._server.violated("unauthorised", self.name)
+            self._server.count_violation("unauthorised", self.name)
             self.end(Reason.UNAUTHORISED, "the access list does not let this client in any more")
         else:
             self._rights = rights
-            if self.hold_to_rights():
-                self.part_with_loser()
+            if self.enforce_rights():
+                self.disconnect_after_revocation()
 
-    def hold_to_rights(self) -> bool:
+    def enforce_rights(self) -> bool:
         """Did the client lose something that it may not have any more?"""
-        return self._server.standing.hold(self.name, self._rights)
+        return self._server.rights.enforce(self.name, self._rights)
 
-    def part_with_loser(self) -> None:
+    def disconnect_after_revocation(self) -> None:
         """It comes back, enters everything anew, and so hears what it may not have."""
         self.end(Reason.FORBIDDEN, "this client had entered what it may not have any more; that is withdrawn")
 
     def deliver(self, writer: DeliveryWriter, number: int, subscriptions: bytes) -> None:
         if self.is_reliable:
-            frame = writer.frame_for(self._sent + 1, subscriptions)
-            self._sent += 1
-            self._numbers.append(number)
+            frame = writer.frame_for(self._sent_count + 1, subscriptions)
+            self._sent_count += 1
+            self._unacknowledged.append(number)
             self.connection.send(frame)
         else:
             self.connection.send(writer.frame_for(0, subscriptions))
 
     def _acknowledge(self, through: int) -> None:
-        taken = through - (self._sent - len(self._numbers))
-        if taken > len(self._numbers):
-            raise WireError(f"Acknowledge: delivery {through} was never sent; the last one was {self._sent}")
-        if taken > 0:
-            for _ in range(taken):
-                number = self._numbers.popleft()
+        acknowledged = through - (self._sent_count - len(self._unacknowledged))
+        if acknowledged > len(self._unacknowledged):
+            raise WireError(f"Acknowledge: delivery {through} was never sent; the last one was {self._sent_count}")
+        if acknowledged > 0:
+            for _ in range(acknowledged):
+                number = self._unacknowledged.popleft()
             self._server.handle(DeliveryAcknowledged(self.name, number))
 
     def _leave(self, goodbye: Goodbye) -> None:
@@ -217,13 +219,13 @@ class ClientSession:
 
     def greet(self, effect: Greet) -> None:
         limits = self._server.config.overlay.limits
-        has_lost = self._server.standing.has_lost(self.name)
-        self._is_news = has_lost or not effect.is_resumed
+        has_revocations = self._server.rights.clear_revoked(self.name)
+        self._is_reset_unconfirmed = has_revocations or not effect.is_resumed
         welcome = Welcome(
             self._server.core.me,
             self._server.core.incarnation,
-            not self._is_news,
-            effect.taken,
+            not self._is_reset_unconfirmed,
+            effect.accepted_through,
             limits.frame_bytes,
             self._limits.request_text_bytes,
             limits.publish_window,
@@ -240,7 +242,7 @@ class ClientSession:
         self._unanswered -= 1
         if self.is_reliable:
             self._answers += (int(effect.reference), effect.publication.counter)
-            self.connection.list()
+            self.connection.schedule_flush()
 
     def refuse(self, effect: Refuse) -> None:
         if isinstance(effect.reference, str):
@@ -256,9 +258,9 @@ class ClientSession:
 
     def _send_answers(self) -> None:
         answers, self._answers = self._answers, []
-        for start in range(0, len(answers), 2 * ANSWERS_IN_A_FRAME):
-            some = tuple(answers[start : start + 2 * ANSWERS_IN_A_FRAME])
-            self.connection.send(encode(PublicationsAccepted(some)))
+        for start in range(0, len(answers), 2 * MAX_ANSWERS_PER_FRAME):
+            batch = tuple(answers[start : start + 2 * MAX_ANSWERS_PER_FRAME])
+            self.connection.send(encode(PublicationsAccepted(batch)))
 
     def paused(self) -> None:
         self._server.handle(ClientPaused(self.name))
@@ -267,7 +269,7 @@ class ClientSession:
         self._server.handle(ClientResumed(self.name))
 
     def malformed(self, error: WireError) -> None:
-        self._server.violated("malformed", self.name, str(error))
+        self._server.count_violation("malformed", self.name, str(error))
         self.end(Reason.MALFORMED, str(error))
 
     def end(self, reason: Reason, text: str) -> None:
@@ -277,11 +279,11 @@ class ClientSession:
 
     def lost(self) -> None:
         if self._server.remove_client(self):
-            if self._is_news:
-                self._server.standing.not_heard(self.name)
+            if self._is_reset_unconfirmed:
+                self._server.rights.mark_revoked(self.name)
             self._server.handle(ClientLost(self.name))
 
 
-def _end_of_life(now: int, lifetime_ms: int) -> int | None:
+def _expiry(now: int, lifetime_ms: int) -> int | None:
     """As late as a frame can say, for a client that means never and says it with a large number."""
     return min(now + lifetime_ms * MILLISECOND, LARGEST_NUMBER) if lifetime_ms else None

@@ -12,8 +12,8 @@ from typing import Protocol
 from broker.wire.framing import FrameSplitter
 from broker.wire.limits import Limits, WireError
 
-RECEIVED_AT_ONCE = 64 << 10
-WRITTEN_AT_ONCE = 128 << 10
+RECEIVE_BUFFER_BYTES = 64 << 10
+FLUSH_AT_BYTES = 128 << 10
 """Beyond so many bytes a write does not wait for the end of the loop turn."""
 
 LINGER_S = 2.0
@@ -38,13 +38,13 @@ class Receiver(Protocol):
     def lost(self) -> None: ...
 
 
-class Writers:
+class FlushQueue:
     """The connections that have something to write at the end of this loop turn."""
 
     def __init__(self) -> None:
         self._connections: list[Connection] = []
         self._loop = asyncio.get_running_loop()
-        self.buffer = memoryview(bytearray(RECEIVED_AT_ONCE))
+        self.buffer = memoryview(bytearray(RECEIVE_BUFFER_BYTES))
 
     def add(self, connection: Connection) -> None:
         if not self._connections:
@@ -58,44 +58,44 @@ class Writers:
 
 
 class Connection(asyncio.BufferedProtocol):
-    def __init__(self, writers: Writers, limits: Limits, buffered: int) -> None:
+    def __init__(self, flush_queue: FlushQueue, limits: Limits, write_buffer_bytes: int) -> None:
         """`buffered`: bytes that may wait for the other end before the receiver is told to pause."""
         self.receiver: Receiver | None = None
         self._loop = asyncio.get_running_loop()
-        self.heard = self._loop.time()
+        self.last_received_s = self._loop.time()
         """When something last arrived, by the loop's clock."""
         self.bytes_in = 0
         self.bytes_out = 0
         self.is_closing = False
-        self._writers = writers
+        self._flush_queue = flush_queue
         self._splitter = FrameSplitter(limits)
-        self._buffered = buffered
+        self._write_buffer_bytes = write_buffer_bytes
         self._transport: asyncio.Transport | None = None
         self._pieces: list[bytes] = []
         self._size = 0
-        self._is_listed = False
+        self._is_flush_scheduled = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        transport.set_write_buffer_limits(high=self._buffered)
-        self.heard = self._loop.time()
+        transport.set_write_buffer_limits(high=self._write_buffer_bytes)
+        self.last_received_s = self._loop.time()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._writers.buffer
+        return self._flush_queue.buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._take(bytes(self._writers.buffer[:nbytes]))
+        self._receive(bytes(self._flush_queue.buffer[:nbytes]))
 
-    def take_early(self, data: bytes) -> None:
+    def receive_early(self, data: bytes) -> None:
         """What came before the connection was handed over."""
         if data:
-            self._take(data)
+            self._receive(data)
 
-    def _take(self, data: bytes) -> None:
+    def _receive(self, data: bytes) -> None:
         if self.is_closing or self.receiver is None:
             return
-        self.heard = self._loop.time()
+        self.last_received_s = self._loop.time()
         self.bytes_in += len(data)
         try:
             frames = self._splitter.feed(data)
@@ -107,24 +107,24 @@ class Connection(asyncio.BufferedProtocol):
     def send(self, frame: bytes) -> None:
         self._pieces.append(frame)
         self._size += len(frame)
-        if not self._is_listed:
-            self.list()
-        elif self._size >= WRITTEN_AT_ONCE:
+        if not self._is_flush_scheduled:
+            self.schedule_flush()
+        elif self._size >= FLUSH_AT_BYTES:
             self._write()
 
-    def list(self) -> None:
+    def schedule_flush(self) -> None:
         """Something is to be written at the end of this loop turn."""
-        if not self._is_listed:
-            self._is_listed = True
-            self._writers.add(self)
+        if not self._is_flush_scheduled:
+            self._is_flush_scheduled = True
+            self._flush_queue.add(self)
 
     def flush(self) -> None:
-        self._is_listed = False
+        self._is_flush_scheduled = False
         if self.receiver is not None:
             # May send more; that belongs to the same write.
-            self._is_listed = True
+            self._is_flush_scheduled = True
             self.receiver.before_writing()
-            self._is_listed = False
+            self._is_flush_scheduled = False
         self._write()
 
     def _write(self) -> None:
@@ -150,12 +150,12 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is not None and not self._transport.is_closing() and not self._transport.is_reading():
             self._transport.resume_reading()
 
-    def close(self, last: bytes = b"") -> None:
+    def close(self, last_frame: bytes = b"") -> None:
         """Says a last word and closes. Nothing that arrives from now on is looked at."""
         if self.is_closing:
             return
-        if last:
-            self._pieces.append(last)
+        if last_frame:
+            self._pieces.append(last_frame)
         self._write()
         self.is_closing = True
         if self._transport is not None:
@@ -176,17 +176,17 @@ class Connection(asyncio.BufferedProtocol):
             self.receiver.lost()
 
     @property
-    def is_made(self) -> bool:
+    def is_established(self) -> bool:
         """Has the other end connected, a TLS handshake included?"""
         return self._transport is not None
 
     @property
-    def waiting_bytes(self) -> int:
+    def unsent_bytes(self) -> int:
         """Written, and not taken by the other end."""
         return self._transport.get_write_buffer_size() if self._transport is not None else 0
 
     @property
-    def other_end(self) -> str:
+    def remote_address(self) -> str:
         name = self._transport.get_extra_info("peername") if self._transport is not None else None
         return f"{name[0]}:{name[1]}" if name else "?"
 

@@ -36,7 +36,7 @@ from routing.messages import PublicationId, is_free
 if TYPE_CHECKING:
     from broker.runtime.server import BrokerServer
 
-MOST_PACKED_NAMES = 50_000
+MAX_PACKED_NAMES = 50_000
 
 
 class EffectExecutor:
@@ -51,7 +51,7 @@ class EffectExecutor:
         self._writer: DeliveryWriter | None = None
         self._writer_for: PublicationId | None = None
         self._packed_names: dict[tuple[str, ...], bytes] = {}
-        self._performers: dict[type[Any], Callable[[Any], None]] = {
+        self._handlers: dict[type[Any], Callable[[Any], None]] = {
             Deliver: self._deliver,
             Send: self._send,
             Accept: self._accept,
@@ -65,17 +65,17 @@ class EffectExecutor:
             ResetLink: lambda effect: server.neighbours.reset(effect.peer),
             OpenLink: lambda effect: server.neighbours.open(effect.peer, effect.address),
             CloseLink: lambda effect: server.neighbours.close(effect.peer),
-            Failed: lambda effect: server.errors.note("core failed", effect.error, input=effect.input),
+            Failed: lambda effect: server.errors.report("core failed", effect.error, input=effect.input),
         }
 
     def perform(self, effects: list[Effect]) -> None:
         """All of them: one that cannot be written as a frame takes nothing else with it."""
-        performers = self._performers
+        handlers = self._handlers
         for effect in effects:
             try:
-                performers[type(effect)](effect)
+                handlers[type(effect)](effect)
             except WireError as error:
-                self._server.errors.note("frame not written", error, effect=type(effect).__name__)
+                self._server.errors.report("frame not written", error, effect=type(effect).__name__)
 
     def _deliver(self, effect: Deliver) -> None:
         session = self._sessions.get(effect.client)
@@ -87,7 +87,7 @@ class EffectExecutor:
             self._writer, self._writer_for = writer, effect.publication
         packed = self._packed_names.get(effect.subscriptions)
         if packed is None:
-            if len(self._packed_names) >= MOST_PACKED_NAMES:
+            if len(self._packed_names) >= MAX_PACKED_NAMES:
                 self._packed_names.clear()
             packed = self._packed_names[effect.subscriptions] = packed_subscriptions(effect.subscriptions)
         session.deliver(writer, effect.number, packed)
@@ -121,7 +121,7 @@ class EffectExecutor:
     def _disconnect(self, effect: Disconnect) -> None:
         session = self._sessions.get(effect.client)
         if session is not None:
-            self._server.violated("slow", effect.client)
+            self._server.count_violation("slow", effect.client)
             session.end(Reason.SLOW, effect.reason)
 
     def _set_timer(self, effect: SetTimer) -> None:

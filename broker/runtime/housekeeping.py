@@ -28,36 +28,36 @@ class Housekeeping:
         while True:
             await asyncio.sleep(min(1.0, limits.idle / SECOND / 4, limits.hello / SECOND / 4))
             now = self._loop.time()
-            self._count(now)
-            self._part_with_the_silent(now)
+            self._update_rates(now)
+            self._close_idle(now)
             self._record_state()
-            self._server.steps.forget_old()
-            self._server.admit()
+            self._server.tracer.remove_expired()
+            self._server.submit_waiting_publications()
 
-    def _count(self, now: float) -> None:
+    def _update_rates(self, now: float) -> None:
         before, totals = self._totals, self._server.totals()
         span = now - self._counted_at
         self._server.rates = {what: round((total - before[what]) / span, 1) for what, total in totals.items()}
         self._totals, self._counted_at = totals, now
 
-    def _part_with_the_silent(self, now: float) -> None:
+    def _close_idle(self, now: float) -> None:
         server, limits = self._server, self._limits
-        for newcomer in list(server.newcomers):
-            if now - newcomer.connection.heard > limits.hello / SECOND:
-                self._give_up_on(newcomer)
+        for pending in list(server.pending_connections):
+            if now - pending.connection.last_received_s > limits.hello / SECOND:
+                self._refuse_silent(pending)
         for session in list(server.clients.values()):
-            if now - session.connection.heard > limits.idle / SECOND:
-                server.violated("idle", session.name)
+            if now - session.connection.last_received_s > limits.idle / SECOND:
+                server.count_violation("idle", session.name)
                 session.end(Reason.IDLE, f"nothing was heard for {limits.idle / SECOND:g} s")
 
-    def _give_up_on(self, newcomer: PendingConnection) -> None:
+    def _refuse_silent(self, pending: PendingConnection) -> None:
         # A handshake has a time of its own.
-        if newcomer.connection.is_made:
-            self._server.violated("hello", newcomer.connection.other_end)
-            newcomer.refuse(Reason.IDLE, link_handshake.LIMIT, "nothing was said in time")
+        if pending.connection.is_established:
+            self._server.count_violation("hello", pending.connection.remote_address)
+            pending.refuse(Reason.IDLE, link_handshake.LIMIT, "nothing was said in time")
 
     def _record_state(self) -> None:
         server = self._server
         if server.recorder is not None:
-            waiting = len(server.holding) + (server.store.waiting if server.store is not None else 0)
+            waiting = len(server.waiting_publishers) + (server.store.pending_count if server.store is not None else 0)
             server.recorder.state(server.core.router.counts(), waiting)

@@ -9,15 +9,15 @@ from collections.abc import Callable
 from broker.log import Log
 
 
-class OwnErrors:
+class InternalErrors:
     def __init__(self, log: Log) -> None:
         self.counts: Counter[str] = Counter()
         self._log = log
 
-    def note(self, what: str, error: BaseException, **fields: object) -> None:
+    def report(self, kind: str, error: BaseException, **fields: object) -> None:
         """The broker goes on; `what` is one of a few words."""
-        self.counts[what] += 1
-        self._log.error(what, error, reason=f"{type(error).__name__}: {error}", **fields)
+        self.counts[kind] += 1
+        self._log.error(kind, error, reason=f"{type(error).__name__}: {error}", **fields)
 
     def watch(self, task: asyncio.Task[None], fail: Callable[[BaseException], None] | None = None) -> None:
         """For a task that nobody awaits. `fail`: the broker cannot go on without it."""
@@ -25,7 +25,7 @@ class OwnErrors:
         def ended(task: asyncio.Task[None]) -> None:
             error = None if task.cancelled() else task.exception()
             if error is not None:
-                self.note("task ended", error, task=task.get_name())
+                self.report("task ended", error, task=task.get_name())
                 if fail is not None:
                     fail(error)
 

@@ -15,7 +15,7 @@ from routing.messages import Publish, is_free
 if TYPE_CHECKING:
     from broker.runtime.server import BrokerServer
 
-MOST_WAITING_BYTES = 256 << 20
+MAX_UNSENT_BYTES = 256 << 20
 """Control frames are never held back; a neighbour that does not even read these is lost."""
 
 
@@ -36,33 +36,33 @@ class Link:
         self._server = server
         self._limits = server.limits
 
-    def up(self, cost: int) -> None:
+    def activate(self, cost: int) -> None:
         server = self._server
         remembers = 0 < self.hello.remembered < server.core.incarnation
         server.handle(PeerUp(self.peer, self.hello.greeting, cost, remembers))
-        server.admit()
+        server.submit_waiting_publications()
 
     def received(self, frames: list[bytes]) -> None:
         server = self._server
         for frame in frames:
             if len(frame) > 6 and frame[6] in link_handshake.KINDS:
-                self._of_the_link(frame)
+                self._handle_link_frame(frame)
                 if self.connection.is_closing:
                     return
                 continue
             message, sequence = decode(frame, self._limits)
             if type(message) is Publish:
-                server.received_publication(self.peer, message)
+                server.publication_received(self.peer, message)
             if server.recorder is not None and not is_free(message):
                 server.recorder.received(self.peer, message, frame, self._times)
                 self._times = None
             server.handle(FrameReceived(self.peer, message, sequence))
             if self.connection.is_closing:
                 return
-        if server.holding:
-            server.admit()
+        if server.waiting_publishers:
+            server.submit_waiting_publications()
 
-    def _of_the_link(self, frame: bytes) -> None:
+    def _handle_link_frame(self, frame: bytes) -> None:
         content = link_handshake.decode(frame, self._limits)
         if isinstance(content, LinkTimes):
             self._times = content
@@ -74,8 +74,8 @@ class Link:
             raise WireError(f"a {type(content).__name__} on a link that stands")
 
     def before_writing(self) -> None:
-        if self.connection.waiting_bytes > MOST_WAITING_BYTES:
-            self._server.violated("link buffer", self.peer)
+        if self.connection.unsent_bytes > MAX_UNSENT_BYTES:
+            self._server.count_violation("link buffer", self.peer)
             self.connection.abort()
 
     def paused(self) -> None:
@@ -85,7 +85,7 @@ class Link:
         """Nothing was held back."""
 
     def malformed(self, error: WireError) -> None:
-        self._server.violated("malformed", self.peer, str(error))
+        self._server.count_violation("malformed", self.peer, str(error))
         self.end(link_handshake.MALFORMED, str(error))
 
     def end(self, code: str, reason: str) -> None:

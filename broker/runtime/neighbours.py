@@ -16,7 +16,7 @@ from broker.core.settings import SECOND
 from broker.runtime.connection import Connection
 from broker.runtime.link import Link
 from broker.runtime.pending_connection import PendingConnection
-from broker.security.authentication import Introduction
+from broker.security.authentication import PeerCredentials
 from broker.wire import broker_codec, link_handshake
 from broker.wire.client_frames import Reason
 from broker.wire.limits import WireError
@@ -25,12 +25,12 @@ from broker.wire.link_handshake import LinkGoodbye, LinkHello, LinkWelcome
 if TYPE_CHECKING:
     from broker.runtime.server import BrokerServer
 
-DIAL_WITHIN_S = 3.0
+DIAL_TIMEOUT_S = 3.0
 LINK_BUFFER_BYTES = 1 << 20
 
 
 @dataclass(slots=True)
-class _Wanted:
+class _RequiredLink:
     peer: str
     address: Address | None
     cost: int
@@ -44,36 +44,36 @@ class Neighbours:
         self.is_closed = False
         self._server = server
         self._random = generator
-        self._wanted: dict[str, _Wanted] = {}
-        self._remembered: dict[str, int] = {}
-        self._gone: dict[str, asyncio.Event] = {}
+        self._required: dict[str, _RequiredLink] = {}
+        self._known_incarnations: dict[str, int] = {}
+        self._down_events: dict[str, asyncio.Event] = {}
         self._joining: set[asyncio.Task[None]] = set()
-        self._calling: set[str] = set()
+        self._dialling: set[str] = set()
         """Brokers that were dialled and have yet to answer."""
 
-    def want(self, peer: str, address: Address | None, cost: int = 1) -> None:
+    def require_link(self, peer: str, address: Address | None, cost: int = 1) -> None:
         """There is to be a link to this broker from now on."""
-        if self.is_closed or peer in self._wanted:
+        if self.is_closed or peer in self._required:
             return
-        wanted = self._wanted[peer] = _Wanted(peer, address, cost)
+        required = self._required[peer] = _RequiredLink(peer, address, cost)
         if address is not None:
-            wanted.task = asyncio.create_task(self._keep(wanted, address), name=f"link to {peer}")
-            self._server.errors.watch(wanted.task)
+            required.task = asyncio.create_task(self._maintain(required, address), name=f"link to {peer}")
+            self._server.errors.watch(required.task)
 
-    def do_not_want(self, peer: str) -> None:
-        wanted = self._wanted.pop(peer, None)
-        if wanted is not None and wanted.task is not None and wanted.task is not asyncio.current_task():
-            wanted.task.cancel()
+    def release_link(self, peer: str) -> None:
+        required = self._required.pop(peer, None)
+        if required is not None and required.task is not None and required.task is not asyncio.current_task():
+            required.task.cancel()
 
     def open(self, peer: str, address: str) -> None:
         """The router wants a link that no configuration names."""
         try:
-            self.want(peer, parse_address(address))
+            self.require_link(peer, parse_address(address))
         except AddressError as error:
             self._server.log.warning("link not opened", peer=peer, reason=str(error))
 
     def close(self, peer: str) -> None:
-        self.do_not_want(peer)
+        self.release_link(peer)
         link = self.links.get(peer)
         if link is not None:
             link.end(link_handshake.CLOSED, "the overlay was reorganised")
@@ -97,57 +97,57 @@ class Neighbours:
         while not self.is_closed:
             link = await self._dial(address, None)
             if link is not None:
-                self.want(link.peer, address)
+                self.require_link(link.peer, address)
                 return
-            wait = await self._pause(wait)
+            wait = await self._back_off(wait)
 
-    async def _keep(self, wanted: _Wanted, address: Address) -> None:
+    async def _maintain(self, required: _RequiredLink, address: Address) -> None:
         heartbeat = self._server.config.overlay.heartbeat
         wait = heartbeat.redial_first
         while not self.is_closed:
-            if self._server.core.me > wanted.peer and wanted.peer not in self.links:
+            if self._server.core.me > required.peer and required.peer not in self.links:
                 await asyncio.sleep(heartbeat.redial_at_most / SECOND)
-            if wanted.peer not in self.links and await self._dial(address, wanted) is not None:
+            if required.peer not in self.links and await self._dial(address, required) is not None:
                 wait = heartbeat.redial_first
-            if wanted.peer in self.links:
-                await self._gone.setdefault(wanted.peer, asyncio.Event()).wait()
+            if required.peer in self.links:
+                await self._down_events.setdefault(required.peer, asyncio.Event()).wait()
                 wait = heartbeat.redial_first
-            wait = await self._pause(wait)
+            wait = await self._back_off(wait)
 
-    async def _pause(self, wait: int) -> int:
+    async def _back_off(self, wait: int) -> int:
         """Waits, more or less, and returns how long to wait the next time."""
         await asyncio.sleep(wait / SECOND * self._random.uniform(0.5, 1.5))
         return min(2 * wait, self._server.config.overlay.heartbeat.redial_at_most)
 
-    async def _dial(self, address: Address, wanted: _Wanted | None) -> Link | None:
+    async def _dial(self, address: Address, required: _RequiredLink | None) -> Link | None:
         server = self._server
         self.dials += 1
-        caller: _Caller | None = None
+        dialler: _Dialler | None = None
 
         def connected() -> Connection:
-            nonlocal caller
-            connection = Connection(server.writers, server.limits, LINK_BUFFER_BYTES)
-            caller = connection.receiver = _Caller(self, connection, wanted)
+            nonlocal dialler
+            connection = Connection(server.flush_queue, server.limits, LINK_BUFFER_BYTES)
+            dialler = connection.receiver = _Dialler(self, connection, required)
             return connection
 
         try:
-            async with asyncio.timeout(DIAL_WITHIN_S):
+            async with asyncio.timeout(DIAL_TIMEOUT_S):
                 await asyncio.get_running_loop().create_connection(
-                    connected, address.host, address.port, ssl=server.security.dialling
+                    connected, address.host, address.port, ssl=server.security.link_tls
                 )
-                assert caller is not None
-                self._calling.add(wanted.peer if wanted else "")
-                caller.connection.send(link_handshake.encode(self.introduction(wanted.peer if wanted else "")))
-                return await caller.answer
+                assert dialler is not None
+                self._dialling.add(required.peer if required else "")
+                dialler.connection.send(link_handshake.encode(self.hello_to(required.peer if required else "")))
+                return await dialler.answer
         except (OSError, TimeoutError) as error:
             server.log.debug("dial failed", address=str(address), reason=str(error) or type(error).__name__)
             return None
         finally:
-            self._calling.discard(wanted.peer if wanted else "")
-            if caller is not None and not caller.answer.done():
-                caller.connection.abort()
+            self._dialling.discard(required.peer if required else "")
+            if dialler is not None and not dialler.answer.done():
+                dialler.connection.abort()
 
-    def introduction(self, to: str) -> LinkHello:
+    def hello_to(self, to: str) -> LinkHello:
         server = self._server
         return LinkHello(
             server.core.me,
@@ -159,92 +159,94 @@ class Neighbours:
             server.core.router.greeting(),
             server.security.token,
             to,
-            self._remembered.get(to, 0),
+            self._known_incarnations.get(to, 0),
             (*link_handshake.CAPABILITIES, link_handshake.TIMES_WANTED)
             if server.recorder is not None
             else link_handshake.CAPABILITIES,
         )
 
-    def greeted(self, newcomer: PendingConnection, other: LinkHello) -> None:
+    def hello_received(self, pending: PendingConnection, other: LinkHello) -> None:
         """Another broker dialled."""
         code, reason = self._refusal(other)
-        if not code and self._server.core.me < other.broker and self._is_linked_by_dialling(other):
+        if not code and self._server.core.me < other.broker and self._has_dialled(other):
             code, reason = link_handshake.DUPLICATE, f"{self._server.core.me} has dialled already"
         if code:
-            newcomer.refuse(Reason.UNAUTHORISED, code, reason)
+            pending.refuse(Reason.UNAUTHORISED, code, reason)
             return
-        self._server.newcomers.pop(newcomer, None)
-        newcomer.connection.send(link_handshake.encode(LinkWelcome(self.introduction(other.broker))))
-        self._stand(Link(self._server, newcomer.connection, other, is_dialled=False))
+        self._server.pending_connections.pop(pending, None)
+        pending.connection.send(link_handshake.encode(LinkWelcome(self.hello_to(other.broker))))
+        self._activate(Link(self._server, pending.connection, other, is_dialled=False))
 
-    def _is_linked_by_dialling(self, other: LinkHello) -> bool:
+    def _has_dialled(self, other: LinkHello) -> bool:
         """Or about to be? What this end dialled to an earlier incarnation does not count."""
-        mine = self.links.get(other.broker)
-        if mine is None:
-            return other.broker in self._calling
-        return mine.is_dialled and mine.hello.incarnation >= other.incarnation
+        current = self.links.get(other.broker)
+        if current is None:
+            return other.broker in self._dialling
+        return current.is_dialled and current.hello.incarnation >= other.incarnation
 
-    def welcomed(self, connection: Connection, other: LinkHello) -> Link | None:
+    def welcome_received(self, connection: Connection, other: LinkHello) -> Link | None:
         """The broker that was dialled has answered."""
-        mine = self.links.get(other.broker)
+        current = self.links.get(other.broker)
         code, reason = self._refusal(other)
-        introduction = Introduction(other.broker, True, other.token, connection.other_end, connection.certificate)
+        introduction = PeerCredentials(
+            other.broker, True, other.token, connection.remote_address, connection.certificate
+        )
         unauthorised = self._server.security.authenticator.refusal(introduction)
         if unauthorised is not None:
-            self._server.violated("unauthorised", other.broker)
+            self._server.count_violation("unauthorised", other.broker)
             code, reason = link_handshake.UNAUTHORISED, unauthorised
-        if not code and mine is not None and not mine.is_dialled and other.broker < self._server.core.me:
+        if not code and current is not None and not current.is_dialled and other.broker < self._server.core.me:
             code, reason = link_handshake.DUPLICATE, f"{other.broker} has dialled already"
         if code:
             connection.close(link_handshake.encode(LinkGoodbye(code, reason)))
             self._server.log.warning("link refused", peer=other.broker, reason=reason)
             return None
         link = Link(self._server, connection, other, is_dialled=True)
-        self._stand(link)
+        self._activate(link)
         return link
 
     def _refusal(self, other: LinkHello) -> tuple[str, str]:
         """A code and a reason, both empty when there is none."""
         server = self._server
-        mine = server.config
+        current = server.config
         if self.is_closed:
-            return link_handshake.STOPPING, f"{mine.id} is stopping"
-        if other.to not in ("", mine.id):
-            return link_handshake.REFUSED, f"{server.listen} belongs to {mine.id}, not to {other.to[:80]}"
-        if other.broker == mine.id:
-            return link_handshake.REFUSED, f"the id {mine.id} is in use"
-        if other.overlay != mine.overlay.name:
-            return link_handshake.REFUSED, f"this is overlay {mine.overlay.name!r}, not {other.overlay[:80]!r}"
-        if other.protocol != mine.overlay.protocol:
+            return link_handshake.STOPPING, f"{current.id} is stopping"
+        if other.to not in ("", current.id):
+            return link_handshake.REFUSED, f"{server.listen} belongs to {current.id}, not to {other.to[:80]}"
+        if other.broker == current.id:
+            return link_handshake.REFUSED, f"the id {current.id} is in use"
+        if other.overlay != current.overlay.name:
+            return link_handshake.REFUSED, f"this is overlay {current.overlay.name!r}, not {other.overlay[:80]!r}"
+        if other.protocol != current.overlay.protocol:
             return (
                 link_handshake.REFUSED,
-                f"this overlay routes by {mine.overlay.protocol}, not by {other.protocol[:80]}",
+                f"this overlay routes by {current.overlay.protocol}, not by {other.protocol[:80]}",
             )
-        if other.protocol == "merc" and not set(other.clusters) & set(mine.clusters):
+        if other.protocol == "merc" and not set(other.clusters) & set(current.clusters):
             return (
                 link_handshake.REFUSED,
-                f"{mine.id} is in {', '.join(mine.clusters)}, which {other.broker} shares nothing with",
+                f"{current.id} is in {', '.join(current.clusters)}, which {other.broker} shares nothing with",
             )
-        lacking = [each for each in link_handshake.CAPABILITIES if each not in other.capabilities]
-        if lacking:
-            return link_handshake.REFUSED, f"{other.broker} lacks {', '.join(lacking)}"
-        if len(self.links) >= mine.overlay.limits.neighbours and other.broker not in self.links:
-            server.violated("neighbours", other.broker)
-            return link_handshake.LIMIT, f"{mine.id} has {len(self.links)} neighbours, and takes no more"
+        missing = [each for each in link_handshake.CAPABILITIES if each not in other.capabilities]
+        if missing:
+            return link_handshake.REFUSED, f"{other.broker} lacks {', '.join(missing)}"
+        if len(self.links) >= current.overlay.limits.neighbours and other.broker not in self.links:
+            server.count_violation("neighbours", other.broker)
+            return link_handshake.LIMIT, f"{current.id} has {len(self.links)} neighbours, and takes no more"
         return "", ""
 
-    def _stand(self, link: Link) -> None:
-        mine = self.links.get(link.peer)
-        if mine is not None:
-            mine.end(link_handshake.DUPLICATE, "another connection took its place")
+    def _activate(self, link: Link) -> None:
+        current = self.links.get(link.peer)
+        if current is not None:
+            current.end(link_handshake.DUPLICATE, "another connection took its place")
         link.connection.receiver = link
         self.links[link.peer] = link
-        self._gone[link.peer] = asyncio.Event()
+        self._down_events[link.peer] = asyncio.Event()
         link.hello = replace(link.hello, remembered=min(link.hello.remembered, self._server.core.incarnation))
-        self._remembered[link.peer] = link.hello.incarnation
-        wanted = self._wanted.get(link.peer)
+        self._known_incarnations[link.peer] = link.hello.incarnation
+        required = self._required.get(link.peer)
         self._server.log.info("link up", peer=link.peer, is_dialled=link.is_dialled)
-        link.up(wanted.cost if wanted is not None else 1)
+        link.activate(required.cost if required is not None else 1)
 
     def remove(self, link: Link) -> bool:
         """Was it the link to that broker?"""
@@ -254,16 +256,16 @@ class Neighbours:
         goodbye = link.goodbye
         reason = f"{goodbye.code}: {goodbye.reason}" if goodbye is not None else "connection lost"
         self._server.log.info("link down", peer=link.peer, reason=reason)
-        self._server.link_went(link)
+        self._server.record_link_down(link)
         if goodbye is not None and goodbye.code in (link_handshake.CLOSED, link_handshake.LEFT):
-            self.do_not_want(link.peer)
-        self._gone[link.peer].set()
+            self.release_link(link.peer)
+        self._down_events[link.peer].set()
         return True
 
     def stop(self, code: str, reason: str) -> None:
         """Ends all links in good order; no new ones come."""
         self.is_closed = True
-        for task in (*self._joining, *(each.task for each in self._wanted.values())):
+        for task in (*self._joining, *(each.task for each in self._required.values())):
             if task is not None:
                 task.cancel()
         for link in list(self.links.values()):
@@ -273,18 +275,18 @@ class Neighbours:
         link = self.links.get(peer)
         return link.hello.address if link is not None else ""
 
-    def wanted(self) -> tuple[str, ...]:
-        return tuple(sorted(self._wanted))
+    def required_peers(self) -> tuple[str, ...]:
+        return tuple(sorted(self._required))
 
 
-class _Caller:
+class _Dialler:
     """The receiver at the dialling end until the other broker has answered."""
 
-    def __init__(self, neighbours: Neighbours, connection: Connection, wanted: _Wanted | None) -> None:
+    def __init__(self, neighbours: Neighbours, connection: Connection, required: _RequiredLink | None) -> None:
         self.connection = connection
         self.answer: asyncio.Future[Link | None] = asyncio.get_running_loop().create_future()
         self._neighbours = neighbours
-        self._wanted = wanted
+        self._required = required
 
     def received(self, frames: list[bytes]) -> None:
         first, *rest = frames
@@ -294,19 +296,19 @@ class _Caller:
         content = link_handshake.decode(first, server.limits)
         if isinstance(content, LinkWelcome):
             other = content.hello
-            if self._wanted is not None and other.broker != self._wanted.peer:
-                raise WireError(f"{self._wanted.address} belongs to {other.broker}, not to {self._wanted.peer}")
-            link = self._neighbours.welcomed(self.connection, other)
-            self._settle(link)
+            if self._required is not None and other.broker != self._required.peer:
+                raise WireError(f"{self._required.address} belongs to {other.broker}, not to {self._required.peer}")
+            link = self._neighbours.welcome_received(self.connection, other)
+            self._resolve(link)
             if link is not None and rest:
                 link.received(rest)
             return
         reason = f"{content.code}: {content.reason}" if isinstance(content, LinkGoodbye) else "no welcome"
-        server.log.warning("dial refused", other_end=self.connection.other_end, reason=reason)
+        server.log.warning("dial refused", other_end=self.connection.remote_address, reason=reason)
         self.connection.close()
-        self._settle(None)
+        self._resolve(None)
 
-    def _settle(self, link: Link | None) -> None:
+    def _resolve(self, link: Link | None) -> None:
         if not self.answer.done():
             self.answer.set_result(link)
 
@@ -320,9 +322,11 @@ class _Caller:
         """A hello always fits."""
 
     def malformed(self, error: WireError) -> None:
-        self._neighbours._server.log.warning("dial refused", other_end=self.connection.other_end, reason=str(error))
+        self._neighbours._server.log.warning(
+            "dial refused", other_end=self.connection.remote_address, reason=str(error)
+        )
         self.connection.close(link_handshake.encode(LinkGoodbye(link_handshake.MALFORMED, str(error))))
-        self._settle(None)
+        self._resolve(None)
 
     def lost(self) -> None:
-        self._settle(None)
+        self._resolve(None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.runtime.connection import Connection
-from broker.security.authentication import Introduction
+from broker.security.authentication import PeerCredentials
 from broker.wire import broker_codec, client_codec, link_handshake
 from broker.wire.client_codec import FIRST_KIND, kind_of
 from broker.wire.client_frames import Goodbye, Hello, Reason
@@ -27,48 +27,50 @@ class PendingConnection:
     def received(self, frames: list[bytes]) -> None:
         first, *rest = frames
         self._is_broker = 0 < kind_of(first) < FIRST_KIND
-        spoken = broker_codec.VERSION if self._is_broker else client_codec.CLIENT_VERSION
-        if len(first) > 5 and first[5] != spoken:
-            self._server.violated("version", self.connection.other_end)
-            text = f"version {first[5]} of the protocol is not spoken here; this is version {spoken}"
+        version = broker_codec.VERSION if self._is_broker else client_codec.CLIENT_VERSION
+        if len(first) > 5 and first[5] != version:
+            self._server.count_violation("version", self.connection.remote_address)
+            text = f"version {first[5]} of the protocol is not spoken here; this is version {version}"
             self.refuse(Reason.VERSION, link_handshake.VERSION_UNKNOWN, text)
             return
         if self._is_broker:
-            self._meet_broker(first)
+            self._receive_link_hello(first)
         else:
-            self._meet_client(first)
+            self._receive_client_hello(first)
         if rest and self.connection.receiver is not self and self.connection.receiver is not None:
             self.connection.receiver.received(rest)
 
-    def _meet_client(self, frame: bytes) -> None:
+    def _receive_client_hello(self, frame: bytes) -> None:
         content = client_codec.decode(frame, self._server.limits)
         if not isinstance(content, Hello):
             raise WireError(f"a connection starts with Hello, not with {type(content).__name__}")
         introduction = self._introduction(content.client, content.token)
         refusal = self._server.security.authenticator.refusal(introduction)
         if refusal is not None:
-            self._server.violated("unauthorised", content.client)
+            self._server.count_violation("unauthorised", content.client)
             self.refuse(Reason.UNAUTHORISED, link_handshake.UNAUTHORISED, refusal)
             return
-        self._server.reception.greet(self, content, introduction)
+        self._server.admission.admit(self, content, introduction)
 
-    def _meet_broker(self, frame: bytes) -> None:
+    def _receive_link_hello(self, frame: bytes) -> None:
         content = link_handshake.decode(frame, self._server.limits)
         if not isinstance(content, LinkHello):
             raise WireError(f"a link starts with LinkHello, not with {type(content).__name__}")
         refusal = self._server.security.authenticator.refusal(self._introduction(content.broker, content.token))
         if refusal is not None:
-            self._server.violated("unauthorised", content.broker)
+            self._server.count_violation("unauthorised", content.broker)
             self.refuse(Reason.UNAUTHORISED, link_handshake.UNAUTHORISED, refusal)
             return
-        self._server.neighbours.greeted(self, content)
+        self._server.neighbours.hello_received(self, content)
 
-    def _introduction(self, name: str, token: str) -> Introduction:
-        return Introduction(name, self._is_broker, token, self.connection.other_end, self.connection.certificate)
+    def _introduction(self, name: str, token: str) -> PeerCredentials:
+        return PeerCredentials(
+            name, self._is_broker, token, self.connection.remote_address, self.connection.certificate
+        )
 
     def refuse(self, reason: Reason, code: str, text: str) -> None:
         """In the words of whoever it is: a client's reason, a broker's code."""
-        self._server.log.warning("refused", other_end=self.connection.other_end, reason=text)
+        self._server.log.warning("refused", other_end=self.connection.remote_address, reason=text)
         if self._is_broker:
             self.connection.close(link_handshake.encode(LinkGoodbye(code, text)))
         else:
@@ -84,8 +86,8 @@ class PendingConnection:
         """Nothing was said yet."""
 
     def malformed(self, error: WireError) -> None:
-        self._server.violated("malformed", self.connection.other_end, str(error))
+        self._server.count_violation("malformed", self.connection.remote_address, str(error))
         self.refuse(Reason.MALFORMED, link_handshake.MALFORMED, str(error))
 
     def lost(self) -> None:
-        self._server.newcomers.pop(self, None)
+        self._server.pending_connections.pop(self, None)

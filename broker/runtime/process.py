@@ -37,15 +37,15 @@ async def _serve(config: BrokerConfig, join: str | None, is_insecure: bool, trac
     gc.set_threshold(20_000, 50, 100)
     print(json.dumps(_addresses(server)), flush=True)
     stopping = asyncio.create_task(stop.wait())
-    leaving = asyncio.create_task(server.asked_to_leave.wait())
+    leaving = asyncio.create_task(server.leave_requested.wait())
     async with gateway_beside(server):
         await asyncio.wait((stopping, leaving, server.failed), return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
     leaving.cancel()
-    await server.stop(leaves=server.asked_to_leave.is_set())
+    await server.stop(leaves=server.leave_requested.is_set())
     if server.failed.done():
         server.failed.result()
-    if server.asked_to_leave.is_set():
+    if server.leave_requested.is_set():
         # Whoever started this process is not to start it again.
         print(json.dumps({"broker": config.id, "left": True}), flush=True)
 

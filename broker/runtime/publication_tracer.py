@@ -9,9 +9,9 @@ from broker.core.effects import Accept, Deliver, DroppedRow, Effect, MatchedRow,
 from broker.wire.client_frames import TraceStep
 from routing.messages import PublicationId, Publish
 
-MOST_PUBLICATIONS = 64
-MOST_STEPS = 256
-KEPT_NS = 60_000_000_000
+MAX_PUBLICATIONS = 64
+MAX_STEPS = 256
+RETAINED_NS = 60_000_000_000
 
 
 class PublicationTracer:
@@ -21,23 +21,23 @@ class PublicationTracer:
         self._address_of = address_of
         self._steps: dict[PublicationId, list[TraceStep]] = {}
 
-    def of(self, publication: PublicationId) -> tuple[TraceStep, ...]:
+    def steps_of(self, publication: PublicationId) -> tuple[TraceStep, ...]:
         return tuple(self._steps.get(publication, ()))
 
     def received(self, message: Publish, peer: str) -> None:
         if message.is_traced:
-            self._begin(message.id)
+            self._start(message.id)
             text = f"for {', '.join(message.destinations)}"
             self._add(message.id, "received", text, peer, self._address_of(peer))
 
     def accepted(self, effect: Accept) -> None:
         if effect.publication is not None:
-            self._begin(effect.publication)
+            self._start(effect.publication)
             self._add(effect.publication, "accepted", f"published by {effect.client}", effect.client)
 
-    def _begin(self, publication: PublicationId) -> None:
+    def _start(self, publication: PublicationId) -> None:
         if publication not in self._steps:
-            if len(self._steps) >= MOST_PUBLICATIONS:
+            if len(self._steps) >= MAX_PUBLICATIONS:
                 del self._steps[next(iter(self._steps))]
             self._steps[publication] = []
 
@@ -45,12 +45,12 @@ class PublicationTracer:
     def is_active(self) -> bool:
         return bool(self._steps)
 
-    def forget_old(self) -> None:
+    def remove_expired(self) -> None:
         now = time.time_ns()
-        for publication in [id for id, steps in self._steps.items() if steps and now - steps[-1].at_ns > KEPT_NS]:
+        for publication in [id for id, steps in self._steps.items() if steps and now - steps[-1].at_ns > RETAINED_NS]:
             del self._steps[publication]
 
-    def look_at(self, effects: list[Effect]) -> None:
+    def add_effects(self, effects: list[Effect]) -> None:
         """Takes down what concerns a traced publication."""
         for effect in effects:
             match effect:
@@ -66,10 +66,10 @@ class PublicationTracer:
                     assert publication is not None
                     self._add(publication, "dropped", f"{reason}, {detail}")
 
-    def _add(self, publication: PublicationId, what: str, text: str, peer: str = "", address: str = "") -> None:
+    def _add(self, publication: PublicationId, kind: str, text: str, peer: str = "", address: str = "") -> None:
         steps = self._steps[publication]
-        if len(steps) < MOST_STEPS:
-            steps.append(TraceStep(time.time_ns(), what, text, peer, address))
+        if len(steps) < MAX_STEPS:
+            steps.append(TraceStep(time.time_ns(), kind, text, peer, address))
 
 
 def _destinations(message: Publish) -> str:

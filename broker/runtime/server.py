@@ -22,10 +22,10 @@ from broker.core.inputs import Input, LeaveRequested, Persisted, Published, Rest
 from broker.core.settings import SECOND
 from broker.log import Log
 from broker.runtime.client_session import ClientSession
-from broker.runtime.connection import Connection, Writers
+from broker.runtime.connection import Connection, FlushQueue
 from broker.runtime.effect_executor import EffectExecutor
 from broker.runtime.housekeeping import Housekeeping
-from broker.runtime.internal_errors import OwnErrors
+from broker.runtime.internal_errors import InternalErrors
 from broker.runtime.link import Link
 from broker.runtime.neighbours import Neighbours
 from broker.runtime.pending_connection import PendingConnection
@@ -36,7 +36,7 @@ from broker.runtime.store import Store
 from broker.runtime.store_records import RecordError
 from broker.runtime.tls_handshake import TlsHandshake
 from broker.security.authentication import Security, check_exposure
-from broker.security.loading import security_of
+from broker.security.security_config import load_security
 from broker.wire import link_handshake
 from broker.wire.client_frames import Reason
 from routing.messages import Publish
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from broker.trace.recorder import Recorder
 
 CLIENT_BUFFER_BYTES = 256 << 10
-DRAIN_WITHIN_S = 5.0
+DRAIN_TIMEOUT_S = 5.0
 EPOCH_NS = 1_767_225_600 * SECOND
 """The start of 2026, from which incarnations count tenths of seconds: they grow with every start and stay small."""
 
@@ -69,14 +69,14 @@ class BrokerServer:
     ) -> None:
         self.config = config
         self.limits = config.wire_limits()
-        self.security = security or security_of(config)
+        self.security = security or load_security(config)
         check_exposure(config.listen, self.security, is_insecure)
         self.log = Log(config.id)
-        self.errors = OwnErrors(self.log)
+        self.errors = InternalErrors(self.log)
         self.clients: dict[str, ClientSession] = {}
-        self.newcomers: dict[PendingConnection, None] = {}
-        self.handshakes: set[asyncio.Task[None]] = set()
-        self.holding: dict[ClientSession, None] = {}
+        self.pending_connections: dict[PendingConnection, None] = {}
+        self.tls_handshakes: set[asyncio.Task[None]] = set()
+        self.waiting_publishers: dict[ClientSession, None] = {}
         """Sessions with publications that wait until there is room."""
         self.published_here = 0
         self.received = 0
@@ -89,23 +89,23 @@ class BrokerServer:
         self.address = config.address or config.listen
         self.started = time.time()
         self.admin_address: Address | None = None
-        self.asked_to_leave = asyncio.Event()
+        self.leave_requested = asyncio.Event()
         self.recorder: Recorder | None = None
         self.trace_state = ""
         """Recording, or why that ended; empty: no trace was asked for."""
-        self._trace = trace
+        self._trace_folder = trace
         self._admin_pages: AdminPages | None = None
         self._clock_offset = time.time_ns() - time.monotonic_ns()
-        self._traced: set[tuple[str, int]] = set()
+        self._traced_requests: set[tuple[str, int]] = set()
 
     async def start(self, join: Address | None = None) -> None:
         """Opens the store, listens, and dials the neighbours."""
         config = self.config
         self._loop = asyncio.get_running_loop()
-        self.writers = Writers()
-        self.performer = EffectExecutor(self)
-        self.reception = SessionAdmission(self)
-        self.standing = RightsEnforcement(self)
+        self.flush_queue = FlushQueue()
+        self.executor = EffectExecutor(self)
+        self.admission = SessionAdmission(self)
+        self.rights = RightsEnforcement(self)
         self.failed: asyncio.Future[None] = self._loop.create_future()
         """Ends with an error when the broker cannot go on."""
         self.store: Store | None = None
@@ -114,7 +114,7 @@ class BrokerServer:
         records: dict[tuple[str, ...], object] = {}
         if config.data_dir is not None:
             self.store = Store(
-                config.data_dir, config.overlay.store, self._persisted, self._fail, refused=self._not_stored
+                config.data_dir, config.overlay.store, self._persisted, self._fail, refused=self._record_refused
             )
             earlier, incarnation, records = self.store.open(config.id, incarnation)
         self._listener = await self._listen()
@@ -131,29 +131,29 @@ class BrokerServer:
             router,
             config.id,
             incarnation,
-            config.settings(is_traced=self._trace is not None),
+            config.settings(is_traced=self._trace_folder is not None),
             has_lived=earlier > 0,
             expected_neighbours=tuple(neighbour.id for neighbour in config.neighbours),
         )
         self.neighbours = Neighbours(self, random.Random(f"{config.id} {incarnation}"))
-        self.steps = PublicationTracer(self.neighbours.address_of)
+        self.tracer = PublicationTracer(self.neighbours.address_of)
         if records:
             self.handle(Restored(records))
-        if self._trace is not None:
+        if self._trace_folder is not None:
             # pyarrow is loaded for this alone.
             from broker.trace.recorder import Recorder
 
             names = (config.id, incarnation, config.overlay.name, config.overlay.protocol)
-            self.recorder = Recorder(self._trace, *names, self.now, self._trace_failed)
+            self.recorder = Recorder(self._trace_folder, *names, self.now, self._trace_failed)
             self.trace_state = "recording"
         self._perform(self.core.start(self.now()))
         for neighbour in config.neighbours:
-            self.neighbours.want(neighbour.id, neighbour.address, neighbour.cost)
+            self.neighbours.require_link(neighbour.id, neighbour.address, neighbour.cost)
         if join is not None:
             self.neighbours.join(join)
         self._serving_since = self._loop.time()
-        self._knows_the_overlay = False
-        self._meet_neighbours()
+        self._is_ready = False
+        self._update_readiness()
         self._housekeeping = asyncio.create_task(Housekeeping(self).run(), name="housekeeping")
         self.errors.watch(self._housekeeping, self._fail)
         await self._listener.start_serving()
@@ -163,7 +163,9 @@ class BrokerServer:
     async def _listen(self) -> asyncio.Server:
         listen = self.config.listen
         try:
-            listener = await self._loop.create_server(self._connected, listen.host, listen.port, start_serving=False)
+            listener = await self._loop.create_server(
+                self._new_connection, listen.host, listen.port, start_serving=False
+            )
         except OSError as error:
             raise ListenError(
                 f"broker {self.config.id} cannot listen on {listen}: {error.strerror or error}; is another running?"
@@ -193,92 +195,92 @@ class BrokerServer:
         except OSError as error:
             raise ListenError(f"broker {self.config.id}: admin pages on {address}: {error.strerror}") from error
 
-    def _connected(self) -> asyncio.BaseProtocol:
-        connection = Connection(self.writers, self.limits, CLIENT_BUFFER_BYTES)
-        newcomer = PendingConnection(self, connection)
-        connection.receiver = newcomer
-        self.newcomers[newcomer] = None
-        context = self.security.listening
-        return connection if context is None else TlsHandshake(self, newcomer, context)
+    def _new_connection(self) -> asyncio.BaseProtocol:
+        connection = Connection(self.flush_queue, self.limits, CLIENT_BUFFER_BYTES)
+        pending = PendingConnection(self, connection)
+        connection.receiver = pending
+        self.pending_connections[pending] = None
+        context = self.security.server_tls
+        return connection if context is None else TlsHandshake(self, pending, context)
 
     def now(self) -> int:
         """Wall-clock nanoseconds that never go back while the broker runs."""
         return time.monotonic_ns() + self._clock_offset
 
-    def handle(self, happened: Input) -> None:
+    def handle(self, input: Input) -> None:
         if self.recorder is not None:
-            self._handle_recorded(happened, self.recorder)
+            self._handle_recorded(input, self.recorder)
             return
-        effects = self.core.handle(happened, self.now())
+        effects = self.core.handle(input, self.now())
         if effects:
             self._perform(effects)
 
-    def _handle_recorded(self, happened: Input, recorder: Recorder) -> None:
+    def _handle_recorded(self, input: Input, recorder: Recorder) -> None:
         """What the core wants done is done first: a trace is told of it, and nothing depends on a trace."""
-        if isinstance(happened, Published):
-            recorder.requested(happened)
+        if isinstance(input, Published):
+            recorder.requested(input)
         started = self.now()
-        effects = self.core.handle(happened, started)
-        took = self.now() - started
+        effects = self.core.handle(input, started)
+        took_ns = self.now() - started
         recorder.note_times(effects)
         self._perform(effects)
-        recorder.handled(effects, started, took)
+        recorder.handled(effects, started, took_ns)
 
     def _trace_failed(self, error: Exception) -> None:
         """The broker goes on without a trace."""
         self.recorder = None
         self.trace_state = f"ended: {error}"
-        self.errors.note("trace not written", error)
+        self.errors.report("trace not written", error)
 
-    def published(self, request: Published) -> None:
+    def publish(self, request: Published) -> None:
         if self.core.is_repeated(request):
             # Its answer may have been given: nothing is to wait for another.
             return
         self.published_here += 1
         if request.is_traced:
-            self._traced.add((request.client, request.reference))
+            self._traced_requests.add((request.client, request.reference))
         self.handle(request)
 
-    def received_publication(self, peer: str, message: Publish) -> None:
+    def publication_received(self, peer: str, message: Publish) -> None:
         self.received += 1
         if message.is_traced:
-            self.steps.received(message, peer)
+            self.tracer.received(message, peer)
 
     def totals(self) -> dict[str, int]:
         """Publications since the start."""
         return {
             "published": self.published_here,
             "received": self.received,
-            "sent": self.performer.sent,
-            "delivered": self.performer.delivered,
+            "sent": self.executor.sent,
+            "delivered": self.executor.delivered,
         }
 
     def _perform(self, effects: list[Effect]) -> None:
-        if self._traced:
-            self._note_traced(effects)
-        if self.steps.is_active:
-            self.steps.look_at(effects)
-        self.performer.perform(effects)
+        if self._traced_requests:
+            self._trace_accepted(effects)
+        if self.tracer.is_active:
+            self.tracer.add_effects(effects)
+        self.executor.perform(effects)
 
-    def _note_traced(self, effects: list[Effect]) -> None:
+    def _trace_accepted(self, effects: list[Effect]) -> None:
         for effect in effects:
-            if isinstance(effect, Accept | Refuse) and (effect.client, effect.reference) in self._traced:
-                self._traced.discard((effect.client, int(effect.reference)))
+            if isinstance(effect, Accept | Refuse) and (effect.client, effect.reference) in self._traced_requests:
+                self._traced_requests.discard((effect.client, int(effect.reference)))
                 if isinstance(effect, Accept):
-                    self.steps.accepted(effect)
+                    self.tracer.accepted(effect)
 
     def _persisted(self, keys: list[tuple[str, ...]]) -> None:
         """Whatever the core makes of one record, it hears of all that are stored."""
         for key in keys:
             try:
                 self.handle(Persisted(key))
-                self.standing.look_at(key)
+                self.rights.check_stored(key)
             except Exception as error:
-                self.errors.note("stored record not taken", error, key="/".join(key))
-        self.admit()
+                self.errors.report("stored record not taken", error, key="/".join(key))
+        self.submit_waiting_publications()
 
-    def _not_stored(self, error: RecordError) -> None:
-        self.errors.note("record not written", error)
+    def _record_refused(self, error: RecordError) -> None:
+        self.errors.report("record not written", error)
 
     def _fail(self, error: BaseException) -> None:
         if not self.failed.done():
@@ -298,14 +300,14 @@ class BrokerServer:
 
     def remove_client(self, session: ClientSession) -> bool:
         """Was it the client's present connection?"""
-        self.holding.pop(session, None)
+        self.waiting_publishers.pop(session, None)
         if self.clients.get(session.name) is not session:
             return False
         del self.clients[session.name]
         self.log.debug("client gone", client=session.name)
         return True
 
-    def violated(self, limit: str, who: str, detail: str = "") -> None:
+    def count_violation(self, limit: str, who: str, detail: str = "") -> None:
         self.violations[limit] += 1
         self.log.warning("violation", limit=limit, who=who, detail=detail)
 
@@ -315,32 +317,32 @@ class BrokerServer:
         if error is not None:
             self._fail(error)
 
-    def link_went(self, link: Link) -> None:
+    def record_link_down(self, link: Link) -> None:
         if self.recorder is not None:
             self.recorder.link(link.peer, link.up_since, None if self.is_stopping else self.now())
 
     @property
-    def admits(self) -> bool:
+    def accepts_publications(self) -> bool:
         """Is there room for a publication, and is it known who wants it?"""
-        return self._knows_the_overlay and self.core.admits and not self.core.is_recovering
+        return self._is_ready and self.core.admits and not self.core.is_recovering
 
-    def _meet_neighbours(self) -> None:
+    def _update_readiness(self) -> None:
         """After its start a broker takes publications in when its neighbours are there, or had their time to come."""
-        if not self._knows_the_overlay:
+        if not self._is_ready:
             late = self._loop.time() - self._serving_since > self.config.overlay.heartbeat.dead_after / SECOND
-            self._knows_the_overlay = late or self.neighbours.links.keys() >= set(self.neighbours.wanted())
+            self._is_ready = late or self.neighbours.links.keys() >= set(self.neighbours.required_peers())
 
-    def admit(self) -> None:
+    def submit_waiting_publications(self) -> None:
         """There may be room for publications that wait."""
-        self._meet_neighbours()
-        for session in list(self.holding):
-            if session.submit_held():
-                self.holding.pop(session, None)
+        self._update_readiness()
+        for session in list(self.waiting_publishers):
+            if session.submit_waiting():
+                self.waiting_publishers.pop(session, None)
 
     @property
     def is_settled(self) -> bool:
         core = self.core
-        return not (core.unsettled or core.in_custody or core.postponed or self.holding)
+        return not (core.unsettled or core.in_custody or core.postponed or self.waiting_publishers)
 
     @property
     def _store_has_failed(self) -> bool:
@@ -352,11 +354,11 @@ class BrokerServer:
         self._listener.close()
         for session in list(self.clients.values()):
             session.end(Reason.STOPPING, f"{self.config.id} is {'leaving' if leaves else 'stopping'}")
-        for handshake in self.handshakes:
+        for handshake in self.tls_handshakes:
             handshake.cancel()
-        for newcomer in list(self.newcomers):
-            newcomer.refuse(Reason.STOPPING, link_handshake.STOPPING, f"{self.config.id} is stopping")
-        end = self._loop.time() + DRAIN_WITHIN_S
+        for pending in list(self.pending_connections):
+            pending.refuse(Reason.STOPPING, link_handshake.STOPPING, f"{self.config.id} is stopping")
+        end = self._loop.time() + DRAIN_TIMEOUT_S
         # Nothing settles that waits for a store that has failed.
         while not self.is_settled and not self._store_has_failed and self._loop.time() < end:
             await asyncio.sleep(0.02)
@@ -364,10 +366,10 @@ class BrokerServer:
         self.handle(TimerFired(ACKNOWLEDGE))
         if leaves:
             self.handle(LeaveRequested())
-        self.writers.flush()
+        self.flush_queue.flush()
         self.neighbours.stop(link_handshake.LEFT if leaves else link_handshake.STOPPING, f"{self.config.id} is going")
         self._housekeeping.cancel()
-        self.performer.stop()
+        self.executor.stop()
         if self.store is not None:
             await self.store.close()
         if self._admin_pages is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from broker.core.inputs import ClientConnected
 from broker.runtime.client_session import ClientSession
 from broker.runtime.pending_connection import PendingConnection
-from broker.security.authentication import Introduction
+from broker.security.authentication import PeerCredentials
 from broker.wire.client_frames import Hello, Reason
 
 if TYPE_CHECKING:
@@ -18,46 +18,46 @@ class SessionAdmission:
     def __init__(self, server: BrokerServer) -> None:
         self._server = server
 
-    def greet(self, newcomer: PendingConnection, first: Hello, introduction: Introduction) -> None:
+    def admit(self, pending: PendingConnection, hello: Hello, introduction: PeerCredentials) -> None:
         server = self._server
-        refusal = self._refusal(first)
+        refusal = self._refusal(hello)
         if refusal is not None:
             reason, text = refusal
-            newcomer.refuse(reason, "", text)
+            pending.refuse(reason, "", text)
             return
-        present = server.clients.get(first.client)
-        if present is not None:
-            present.end(Reason.NAME_IN_USE, "the same session connected again")
-        server.newcomers.pop(newcomer, None)
-        session = ClientSession(server, newcomer.connection, first, introduction)
-        newcomer.connection.receiver = session
-        server.clients[first.client] = session
-        server.log.debug("client connected", client=first.client, other_end=newcomer.connection.other_end)
-        session.hold_to_rights()
+        current = server.clients.get(hello.client)
+        if current is not None:
+            current.end(Reason.NAME_IN_USE, "the same session connected again")
+        server.pending_connections.pop(pending, None)
+        session = ClientSession(server, pending.connection, hello, introduction)
+        pending.connection.receiver = session
+        server.clients[hello.client] = session
+        server.log.debug("client connected", client=hello.client, other_end=pending.connection.remote_address)
+        session.enforce_rights()
         delivery = server.config.overlay.delivery
-        keep = None if first.is_durable else delivery.session if session.is_reliable else 0
-        server.handle(ClientConnected(first.client, first.session, session.is_reliable, keep, session.window))
+        keep = None if hello.is_durable else delivery.session if session.is_reliable else 0
+        server.handle(ClientConnected(hello.client, hello.session, session.is_reliable, keep, session.window))
 
-    def _refusal(self, first: Hello) -> tuple[Reason, str] | None:
+    def _refusal(self, hello: Hello) -> tuple[Reason, str] | None:
         """Why there is no session for this client; None: there is."""
         server = self._server
-        if first.is_durable and server.store is None:
+        if hello.is_durable and server.store is None:
             return Reason.NOT_DURABLE, f"{server.config.id} has no data directory and keeps nothing for durable clients"
-        present = server.clients.get(first.client)
-        if present is None:
-            return self._lack_of_room(first.client)
-        if present.session != first.session:
-            text = f"a client called {first.client!r} is connected from {present.connection.other_end}"
+        current = server.clients.get(hello.client)
+        if current is None:
+            return self._limit_refusal(hello.client)
+        if current.session != hello.session:
+            text = f"a client called {hello.client!r} is connected from {current.connection.remote_address}"
             return Reason.NAME_IN_USE, text
         return None
 
-    def _lack_of_room(self, client: str) -> tuple[Reason, str] | None:
+    def _limit_refusal(self, client: str) -> tuple[Reason, str] | None:
         server, limits = self._server, self._server.config.overlay.limits
         if len(server.clients) >= limits.connections:
-            server.violated("connections", client)
+            server.count_violation("connections", client)
             return Reason.LIMIT, f"{len(server.clients)} clients are connected, and no more may be"
         sessions = len(server.core.clients)
         if sessions >= limits.sessions and server.core.client(client) is None:
-            server.violated("sessions", client)
+            server.count_violation("sessions", client)
             return Reason.LIMIT, f"{sessions} sessions are kept, of clients here or away, and no more may be"
         return None

@@ -129,7 +129,7 @@ def status_of(server: BrokerServer) -> Status:
                 len(client.subscriptions),
                 len(client.advertisements),
                 len(client.waiting),
-                len(client.on_the_way),
+                len(client.in_flight),
             )
             for client in clients[:CLIENTS_SHOWN]
         ),
@@ -143,8 +143,8 @@ def status_of(server: BrokerServer) -> Status:
         queues=Queues(
             core.in_custody,
             core.unsettled,
-            len(server.holding),
-            server.store.waiting if server.store else 0,
+            len(server.waiting_publishers),
+            server.store.pending_count if server.store else 0,
             core.postponed,
             core.retained,
         ),
@@ -154,7 +154,7 @@ def status_of(server: BrokerServer) -> Status:
         violations=dict(server.violations),
         parts={name: status() for name, status in server.parts.items()},
         errors=dict(server.errors.counts),
-        withdrawn=server.standing.withdrawn,
+        withdrawn=server.rights.revoked_count,
         trace=server.trace_state,
     )
 
@@ -163,7 +163,7 @@ def _neighbours(server: BrokerServer) -> tuple[NeighbourStatus, ...]:
     links = server.neighbours.links
     queues = server.core.links.queues()
     shown = []
-    for id in sorted({*links, *server.neighbours.wanted()}):
+    for id in sorted({*links, *server.neighbours.required_peers()}):
         link = links.get(id)
         if link is None:
             shown.append(NeighbourStatus(id, False, "", 0.0, 0, 0, 0, 0))
@@ -178,15 +178,15 @@ def _neighbours(server: BrokerServer) -> tuple[NeighbourStatus, ...]:
 def as_prometheus(status: Status) -> str:
     """The text format of Prometheus. Every broker is its own target; the label `broker` says which."""
     lines: list[str] = []
-    own = f'broker="{_escaped(status.broker)}"'
+    own = f'broker="{_escape(status.broker)}"'
 
     def family(name: str, kind: str, help: str, values: dict[str, float]) -> None:
         lines.append(f"# HELP mercast_{name} {help}")
         lines.append(f"# TYPE mercast_{name} {kind}")
-        lines.extend(f"mercast_{name}{{{labels}}} {_exact(value)}" for labels, value in values.items())
+        lines.extend(f"mercast_{name}{{{labels}}} {_format_number(value)}" for labels, value in values.items())
 
     def labelled(label: str, values: dict[str, int]) -> dict[str, float]:
-        return {f'{own},{label}="{_escaped(key)}"': value for key, value in sorted(values.items())}
+        return {f'{own},{label}="{_escape(key)}"': value for key, value in sorted(values.items())}
 
     for what in ("published", "received", "sent", "delivered"):
         total = status.totals.get(what, 0)
@@ -216,10 +216,10 @@ def as_prometheus(status: Status) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _exact(value: float) -> str:
+def _format_number(value: float) -> str:
     """A counter that were rounded would stand still between two scrapes."""
     return str(int(value)) if isinstance(value, int) else repr(value)
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -40,7 +40,7 @@ class Store:
         table: StoreTable,
         persisted: Callable[[list[Key]], None],
         failed: Callable[[StoreError], None],
-        patience_s: float = 5.0,
+        lock_timeout_s: float = 5.0,
         refused: Callable[[RecordError], None] | None = None,
     ) -> None:
         """`patience_s`: how long to wait for a broker that has the store open and may be about to stop.
@@ -56,13 +56,13 @@ class Store:
         self._persisted = persisted
         self._failed = failed
         self._refused = refused or (lambda error: self._fail(StoreError(str(error))))
-        self._patience_s = patience_s
+        self._lock_timeout_s = lock_timeout_s
         self._pending: dict[Key, object] = {}
         self._removed: dict[Key, None] = {}
-        self._withdrawn: dict[Key, None] = {}
+        self._cancelled: dict[Key, None] = {}
         """Removed before they were written: whoever waits for them is told with the commit that has the removal."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="store")
-        self._is_due = False
+        self._is_scheduled = False
         self._writing: asyncio.Future[None] | None = None
 
     def open(self, broker: str, incarnation: int) -> tuple[int, int, dict[Key, object]]:
@@ -71,7 +71,7 @@ class Store:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._database = sqlite3.connect(
-                self._path, timeout=self._patience_s, isolation_level=None, check_same_thread=False
+                self._path, timeout=self._lock_timeout_s, isolation_level=None, check_same_thread=False
             )
         except (OSError, sqlite3.Error) as error:
             raise StoreError(f"cannot make {self._path}: {error}") from error
@@ -80,12 +80,12 @@ class Store:
             self._database.execute("PRAGMA journal_mode = WAL")
             self._database.execute(f"PRAGMA synchronous = {self._synchronous}")
             self._database.execute("BEGIN IMMEDIATE")
-            earlier = self._enter(broker)
+            earlier = self._read_incarnation(broker)
             now = max(incarnation, earlier + 1)
             self._database.execute("UPDATE broker SET incarnation = ?", (now,))
             self._database.execute("COMMIT")
             rows = self._database.execute("SELECT key, value FROM records ORDER BY rowid").fetchall()
-            return earlier, now, {key: unpack_record(key, value) for key, value in _with_keys(rows)}
+            return earlier, now, {key: unpack_record(key, value) for key, value in _unpack_keys(rows)}
         except sqlite3.Error as error:
             self._database.close()
             raise StoreError(f"cannot open {self._path}: {error}; does another broker use it?") from error
@@ -93,7 +93,7 @@ class Store:
             self._database.close()
             raise
 
-    def _enter(self, broker: str) -> int:
+    def _read_incarnation(self, broker: str) -> int:
         """The broker's incarnation before, in a store that is this broker's."""
         version = self._database.execute("PRAGMA user_version").fetchone()[0]
         if not version:
@@ -112,7 +112,7 @@ class Store:
         if self.has_failed:
             return
         self._removed.pop(key, None)
-        self._withdrawn.pop(key, None)
+        self._cancelled.pop(key, None)
         self._pending.pop(key, None)
         self._pending[key] = record
         self._schedule()
@@ -122,31 +122,31 @@ class Store:
             return
         if key in self._pending:
             del self._pending[key]
-            self._withdrawn[key] = None
+            self._cancelled[key] = None
         self._removed[key] = None
         self._schedule()
 
     def _schedule(self) -> None:
         """The batch is taken at the end of the loop turn, so that what belongs together is stored together."""
-        if not self._is_due and self._writing is None:
-            self._is_due = True
+        if not self._is_scheduled and self._writing is None:
+            self._is_scheduled = True
             self._loop.call_soon(self._write_batch)
 
     def _write_batch(self) -> None:
-        self._is_due = False
+        self._is_scheduled = False
         if self._writing is not None or not (self._pending or self._removed):
             return
         pending, self._pending = self._pending, {}
         removed, self._removed = list(self._removed), {}
-        withdrawn, self._withdrawn = list(self._withdrawn), {}
-        rows = self._packed(pending)
+        cancelled, self._cancelled = list(self._cancelled), {}
+        rows = self._pack(pending)
         if self.has_failed:
             return
         keys = [(pack_key(key),) for key in removed]
         self._writing = self._loop.run_in_executor(self._thread, self._commit, list(rows.values()), keys)
-        self._writing.add_done_callback(lambda done: self._committed(done, list(rows), withdrawn))
+        self._writing.add_done_callback(lambda done: self._committed(done, list(rows), cancelled))
 
-    def _packed(self, records: dict[Key, object]) -> dict[Key, tuple[bytes, bytes]]:
+    def _pack(self, records: dict[Key, object]) -> dict[Key, tuple[bytes, bytes]]:
         """Those that can be written; one that cannot takes no other with it."""
         rows: dict[Key, tuple[bytes, bytes]] = {}
         for key, record in records.items():
@@ -169,7 +169,7 @@ class Store:
                 database.rollback()
             raise
 
-    def _committed(self, done: asyncio.Future[None], keys: list[Key], withdrawn: list[Key]) -> None:
+    def _committed(self, done: asyncio.Future[None], keys: list[Key], cancelled: list[Key]) -> None:
         self._writing = None
         if done.cancelled():
             return
@@ -179,7 +179,7 @@ class Store:
             return
         self.commits += 1
         self.records_written += len(keys)
-        self._persisted(keys + withdrawn)
+        self._persisted(keys + cancelled)
         if self._pending or self._removed:
             self._write_batch()
 
@@ -190,11 +190,11 @@ class Store:
         self.has_failed = True
         self._pending.clear()
         self._removed.clear()
-        self._withdrawn.clear()
+        self._cancelled.clear()
         self._failed(error)
 
     @property
-    def waiting(self) -> int:
+    def pending_count(self) -> int:
         """Records that are not committed."""
         return len(self._pending)
 
@@ -207,5 +207,5 @@ class Store:
         self._thread.shutdown()
 
 
-def _with_keys(rows: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[Key, bytes]]:
+def _unpack_keys(rows: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[Key, bytes]]:
     return ((unpack_key(key), value) for key, value in rows)

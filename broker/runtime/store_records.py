@@ -51,7 +51,7 @@ def unpack_record(key: Key, packed: bytes) -> object:
         raise RecordError(f"the record {'/'.join(key)} is damaged: {error}") from error
 
 
-def _as_it_is(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value
 
 
@@ -94,7 +94,7 @@ def _read_publication(value: Any) -> tuple[Publish, str, tuple[ForwardingLeg, ..
     return message, client, legs
 
 
-_PLAIN: tuple[Callable[[Any], Any], Callable[[Any], Any]] = (_as_it_is, _as_it_is)
+_PLAIN: tuple[Callable[[Any], Any], Callable[[Any], Any]] = (_identity, _identity)
 _KINDS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "arrival": (_write_arrival, _read_arrival),
     "publication": (_write_publication, _read_publication),

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 class TlsHandshake(asyncio.Protocol):
     """Who comes through it is a newcomer, with a connection that is encrypted."""
 
-    def __init__(self, server: BrokerServer, newcomer: PendingConnection, context: ssl.SSLContext) -> None:
+    def __init__(self, server: BrokerServer, pending: PendingConnection, context: ssl.SSLContext) -> None:
         self._server = server
-        self._newcomer = newcomer
+        self._pending = pending
         self._context = context
         self._early = bytearray()
         self._is_lost = False
@@ -31,13 +31,13 @@ class TlsHandshake(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         # What arrives belongs to the handshake.
         transport.pause_reading()
-        handshake = asyncio.create_task(self._shake_hands(transport), name="TLS handshake")
-        self._server.handshakes.add(handshake)
-        handshake.add_done_callback(self._server.handshakes.discard)
+        handshake = asyncio.create_task(self._perform_handshake(transport), name="TLS handshake")
+        self._server.tls_handshakes.add(handshake)
+        handshake.add_done_callback(self._server.tls_handshakes.discard)
         self._server.errors.watch(handshake)
 
-    async def _shake_hands(self, transport: asyncio.Transport) -> None:
-        server, connection = self._server, self._newcomer.connection
+    async def _perform_handshake(self, transport: asyncio.Transport) -> None:
+        server, connection = self._server, self._pending.connection
         host, port = transport.get_extra_info("peername")[:2]
         within_s = server.config.overlay.limits.hello / SECOND
         try:
@@ -45,15 +45,15 @@ class TlsHandshake(asyncio.Protocol):
                 transport, self, self._context, server_side=True, ssl_handshake_timeout=within_s
             )
         except OSError as error:
-            server.newcomers.pop(self._newcomer, None)
-            server.violated("tls", f"{host}:{port}", _reason(error))
+            server.pending_connections.pop(self._pending, None)
+            server.count_violation("tls", f"{host}:{port}", _reason(error))
             return
         if encrypted is None or connection.is_closing:
             transport.abort()
             return
         encrypted.set_protocol(connection)
         connection.connection_made(encrypted)
-        connection.take_early(bytes(self._early))
+        connection.receive_early(bytes(self._early))
         if self._is_lost:
             connection.connection_lost(None)
 

@@ -79,11 +79,11 @@ def test_a_post_without_the_header_is_refused(tmp_path: Path) -> None:
         async with InLoop(file) as overlay:
             with pytest.raises(urllib.error.HTTPError, match="403"):
                 await asyncio.to_thread(get, file.admin_ports["b1"], "/leave", method="POST")
-            assert not overlay["b1"].asked_to_leave.is_set()
+            assert not overlay["b1"].leave_requested.is_set()
             await asyncio.to_thread(
                 get, file.admin_ports["b1"], "/leave", method="POST", headers={"X-Mercast": "leave"}
             )
-            assert overlay["b1"].asked_to_leave.is_set()
+            assert overlay["b1"].leave_requested.is_set()
 
     run(test)
 
@@ -174,7 +174,7 @@ def test_nothing_waits_for_an_answer_to_what_is_sent_again_after_its_answer(tmp_
                 while not isinstance(await raw.frame(), Pong):
                     pass
                 assert b1.published_here == 5
-                assert not b1._traced
+                assert not b1._traced_requests
                 assert b1.recorder is not None
                 assert not b1.recorder._requests
         finally:

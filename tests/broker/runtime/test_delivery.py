@@ -65,7 +65,7 @@ def test_a_client_with_two_matching_subscriptions_gets_a_publication_once(tmp_pa
         ):
             await client.publish({"n": 5})
             assert (await both.next(40.0)).subscriptions == ("one", "two")
-            assert overlay["b1"].performer.delivered == 1
+            assert overlay["b1"].executor.delivered == 1
 
     run(test)
 
@@ -107,7 +107,7 @@ def test_what_arrives_while_a_client_is_away_comes_when_it_is_back_once(tmp_path
             session = overlay["b2"].core.client("reader")
             assert session is not None
             # The last one counts as taken when the next is asked for.
-            await until(lambda: [each.attributes for each in session.held()] == [b"\x81\xa1n\x07"])
+            await until(lambda: [each.attributes for each in session.undelivered()] == [b"\x81\xa1n\x07"])
             assert reader.reconnects == 1
             assert not len(stream)
 
@@ -229,7 +229,7 @@ def test_an_effect_that_cannot_be_written_takes_no_other_with_it(tmp_path: Path)
             broken, sound = (PublicationId("b1", incarnation, 7) for incarnation in (1 << 64, 1))
             body = (msgpack.packb({"n": 1}), b"")
             before = server.totals()
-            server.performer.perform(
+            server.executor.perform(
                 [
                     Send("b2", Publish(sound, "b1", "", ("b2",), (), *body, expires=1 << 64), 1),
                     Deliver("reader", broken, ("all",), *body, 0, 1),
@@ -260,7 +260,7 @@ def test_at_most_once_needs_no_acknowledgement(tmp_path: Path) -> None:
             assert await numbers(stream, 10) == list(range(10))
             session = overlay["b1"].core.client("reader")
             assert session is not None
-            assert not session.on_the_way
+            assert not session.in_flight
             assert session.keep == 0
 
     run(test)

@@ -98,7 +98,7 @@ def test_housekeeping_that_breaks_down_ends_the_broker_with_its_error(
     async def test() -> None:
         async with InLoop(file) as overlay:
             server = overlay["b1"]
-            server.steps.forget_old = break_down  # type: ignore[method-assign]
+            server.tracer.remove_expired = break_down  # type: ignore[method-assign]
             with pytest.raises(RuntimeError, match="nobody expected this"):
                 await asyncio.wait_for(server.failed, 10.0)
             assert server.errors.counts == {"task ended": 1}

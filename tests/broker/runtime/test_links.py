@@ -115,7 +115,7 @@ def test_a_broker_joins_a_running_overlay_and_leaves_it_again(tmp_path: Path) ->
             await until(lambda: "b9" not in overlay["b2"].neighbours.links)
             router = overlay["b1"].core.router
             await until(lambda: not router.is_reachable("", "b9"))
-            assert overlay["b2"].neighbours.wanted() == ("b1",)
+            assert overlay["b2"].neighbours.required_peers() == ("b1",)
 
     run(test)
 
@@ -146,7 +146,7 @@ def test_self_reorganisation_opens_a_real_link_and_a_closed_one_stays_closed(tmp
             await until(lambda: "b4" not in overlay["b1"].neighbours.links)
             await publisher.publish({"n": sent + 1})
             assert (await stream.next(40.0)).hops == 3
-            assert "b4" not in overlay["b1"].neighbours.wanted()
+            assert "b4" not in overlay["b1"].neighbours.required_peers()
 
     run(test)
 

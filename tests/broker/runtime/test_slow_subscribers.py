@@ -43,7 +43,7 @@ def test_others_get_everything_while_one_does_not_read(tmp_path: Path, mode: Del
                 assert "slow" not in server.clients
             else:
                 assert session is not None
-                assert len(session.waiting) + len(session.on_the_way) == 50
+                assert len(session.waiting) + len(session.in_flight) == 50
                 assert server.core.drops[SLOW] > 50
             if mode is DeliveryMode.AT_MOST_ONCE and policy == "disconnect":
                 assert session is None, "nothing is kept for it"

@@ -175,7 +175,7 @@ def test_after_a_write_that_failed_nothing_is_written_or_told_as_persisted(tmp_p
         store.put(("subscription", "c", "lost"), "x" * 500_000)
         store.put(ledger, 2)
         await asyncio.sleep(0)
-        assert not store.waiting, "it is being written"
+        assert not store.pending_count, "it is being written"
         # Meanwhile the next one comes, and the client's ledger with it.
         store.put(late, PUBLICATION)
         store.put(ledger, 3)
@@ -185,7 +185,7 @@ def test_after_a_write_that_failed_nothing_is_written_or_told_as_persisted(tmp_p
         store.put(ledger, 4)
         store.remove(stays)
         await asyncio.sleep(0.05)
-        assert not store.waiting
+        assert not store.pending_count
         await store.close()
         assert store.commits == 1
 
@@ -325,7 +325,7 @@ def test_a_store_cannot_be_used_by_two_brokers_at_once(tmp_path: Path) -> None:
         first = Store(tmp_path, StoreTable(), lambda _: None, _raise)
         first.open("b1", 1)
         with pytest.raises(StoreError, match="does another broker use it"):
-            Store(tmp_path, StoreTable(), lambda _: None, _raise, patience_s=0.1).open("b1", 1)
+            Store(tmp_path, StoreTable(), lambda _: None, _raise, lock_timeout_s=0.1).open("b1", 1)
         await first.close()
 
     run(test)
@@ -392,7 +392,7 @@ def test_an_error_over_one_stored_record_keeps_no_other_from_its_client(
             assert all(await asyncio.gather(*(client.publish({"n": n}) for n in range(3))))
             assert server.errors.counts == {"core failed": 1}
             assert server.core.failures == {"Persisted": 1}
-            assert not server.store.waiting
+            assert not server.store.pending_count
 
     run(test)
     (line,) = [record for record in caplog.records if record.message == "core failed"]
