@@ -21,18 +21,18 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from broker.config.address import AddressError, parse_address
-from broker.config.gateway_topics import Prefixes
+from broker.config.gateway_topics import TopicPrefixes
 from broker.config.tables import (
     ConfigError,
     Reader,
     at_least,
+    boolean,
     duration,
     key,
     one_of,
     positive_duration,
     read_table,
     text,
-    yes_or_no,
 )
 from broker.config.topic_template import TopicTemplate, check_topic
 from broker.core.settings import MILLISECOND, SECOND
@@ -127,7 +127,7 @@ class GatewayTable:
         "typed: a property that reads as a JSON number or boolean is one; text: all are strings; off: none is read",
     )
     topic_attribute: str = key("mqtt_topic", text, "the attribute that holds a message's topic; empty: none does")
-    deliver_attributes: bool = key(True, yes_or_no, "MQTT 5: attributes go along as user properties")
+    deliver_attributes: bool = key(True, boolean, "MQTT 5: attributes go along as user properties")
     identifier: str = key("", text, "the client's name at the MQTT broker, which knows its session by it")
     username: str = key("", text, "for the MQTT broker")
     password_file: str = key("", text, "a file that holds the password alone")
@@ -151,8 +151,8 @@ class GatewayTable:
         return self.version == VERSION_5
 
     @property
-    def prefixes(self) -> Prefixes:
-        return Prefixes(self.subscribe, self.deliver, self.error)
+    def prefixes(self) -> TopicPrefixes:
+        return TopicPrefixes(self.subscribe, self.deliver, self.error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class GatewayConfig:
     broker: str
     identifier: str
     table: GatewayTable
-    never: tuple[TopicTemplate, ...] = field(default=())
+    excluded: tuple[TopicTemplate, ...] = field(default=())
     """Topics that no gateway of the overlay takes in: those that one of them publishes to or is told by."""
 
 
@@ -174,7 +174,7 @@ def read_gateways(
     tables = {broker: _table(shared, own, broker) for broker, own in of_brokers.items() if own not in ("", {}, None)}
     never = tuple(
         TopicTemplate(f"{prefix}/#")
-        for prefix in dict.fromkeys(prefix for table in tables.values() for prefix in table.prefixes.own)
+        for prefix in dict.fromkeys(prefix for table in tables.values() for prefix in table.prefixes.all)
     )
     configs = {
         broker: GatewayConfig(broker, table.identifier or f"mercast-{overlay}-{broker}", table, table.exclude + never)
@@ -195,7 +195,7 @@ def _table(shared: Mapping[str, object], own: object, broker: str) -> GatewayTab
     if not isinstance(own, Mapping):
         raise ConfigError(f'{place} must be an address, as "127.0.0.1:1883", or a table, as {{ host = "127.0.0.1" }}')
     table = read_table(GatewayTable, {**shared, **own}, place)
-    for one, other in ((one, other) for one in table.prefixes.own for other in table.prefixes.own if one is not other):
+    for one, other in ((one, other) for one in table.prefixes.all for other in table.prefixes.all if one is not other):
         if f"{one}/".startswith(f"{other}/"):
             raise ConfigError(f"{place}: subscribe, deliver and error must be different topics, none within another")
     return table

@@ -103,7 +103,7 @@ class BrokerConfig:
 
 @dataclass(frozen=True, slots=True)
 class OverlayConfig:
-    where: Path
+    path: Path
     """The file, for errors and for paths that are relative to it."""
     overlay: Overlay
     general: OverlayTable = field(default_factory=OverlayTable)
@@ -113,7 +113,7 @@ class OverlayConfig:
     limits: LimitsTable = field(default_factory=LimitsTable)
     reorganise: ReorganiseTable = field(default_factory=ReorganiseTable)
     brokers: Mapping[str, BrokerTable] = field(default_factory=dict)
-    tables_of_others: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    raw_tables: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     gateways: Mapping[str, GatewayConfig] = field(default_factory=dict)
     """To MQTT brokers, by the broker that has one."""
 
@@ -131,11 +131,11 @@ class OverlayConfig:
         table = self.brokers[id]
         if table.listen is None:
             raise ConfigError(
-                f'{self.where}: broker {id} has no address; add listen = "127.0.0.1:7001" (host and port) to its table'
+                f'{self.path}: broker {id} has no address; add listen = "127.0.0.1:7001" (host and port) to its table'
             )
         metric = self.general.metric
         neighbours = tuple(
-            NeighbourConfig(other, self.brokers[other].reached_at, self.overlay.link(id, other).cost(metric))
+            NeighbourConfig(other, self.brokers[other].contact_address, self.overlay.link(id, other).cost(metric))
             for other in self.overlay.neighbours(id)
         )
         data_dir = self._data_dir(id)
@@ -144,15 +144,15 @@ class OverlayConfig:
     def _data_dir(self, id: str) -> Path | None:
         own = self.brokers[id].data_dir
         if own is not None:
-            return self.where.parent / own
-        return self.where.parent / self.store.data_dir / id if self.store.data_dir else None
+            return self.path.parent / own
+        return self.path.parent / self.store.data_dir / id if self.store.data_dir else None
 
 
 def read_config(path: Path) -> OverlayConfig:
-    return config_of(read_overlay_file(path), path)
+    return build_config(read_overlay_file(path), path)
 
 
-def config_of(file: OverlayFile, where: Path) -> OverlayConfig:
+def build_config(file: OverlayFile, where: Path) -> OverlayConfig:
     """What an overlay file says; `where` is named in errors."""
     try:
         brokers = {
@@ -199,7 +199,7 @@ def _check_addresses(config: OverlayConfig) -> None:
     users: dict[tuple[str, Address], str] = {}
     for id, table in config.brokers.items():
         # Brokers that are reached at different hosts may each have the same address there.
-        host = table.reached_at.host if table.reached_at else ""
+        host = table.contact_address.host if table.contact_address else ""
         for address, what in ((table.listen, "listen"), (table.admin, "admin")):
             if address is None or not address.port:
                 continue

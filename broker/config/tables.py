@@ -43,12 +43,12 @@ def text(value: object, place: str) -> str:
     return value
 
 
-def as_it_is(value: object, _place: str) -> object:
+def unchecked(value: object, _place: str) -> object:
     """For what another module reads."""
     return value
 
 
-def yes_or_no(value: object, place: str) -> bool:
+def boolean(value: object, place: str) -> bool:
     if not isinstance(value, bool):
         raise ConfigError(f"{place} must be true or false, not {value!r}")
     return value
@@ -183,8 +183,8 @@ class OverlayTable:
     advertise: str = key("open", one_of("open", "strict"), "strict: publishing needs an advertisement")
     matcher: str = key("auto", one_of(*matcher_names()), "the index that matches publications")
     metric: Metric = key("hops", one_of(*METRICS), "what the shortest path is the shortest of")  # noqa: RUF009
-    covering: bool | None = key(None, yes_or_no, "fbr: a subscription that another covers is not passed on")
-    readvertise: bool | None = key(None, yes_or_no, "fbr: trees are mended")
+    covering: bool | None = key(None, boolean, "fbr: a subscription that another covers is not passed on")
+    readvertise: bool | None = key(None, boolean, "fbr: trees are mended")
 
     @property
     def router_options(self) -> dict[str, object]:
@@ -199,8 +199,8 @@ class BrokerTable:
     admin: Address | None = key(ANY_LOOPBACK_PORT, _address_or_off, "the admin pages; off: none")  # noqa: RUF009
     data_dir: str | None = key(None, text, "this broker's own folder, instead of one in the store's")
     cores: int = key(1, at_least(1), "for simulations")
-    mqtt: object = key("", as_it_is, "the MQTT broker that it is a gateway to, as an address or a table")
+    mqtt: object = key("", unchecked, "the MQTT broker that it is a gateway to, as an address or a table")
 
     @property
-    def reached_at(self) -> Address | None:
+    def contact_address(self) -> Address | None:
         return self.address or self.listen

@@ -1,1 +1,1 @@
-"""Who may connect to a broker, and what each client may do: TLS, tokens, certificates and an access list."""
+"""Authentication and authorisation at a broker: TLS, tokens, certificates and an access list."""

@@ -1,4 +1,4 @@
-"""The access list: which clients may come in, and what they may publish, subscribe to and advertise.
+"""The access list: which clients may connect, and what they may publish, subscribe to and advertise.
 
     [[client]]
     name = "sensor-*"
@@ -11,9 +11,9 @@
     publish = "TRUE"
     subscribe = "temperature > 0"
 
-Rules are tried in order, and the first that fits a client's name and credentials counts. A right that a rule does not
-name is not given. `publish` is satisfied by every publication of the client; `subscribe` and `advertise` cover every
-subscription and advertisement, so that nobody asks for more than it may see.
+The broker tries rules in order. The first rule that matches a client's name and credentials applies. A rule grants only
+the rights that it names. Every publication of the client must satisfy `publish`. `subscribe` and `advertise` must cover
+every subscription and advertisement of the client, so that no client receives publications outside its rights.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TypeAlias
 
-from broker.config.tables import ConfigError, key, read_table, text, yes_or_no
+from broker.config.tables import ConfigError, boolean, key, read_table, text
 from matching import MatchingError
 from matching.expressions.intersection import covers
 from matching.expressions.model import TRUE, Expression
@@ -34,17 +34,19 @@ from matching.languages.sql import parse
 from matching.matcher import unpack_attributes
 
 Right: TypeAlias = Expression | None
-"""What is allowed; None: nothing is."""
+"""An expression for the allowed content. None allows nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rights:
+    """A client's rights to publish, subscribe and advertise."""
+
     publish: Right = None
     subscribe: Right = None
     advertise: Right = None
 
     def refusal_to_publish(self, attributes: bytes) -> str | None:
-        """Why the publication is not allowed; None: it is."""
+        """The reason why the publication is not allowed, or None if it is allowed."""
         if self.publish == TRUE:
             return None
         if self.publish is None:
@@ -52,7 +54,7 @@ class Rights:
         try:
             is_allowed = self.publish.matches(unpack_attributes(attributes))
         except MatchingError:
-            # What cannot be read is refused by the core, in its own words.
+            # The core refuses attributes that it cannot decode, with a message of its own.
             return None
         return None if is_allowed else f"this client may publish only what satisfies {self.publish}"
 
@@ -63,7 +65,7 @@ class Rights:
         return _refusal(self.advertise, expression, "advertise")
 
     def may_see(self, attributes: bytes) -> bool:
-        """Could a subscription that is allowed match this publication?"""
+        """Whether an allowed subscription can match this publication."""
         if self.subscribe is None or self.subscribe == TRUE:
             return self.subscribe == TRUE
         try:
@@ -72,16 +74,16 @@ class Rights:
             return False
 
 
-def _refusal(right: Right, expression: str, what: str) -> str | None:
+def _refusal(right: Right, expression: str, action: str) -> str | None:
     if right == TRUE:
         return None
     if right is None:
-        return f"this client may not {what} anything"
+        return f"this client may not {action} anything"
     try:
-        wanted = parse(expression)
+        requested = parse(expression)
     except MatchingError:
         return None
-    return None if covers(right, wanted) else f"this client may {what} only what {right} covers"
+    return None if covers(right, requested) else f"this client may {action} only what {right} covers"
 
 
 ALL_RIGHTS = Rights(TRUE, TRUE, TRUE)
@@ -104,20 +106,22 @@ def _digest(value: object, place: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    name: str = key("", text, "the client's name; * stands for any letters")
-    token_sha256: str = key("", _digest, "the SHA-256 of its token, in hexadecimal digits")
-    certificate: str = key("", text, "a name on its certificate; * stands for any letters")
-    anonymous: bool = key(False, yes_or_no, "whether it needs no credentials")
-    publish: Right = key(None, _expression, "what all its publications satisfy")  # noqa: RUF009
-    subscribe: Right = key(None, _expression, "what covers all its subscriptions")  # noqa: RUF009
-    advertise: Right = key(None, _expression, "what covers all its advertisements")  # noqa: RUF009
+    """A [[client]] table: the credentials that it requires and the rights that it grants."""
 
-    def fits(self, name: str, token: str, certificate_names: tuple[str, ...]) -> bool:
+    name: str = key("", text, "a pattern for the client's name; * matches any characters")
+    token_sha256: str = key("", _digest, "the SHA-256 of the client's token, in hexadecimal digits")
+    certificate: str = key("", text, "a pattern for a name on the client's certificate; * matches any characters")
+    anonymous: bool = key(False, boolean, "whether the client needs no credentials")
+    publish: Right = key(None, _expression, "an expression that every publication must satisfy")  # noqa: RUF009
+    subscribe: Right = key(None, _expression, "an expression that must cover every subscription")  # noqa: RUF009
+    advertise: Right = key(None, _expression, "an expression that must cover every advertisement")  # noqa: RUF009
+
+    def matches(self, name: str, token: str, certificate_names: tuple[str, ...]) -> bool:
         if not fnmatchcase(name, self.name):
             return False
         if self.token_sha256:
-            shown = hashlib.sha256(token.encode()).hexdigest()
-            if not hmac.compare_digest(shown, self.token_sha256):
+            digest = hashlib.sha256(token.encode()).hexdigest()
+            if not hmac.compare_digest(digest, self.token_sha256):
                 return False
         if self.certificate:
             return any(fnmatchcase(each, self.certificate) for each in certificate_names)
@@ -133,11 +137,12 @@ class AccessList:
     rules: tuple[Rule, ...]
 
     def rights_of(self, name: str, token: str, certificate_names: tuple[str, ...]) -> Rights | None:
-        """None: no rule lets this client in."""
-        return next((rule.rights for rule in self.rules if rule.fits(name, token, certificate_names)), None)
+        """The rights that the first matching rule grants, or None if no rule matches."""
+        return next((rule.rights for rule in self.rules if rule.matches(name, token, certificate_names)), None)
 
 
 def read_access_list(path: Path) -> AccessList:
+    """Reads an access list from a TOML file. Raises ConfigError with the place of a mistake."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Who may connect. A broker asks its authenticator about everyone who says hello, before anything else is done."""
+"""Authentication of clients and brokers. A broker calls its authenticator for every hello, before any other step."""
 
 from __future__ import annotations
 
@@ -12,104 +12,106 @@ from broker.security.access import ALL_RIGHTS, Rights
 
 
 class InsecureError(Exception):
-    """A broker would be open to everybody who reaches it."""
+    """A broker would accept connections from other machines without authentication."""
 
     exit_code = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Introduction:
-    """What is known of someone who connects."""
+class PeerCredentials:
+    """The credentials that a connecting client or broker presents."""
 
     name: str
     """A client's name, or a broker's id."""
     is_broker: bool
     token: str = field(repr=False)
-    other_end: str
-    """Its host and port."""
+    address: str
+    """Host and port of the other end of the connection."""
     certificate: object = None
-    """Its TLS certificate as the standard library tells it, where there is one."""
+    """The peer's TLS certificate in the form of `ssl.SSLSocket.getpeercert`, or None."""
 
 
 class Authenticator(Protocol):
-    def refusal(self, introduction: Introduction) -> str | None:
-        """Why this one may not come in; None: it may."""
+    def refusal(self, credentials: PeerCredentials) -> str | None:
+        """The reason why the peer may not connect, or None if it may."""
 
-    def rights(self, introduction: Introduction) -> Rights | None:
-        """What a client may do that came in; None: it may not be here any more."""
+    def rights(self, credentials: PeerCredentials) -> Rights | None:
+        """The rights of a connected client, or None if it may no longer be connected."""
 
     def reload(self) -> None:
-        """Reads again what may have changed; raises what is wrong with it, and then keeps what it had."""
+        """Reads files again that may have changed. Raises an error and keeps the old state if one is invalid."""
 
     @property
-    def own_token(self) -> str:
-        """For what runs beside the broker in its process."""
+    def internal_token(self) -> str:
+        """The token of clients that run inside the broker's process, such as a gateway."""
 
 
-class TrustEveryone:
-    """For loopback, where the operating system keeps others out, and for whoever says `--insecure`."""
+class AllowAllAuthenticator:
+    """Accepts every peer with all rights. For loopback, which other machines cannot reach, and for `--insecure`."""
 
-    own_token = ""
+    internal_token = ""
 
-    def refusal(self, introduction: Introduction) -> str | None:
+    def refusal(self, credentials: PeerCredentials) -> str | None:
         return None
 
-    def rights(self, introduction: Introduction) -> Rights | None:
+    def rights(self, credentials: PeerCredentials) -> Rights | None:
         return ALL_RIGHTS
 
     def reload(self) -> None:
-        """Nothing was read."""
+        """Does nothing: this authenticator reads no files."""
 
 
 @dataclass(frozen=True, slots=True)
-class Contexts:
-    """TLS, as the files of certificates were when they were read."""
+class TlsContexts:
+    """TLS contexts with the content that the certificate files had when they were read."""
 
-    listening: ssl.SSLContext
-    dialling: ssl.SSLContext
-    inside: ssl.SSLContext
-    """For what runs beside the broker in its process and connects as others do."""
+    server: ssl.SSLContext
+    link: ssl.SSLContext
+    internal: ssl.SSLContext
+    """For clients that run inside the broker's process and connect to it over loopback."""
 
 
 @dataclass(slots=True)
 class Security:
-    authenticator: Authenticator = field(default_factory=TrustEveryone)
+    """A broker's authenticator, the token that it presents to neighbours, and its TLS contexts."""
+
+    authenticator: Authenticator = field(default_factory=AllowAllAuthenticator)
     token: str = field(default="", repr=False)
-    """What this broker shows to others."""
-    read_contexts: Callable[[], Contexts] | None = None
-    """Without it no TLS is spoken."""
-    _contexts: Contexts | None = field(init=False, default=None)
+    """The token that this broker presents to other brokers."""
+    read_contexts: Callable[[], TlsContexts] | None = None
+    """Reads the certificate files. None disables TLS."""
+    _contexts: TlsContexts | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         if self.read_contexts is not None:
             self._contexts = self.read_contexts()
 
     @property
-    def listening(self) -> ssl.SSLContext | None:
-        return self._contexts.listening if self._contexts is not None else None
+    def server_tls(self) -> ssl.SSLContext | None:
+        return self._contexts.server if self._contexts is not None else None
 
     @property
-    def dialling(self) -> ssl.SSLContext | None:
-        return self._contexts.dialling if self._contexts is not None else None
+    def link_tls(self) -> ssl.SSLContext | None:
+        return self._contexts.link if self._contexts is not None else None
 
     @property
-    def inside(self) -> ssl.SSLContext | None:
-        return self._contexts.inside if self._contexts is not None else None
+    def internal_tls(self) -> ssl.SSLContext | None:
+        return self._contexts.internal if self._contexts is not None else None
 
     def reload(self) -> None:
-        """For connections to come. Raises what is wrong with a file, and then nothing has changed."""
+        """Reads all files again, for new connections. Raises an error and changes nothing if a file is invalid."""
         contexts = self.read_contexts() if self.read_contexts is not None else None
         self.authenticator.reload()
         self._contexts = contexts
 
     @property
-    def is_open(self) -> bool:
-        return isinstance(self.authenticator, TrustEveryone)
+    def allows_everyone(self) -> bool:
+        return isinstance(self.authenticator, AllowAllAuthenticator)
 
 
 def check_exposure(listen: Address, security: Security, is_insecure: bool) -> None:
-    """Refuses to listen for everybody unless told to."""
-    if listen.is_loopback or is_insecure or not security.is_open:
+    """Raises InsecureError if other machines reach the address without authentication and without `--insecure`."""
+    if listen.is_loopback or is_insecure or not security.allows_everyone:
         return
     raise InsecureError(
         f"{listen} can be reached from other machines, and nobody would be asked who they are; "

@@ -1,8 +1,8 @@
-"""A set of certificates for an overlay: an authority, one for each broker, and one for each client that is named.
+"""A set of certificates for an overlay: an authority, one for each broker, and one for each named client.
 
-Elliptic curve keys (P-256), a year for brokers and clients, ten for the authority. Keys can be read by their owner
-alone. The authority's key is written beside the rest: whoever has it can make certificates that every broker trusts,
-so for anything but trying out it belongs somewhere else.
+Keys are elliptic curve keys (P-256). Certificates are valid for one year, the authority's for ten. Only the owner can
+read key files. The authority's key is written to the same folder. It can sign certificates that every broker trusts,
+so keep it in a safe place except in tests and trials.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 AUTHORITY_DAYS = 3_650
 DAYS = 365
 BACKDATED = timedelta(minutes=5)
-"""Clocks differ a little."""
+"""Certificates start in the past because the clocks of two machines can differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,12 @@ class Authority:
     key: ec.EllipticCurvePrivateKey
 
 
-def new_authority(name: str) -> Authority:
+def create_authority(name: str) -> Authority:
+    """Creates a key and a self-signed certificate for a new authority."""
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = _named(f"{name} authority")
+    subject = _common_name(f"{name} authority")
     certificate = (
-        _dated(subject, subject, key.public_key(), timedelta(days=AUTHORITY_DAYS))
+        _builder(subject, subject, key.public_key(), timedelta(days=AUTHORITY_DAYS))
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(signs_certificates=True), critical=True)
         .sign(key, hashes.SHA256())
@@ -43,15 +44,15 @@ def new_authority(name: str) -> Authority:
     return Authority(certificate, key)
 
 
-def issue(
-    authority: Authority, name: str, hosts: Iterable[str] = (), lasts: timedelta = timedelta(days=DAYS)
+def issue_certificate(
+    authority: Authority, name: str, hosts: Iterable[str] = (), lifetime: timedelta = timedelta(days=DAYS)
 ) -> tuple[bytes, bytes]:
-    """A certificate and its key as PEM. `name` and `hosts` are what it is good for."""
+    """Returns a certificate and its key in PEM form. The certificate is valid for `name` and `hosts`."""
     key = ec.generate_private_key(ec.SECP256R1())
     names = [_general_name(host) for host in dict.fromkeys((name, *hosts))]
     usages = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
     certificate = (
-        _dated(_named(name), authority.certificate.subject, key.public_key(), lasts)
+        _builder(_common_name(name), authority.certificate.subject, key.public_key(), lifetime)
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs_certificates=False), critical=True)
@@ -61,27 +62,32 @@ def issue(
     return certificate.public_bytes(serialization.Encoding.PEM), _pem(key)
 
 
-def write_set(folder: Path, overlay: str, brokers: dict[str, tuple[str, ...]], clients: Iterable[str]) -> list[Path]:
-    """Brokers by id with the hosts that they are reached at. The folder must be new."""
+def write_certificates(
+    folder: Path, overlay: str, brokers: dict[str, tuple[str, ...]], clients: Iterable[str]
+) -> list[Path]:
+    """Writes an authority and certificates into a new folder, and returns the paths.
+
+    `brokers` maps each id to the hosts under which the broker is reachable.
+    """
     folder.mkdir(parents=True)
-    authority = new_authority(overlay)
+    authority = create_authority(overlay)
     written = [_write(folder / "ca.pem", authority.certificate.public_bytes(serialization.Encoding.PEM), 0o644)]
     written.append(_write(folder / "ca.key", _pem(authority.key), 0o600))
     for name, hosts in (*brokers.items(), *((client, ()) for client in clients)):
-        certificate, key = issue(authority, name, hosts)
+        certificate, key = issue_certificate(authority, name, hosts)
         written.append(_write(folder / f"{name}.pem", certificate, 0o644))
         written.append(_write(folder / f"{name}.key", key, 0o600))
     return written
 
 
 def _write(path: Path, content: bytes, mode: int) -> Path:
-    """With its permissions from the first moment on."""
+    """Creates the file with its final permissions, so that no other user can open it in between."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         file.write(content)
     return path
 
 
-def _named(name: str) -> x509.Name:
+def _common_name(name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
 
 
@@ -92,8 +98,8 @@ def _general_name(host: str) -> x509.GeneralName:
         return x509.DNSName(host)
 
 
-def _dated(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, lasts: timedelta
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, lifetime: timedelta
 ) -> x509.CertificateBuilder:
     start = datetime.now(UTC) - BACKDATED
     return x509.CertificateBuilder(
@@ -102,7 +108,7 @@ def _dated(
         public_key=key,
         serial_number=x509.random_serial_number(),
         not_valid_before=start,
-        not_valid_after=max(start + timedelta(seconds=1), datetime.now(UTC) + lasts),
+        not_valid_after=max(start + timedelta(seconds=1), datetime.now(UTC) + lifetime),
     )
 
 

@@ -1,4 +1,4 @@
-"""Commands that make certificates and tokens."""
+"""The commands `mercast certs` and `mercast token`."""
 
 from __future__ import annotations
 
@@ -11,31 +11,33 @@ import typer
 
 def certs(
     overlay: Annotated[Path, typer.Argument(help="The overlay's file.", metavar="OVERLAY.toml")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="A new folder for them.")] = Path("certs"),
-    client: Annotated[list[str] | None, typer.Option(help="A client that gets one too; several are possible.")] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to create.")] = Path("certs"),
+    client: Annotated[
+        list[str] | None, typer.Option(help="The name of a client to issue a certificate for. Repeatable.")
+    ] = None,
 ) -> None:
     """Write certificates for an overlay: an authority, its brokers, and clients.
 
-    They work as they are. The key of the authority is written beside them:
-    good for trying out, and for anything else to be kept somewhere safe.
+    The files are ready to use. The folder includes the authority's key. Keep
+    that key in a safe place unless you only try Mercast out.
 
     \b
     Examples:
       mercast certs overlay.toml
       mercast certs overlay.toml --out secrets --client desk --client sensor-1
     """
-    from broker.security.issue_certificates import make_certificates
+    from broker.security.credential_issuer import issue_certificates
 
-    make_certificates(overlay, out, tuple(client or ("client",)))
+    issue_certificates(overlay, out, tuple(client or ("client",)))
 
 
 def token(
     name: Annotated[str, typer.Argument(help="The client's name.")],
 ) -> None:
-    """Make a token for a client, and the lines of the access list that know it.
+    """Create a token for a client, and its rule for the access list.
 
-    The token is on standard output, the lines are on standard error: the list
-    holds a hash, so reading it lets nobody in.
+    The token is printed on standard output, the rule on standard error. The
+    rule holds only a hash, so nobody can connect with the access list alone.
 
     \b
     Examples:
@@ -43,9 +45,9 @@ def token(
       export MERCAST_CLIENT=sensor-1 MERCAST_TOKEN=$(cat sensor-1.token)
       mercast pub 'room=lab temperature=31'
     """
-    from broker.security.issue_certificates import make_token
+    from broker.security.credential_issuer import issue_token
 
-    make_token(name)
+    issue_token(name)
 
 
 COMMANDS: dict[str, Callable[..., None]] = {"certs": certs, "token": token}

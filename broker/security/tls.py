@@ -1,6 +1,6 @@
-"""TLS for clients and links: version 1.3 alone, certificates of the overlay's own authority, host names checked.
+"""TLS for clients and links: only version 1.3, certificates of the overlay's own authority, host names verified.
 
-Both ends are Mercast's own, so nothing older has to be spoken and no downgrade can be asked for.
+Both ends run Mercast. Older versions are therefore not needed, and a downgrade is impossible.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ class CertificateFiles:
     key: Path
 
     def load_into(self, context: ssl.SSLContext) -> None:
-        """What connects from now on sees the files as they are now."""
-        for path, what in ((self.certificate, "certificate"), (self.key, "key"), (self.authority, "ca")):
+        """Loads the files' current content for new connections of the context."""
+        for path, name in ((self.certificate, "certificate"), (self.key, "key"), (self.authority, "ca")):
             if not path.is_file():
-                raise ConfigError(f"[tls] {what}: there is no file {path}; `mercast certs` writes a set for trying out")
+                raise ConfigError(f"[tls] {name}: there is no file {path}; `mercast certs` writes a set for trying out")
         try:
             context.load_cert_chain(self.certificate, self.key)
             context.load_verify_locations(self.authority)
@@ -32,9 +32,11 @@ class CertificateFiles:
             ) from error
 
 
-def listening_context(files: CertificateFiles) -> ssl.SSLContext:
-    """For whoever connects. A certificate that is shown must be the authority's; whether one is needed is asked later,
-    when the other end has said who it is."""
+def server_context(files: CertificateFiles) -> ssl.SSLContext:
+    """For incoming connections. A certificate is optional here, but the authority must have signed it.
+
+    The authenticator requires one later, when the hello has named the peer.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.verify_mode = ssl.CERT_OPTIONAL
@@ -42,16 +44,19 @@ def listening_context(files: CertificateFiles) -> ssl.SSLContext:
     return context
 
 
-def dialling_context(files: CertificateFiles) -> ssl.SSLContext:
-    """For links to other brokers: both ends show certificates."""
+def link_context(files: CertificateFiles) -> ssl.SSLContext:
+    """For outgoing links to other brokers. Both ends present certificates."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     files.load_into(context)
     return context
 
 
-def inside_context(files: CertificateFiles) -> ssl.SSLContext:
-    """From a broker to itself: by whatever address it listens on, and its certificate may not name that."""
+def internal_context(files: CertificateFiles) -> ssl.SSLContext:
+    """For connections of a broker to itself. Does not verify the host name.
+
+    The broker connects to the address that it listens on, and its certificate need not name that address.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False
@@ -65,9 +70,9 @@ def client_context(
     key: Path | None,
     names: tuple[str, str, str] = ("ca", "certificate", "key"),
 ) -> ssl.SSLContext:
-    """For a client: the authority's certificate, or the system's, and the client's own if it has one.
+    """For a client: with the authority's certificate or the system's, and with the client's own certificate if any.
 
-    `names` are what errors call the three files: those under which the user gave them.
+    Errors call the three files by `names`, which are the options or variables that the user set.
     """
     if authority is not None:
         _check_certificate(authority, names[0])
@@ -75,13 +80,13 @@ def client_context(
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     if certificate is not None:
         _check_certificate(certificate, names[1])
-        _load_own(context, certificate, key, names[2])
+        _load_client_certificate(context, certificate, key, names[2])
     return context
 
 
-def _load_own(context: ssl.SSLContext, certificate: Path, key: Path | None, name: str) -> None:
+def _load_client_certificate(context: ssl.SSLContext, certificate: Path, key: Path | None, name: str) -> None:
     try:
-        context.load_cert_chain(certificate, None if key is None else _existing(key, name))
+        context.load_cert_chain(certificate, None if key is None else _require_file(key, name))
     except ssl.SSLError as error:
         if key is None:
             raise ConfigError(f"{name} is not set, and {certificate} holds no key of its own") from error
@@ -90,12 +95,12 @@ def _load_own(context: ssl.SSLContext, certificate: Path, key: Path | None, name
 
 def _check_certificate(path: Path, name: str) -> None:
     try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(_existing(path, name))
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(_require_file(path, name))
     except ssl.SSLError as error:
         raise ConfigError(f"{name}: {path} is not a certificate in PEM form ({error.reason or error})") from error
 
 
-def _existing(path: Path, what: str) -> Path:
+def _require_file(path: Path, name: str) -> Path:
     if not path.is_file():
-        raise ConfigError(f"{what}: there is no file {path}")
+        raise ConfigError(f"{name}: there is no file {path}")
     return path

@@ -36,7 +36,7 @@ class BrokerStatus:
     memory_bytes: int
 
 
-def ask_status(admin: str) -> BrokerStatus | None:
+def fetch_status(admin: str) -> BrokerStatus | None:
     """None when nobody answers there, or not as a broker does."""
     address = parse_address(admin)
     connection = http.client.HTTPConnection(address.host, address.port, timeout=ANSWER_WITHIN_S)

@@ -40,11 +40,11 @@ def up(
       mercast up demo --trace traces
     """
     from broker.config.duration import parse_duration
-    from broker.deployment.local.deploy import UpOptions
-    from broker.deployment.local.deploy import up as start
+    from broker.deployment.local.lifecycle import UpOptions
+    from broker.deployment.local.lifecycle import up as start
     from broker.deployment.local.overlay_files import shipped_names
-    from broker.deployment.local.status import print_overlays, statuses_of
-    from broker.progress import waiting
+    from broker.deployment.local.status import overlay_status, print_overlays
+    from broker.progress import progress_bar
 
     if overlay == "list":
         print("\n".join(shipped_names()))
@@ -53,13 +53,13 @@ def up(
         name=name,
         only=tuple(id for each in only or () for id in each.split(",") if id),
         is_insecure=insecure,
-        may_lack_peers=allow_missing_peers,
+        allows_missing_peers=allow_missing_peers,
         trace=trace,
-        within_s=parse_duration(timeout, "--timeout") / 1e9,
+        timeout_s=parse_duration(timeout, "--timeout") / 1e9,
     )
-    with waiting() as progress:
+    with progress_bar() as progress:
         state = start(overlay, options, progress)
-    print_overlays([statuses_of(state)], is_json=as_json, with_addresses=True)
+    print_overlays([overlay_status(state)], is_json=as_json, with_addresses=True)
     if not as_json:
         typer.echo(f"overlay {state.name} is up; `mercast down {state.name}` stops it", err=True)
 
@@ -78,8 +78,8 @@ def down(
       mercast down --all
     """
     from broker.config.duration import parse_duration
-    from broker.deployment.local.deploy import down as stop
-    from broker.deployment.local.deploy import overlays_to_stop
+    from broker.deployment.local.lifecycle import down as stop
+    from broker.deployment.local.lifecycle import overlays_to_stop
 
     for folder in overlays_to_stop(overlay or [], every=every):
         state = stop(folder, parse_duration(timeout, "--timeout") / 1e9)
@@ -130,9 +130,9 @@ def leave(
       mercast leave demo --id b3
       mercast leave --admin 127.0.0.1:7103
     """
-    from broker.deployment.local.leave import ask_to_leave
+    from broker.deployment.local.leave import request_leave
 
-    ask_to_leave(overlay, id, admin)
+    request_leave(overlay, id, admin)
 
 
 COMMANDS: dict[str, Callable[..., None]] = {"leave": leave, "up": up, "down": down, "status": status}

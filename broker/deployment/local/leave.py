@@ -8,7 +8,7 @@ import urllib.request
 
 from broker.config.address import parse_address
 from broker.config.tables import ConfigError
-from broker.deployment.local.admin_pages import find_admin_pages
+from broker.deployment.local.admin_address import find_admin_address
 
 LEAVE_WITHIN_S = 30.0
 
@@ -19,12 +19,12 @@ class AdminError(Exception):
     exit_code = 4
 
 
-def ask_to_leave(overlay: str | None, id: str | None, admin: str | None) -> None:
+def request_leave(overlay: str | None, id: str | None, admin: str | None) -> None:
     address = parse_address(admin) if admin else None
     if address is None:
         if overlay is None or id is None:
             raise ConfigError("say which broker is to leave: OVERLAY.toml and --id, or --admin HOST:PORT")
-        address = find_admin_pages(overlay, id)
+        address = find_admin_address(overlay, id)
     request = urllib.request.Request(f"http://{address}/leave", method="POST", headers={"X-Mercast": "leave"})
     try:
         with urllib.request.urlopen(request, timeout=LEAVE_WITHIN_S) as answer:

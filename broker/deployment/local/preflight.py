@@ -11,36 +11,36 @@ from broker.config.address import Address
 from broker.config.overlay_config import BrokerConfig, OverlayConfig
 from broker.deployment.local.errors import PreflightError, UnreachablePeerError
 from broker.security.authentication import check_exposure
-from broker.security.loading import security_of
+from broker.security.security_config import load_security
 from topologies.errors import nearest
 
 REACH_WITHIN_S = 2.0
 
 
-def chosen_brokers(config: OverlayConfig, only: Sequence[str]) -> list[BrokerConfig]:
+def select_brokers(config: OverlayConfig, only: Sequence[str]) -> list[BrokerConfig]:
     """The brokers to start; each must say where it listens."""
     known = [broker.id for broker in config.overlay.brokers]
     for id in only:
         if id not in known:
-            raise PreflightError(f"--only {id}: {config.where} has no such broker; {nearest(id, known)}")
+            raise PreflightError(f"--only {id}: {config.path} has no such broker; {nearest(id, known)}")
     return [config.broker(id) for id in known if not only or id in only]
 
 
-def check(brokers: Sequence[BrokerConfig], *, is_insecure: bool, may_lack_peers: bool) -> None:
+def check(brokers: Sequence[BrokerConfig], *, is_insecure: bool, allows_missing_peers: bool) -> None:
     for broker in brokers:
         # Reads certificates, keys and access lists: what is missing is found here.
-        check_exposure(broker.listen, security_of(broker), is_insecure)
+        check_exposure(broker.listen, load_security(broker), is_insecure)
         _check_installed(broker)
         _check_port(broker, broker.listen, "listen")
         if broker.admin is not None:
             _check_port(broker, broker.admin, "admin")
-    if not may_lack_peers:
+    if not allows_missing_peers:
         _check_peers(brokers)
 
 
 def _check_installed(broker: BrokerConfig) -> None:
     """A broker would find out by itself, and be started again and again."""
-    where = f"broker {broker.id} of {broker.overlay.where}"
+    where = f"broker {broker.id} of {broker.overlay.path}"
     if broker.id in broker.overlay.gateways and find_spec("aiomqtt") is None:
         raise PreflightError(f"{where} has an MQTT gateway, and aiomqtt is not installed: pip install 'mercast[mqtt]'")
     if broker.admin is not None and broker.admin.port and lacks_admin_pages():
@@ -66,7 +66,7 @@ def _refusal(broker: BrokerConfig, address: Address, key: str, error: OSError) -
     if error.errno == errno.EADDRINUSE:
         return (
             f"{where}: the port is in use; `mercast status` shows what runs here, "
-            f"or change {key} in {broker.overlay.where}"
+            f"or change {key} in {broker.overlay.path}"
         )
     if error.errno == errno.EADDRNOTAVAIL:
         return f"{where} is no address of this machine; start that broker where it is, and here the others with --only"

@@ -52,7 +52,7 @@ def _started(pid: int) -> int | None:
     return None if fields[0] in ("Z", "X") else int(fields[19])
 
 
-def wait_until_gone(processes: Sequence[ProcessIdentity], within_s: float) -> list[ProcessIdentity]:
+def wait_for_exit(processes: Sequence[ProcessIdentity], within_s: float) -> list[ProcessIdentity]:
     """Those that are still there after that time."""
     end = time.monotonic() + within_s
     left = [each for each in processes if each.is_alive]

@@ -101,7 +101,7 @@ class RunFolder:
         content = _json(self.path / STATE)
         return None if content is None else _overlay_state(content)
 
-    def forget_state(self) -> None:
+    def remove_state(self) -> None:
         """The overlay is down; the logs stay until it is started again."""
         (self.path / STATE).unlink(missing_ok=True)
 

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from broker.config.duration import DurationError
-from broker.deployment.local.admin_client import BrokerStatus, ask_status
-from broker.deployment.local.deploy import running
+from broker.deployment.local.admin_client import BrokerStatus, fetch_status
 from broker.deployment.local.errors import DeploymentError
+from broker.deployment.local.lifecycle import running
 from broker.deployment.local.preflight import lacks_admin_pages
 from broker.deployment.local.run_folder import LEFT, BrokerState, OverlayState
 
@@ -47,10 +47,10 @@ def statuses(names: Sequence[str], admins: Sequence[str]) -> list[OverlayStatus]
     if admins:
         return [OverlayStatus("", "", tuple(map(_line_of_address, admins)))]
     states = [state for folder in running(names) if (state := folder.state()) is not None]
-    return [statuses_of(state) for state in states]
+    return [overlay_status(state) for state in states]
 
 
-def statuses_of(state: OverlayState) -> OverlayStatus:
+def overlay_status(state: OverlayState) -> OverlayStatus:
     with ThreadPoolExecutor(max_workers=16) as pool:
         return OverlayStatus(state.name, state.file, tuple(pool.map(_line, state.brokers)))
 
@@ -58,12 +58,12 @@ def statuses_of(state: OverlayState) -> OverlayStatus:
 def _line(broker: BrokerState) -> BrokerLine:
     phase = broker.phase if broker.is_alive or broker.process is None else "gone"
     pid = broker.process.pid if broker.process is not None else None
-    status = ask_status(broker.admin) if broker.admin is not None else None
+    status = fetch_status(broker.admin) if broker.admin is not None else None
     return BrokerLine(broker.id, phase, pid, broker.listen, broker.admin, broker.restarts, status)
 
 
 def _line_of_address(admin: str) -> BrokerLine:
-    status = ask_status(admin)
+    status = fetch_status(admin)
     if status is None:
         raise DeploymentError(f"no broker answers at the admin address {admin}")
     return BrokerLine(status.broker, "serving", None, status.listen, admin, 0, status)

@@ -26,7 +26,7 @@ STABLE_AFTER_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SupervisorPlan:
     name: str
     file: str
     folder: str
@@ -39,7 +39,7 @@ class Plan:
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_text(cls, text: str) -> Plan:
+    def from_text(cls, text: str) -> SupervisorPlan:
         content: Mapping[str, object] = json.loads(text)
         brokers, options = content["brokers"], content["options"]
         assert isinstance(brokers, list)
@@ -54,13 +54,13 @@ class Plan:
         )
 
 
-def broker_command(plan: Plan, broker: str) -> list[str]:
+def broker_command(plan: SupervisorPlan, broker: str) -> list[str]:
     # -P: a folder called `broker` where the user stands must not be taken for the package.
     return [sys.executable, "-P", "-m", "mercast", "broker", plan.file, "--id", broker, *plan.options]
 
 
 class Supervisor:
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: SupervisorPlan) -> None:
         self._plan = plan
         self._folder = RunFolder(Path(plan.folder))
         self._states = {id: BrokerState(id, None, "starting") for id in plan.brokers}
@@ -76,7 +76,7 @@ class Supervisor:
         await self._stopping.wait()
         await self._stop()
         await asyncio.gather(*keepers)
-        self._folder.forget_state()
+        self._folder.remove_state()
 
     async def _keep(self, id: str) -> None:
         """Runs the broker, again and again, until it leaves or the supervisor is told to stop."""
@@ -160,4 +160,4 @@ class Supervisor:
 
 
 if __name__ == "__main__":
-    asyncio.run(Supervisor(Plan.from_text(sys.argv[1])).run())
+    asyncio.run(Supervisor(SupervisorPlan.from_text(sys.argv[1])).run())

@@ -39,14 +39,14 @@ def systemd(
       mercast deploy systemd overlay.toml --out units
       mercast deploy systemd overlay.toml --program /usr/local/bin/mercast --memory 1024
     """
-    from broker.deployment.manifests.output import tell_secrets, write_files
+    from broker.deployment.manifests.output import print_secret_files, write_files
     from broker.deployment.manifests.plan import read_plan
     from broker.deployment.manifests.settings import Resources
     from broker.deployment.manifests.systemd import systemd_files
 
     plan = read_plan(overlay, is_insecure=insecure)
     write_files(systemd_files(plan, program, Resources(memory, cpus)), out, is_forced=force)
-    tell_secrets(plan, out)
+    print_secret_files(plan, out)
 
 
 def compose(
@@ -68,13 +68,13 @@ def compose(
       docker compose --project-directory deploy up --build
     """
     from broker.deployment.manifests.compose import compose_files
-    from broker.deployment.manifests.output import tell_secrets, warn_of_gateways, write_files
+    from broker.deployment.manifests.output import print_secret_files, warn_of_gateways, write_files
     from broker.deployment.manifests.plan import read_plan
     from broker.deployment.manifests.settings import Resources
 
     plan = read_plan(overlay, is_insecure=insecure)
     write_files(compose_files(plan, Resources(memory, cpus)), out, is_forced=force)
-    tell_secrets(plan, out)
+    print_secret_files(plan, out)
     warn_of_gateways(plan)
 
 
@@ -96,13 +96,13 @@ def kubernetes(
       kubectl apply -k deploy
     """
     from broker.deployment.manifests.kubernetes import kubernetes_files
-    from broker.deployment.manifests.output import tell_secrets_for_kubernetes, warn_of_gateways, write_files
+    from broker.deployment.manifests.output import print_secret_commands, warn_of_gateways, write_files
     from broker.deployment.manifests.plan import read_plan
     from broker.deployment.manifests.settings import Resources
 
     plan = read_plan(overlay, is_insecure=insecure)
     write_files(kubernetes_files(plan, image, storage, Resources(memory, cpus)), out, is_forced=force)
-    tell_secrets_for_kubernetes(plan)
+    print_secret_commands(plan)
     warn_of_gateways(plan)
 
 

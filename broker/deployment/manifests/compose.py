@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from broker.deployment.manifests.plan import SECRETS, Place, Plan, check_no_config_error
+from broker.deployment.manifests.plan import SECRETS, Placement, Plan, check_overlay_text
 from broker.deployment.manifests.settings import HEALTH_SCRIPT, USER_ID, Resources
 from broker.deployment.manifests.yaml_text import Yaml, to_yaml
 from topologies.files.toml_writer import TomlValue
@@ -28,52 +28,54 @@ ENTRYPOINT ["mercast"]
 
 def compose_files(plan: Plan, resources: Resources) -> dict[str, str]:
     """By path."""
-    overlay = plan.overlay_text({place.id: _settings(place) for place in plan.places})
-    check_no_config_error(Path("overlay.toml"), overlay)
+    overlay = plan.overlay_text({placement.id: _settings(placement) for placement in plan.placements})
+    check_overlay_text(Path("overlay.toml"), overlay)
     files: dict[str, str] = {}
-    for host, places in plan.by_host().items():
+    for host, placements in plan.by_host().items():
         folder = f"{host}/" if host else ""
-        files[f"{folder}compose.yaml"] = to_yaml(_compose(plan, places, resources))
+        files[f"{folder}compose.yaml"] = to_yaml(_compose(plan, placements, resources))
         files[f"{folder}Dockerfile"] = DOCKERFILE
         files[f"{folder}overlay.toml"] = overlay
     return files
 
 
-def _settings(place: Place) -> dict[str, TomlValue]:
+def _settings(placement: Placement) -> dict[str, TomlValue]:
     settings: dict[str, TomlValue] = {
-        "listen": f"0.0.0.0:{place.port}",
-        "address": f"{place.host or place.name}:{place.port}",
-        "admin": f"127.0.0.1:{place.admin_port}",
+        "listen": f"0.0.0.0:{placement.port}",
+        "address": f"{placement.host or placement.name}:{placement.port}",
+        "admin": f"127.0.0.1:{placement.admin_port}",
     }
-    if place.is_durable:
-        settings["data_dir"] = f"{DATA}/{place.name}"
+    if placement.is_durable:
+        settings["data_dir"] = f"{DATA}/{placement.name}"
     return settings
 
 
-def _compose(plan: Plan, places: list[Place], resources: Resources) -> Yaml:
+def _compose(plan: Plan, placements: list[Placement], resources: Resources) -> Yaml:
     compose: dict[str, Yaml] = {
         "name": f"mercast-{plan.overlay}".lower().replace(" ", "-"),
-        "services": {place.name: _service(plan, place, resources) for place in places},
+        "services": {placement.name: _service(plan, placement, resources) for placement in placements},
     }
-    volumes: dict[str, Yaml] = {f"data-{place.name}": {} for place in places if place.is_durable}
+    volumes: dict[str, Yaml] = {f"data-{placement.name}": {} for placement in placements if placement.is_durable}
     if volumes:
         compose["volumes"] = volumes
     return compose
 
 
-def _service(plan: Plan, place: Place, resources: Resources) -> Yaml:
+def _service(plan: Plan, placement: Placement, resources: Resources) -> Yaml:
     volumes: list[Yaml] = [f"./overlay.toml:{OVERLAY}:ro"]
-    if plan.secrets_of(place):
+    if plan.secrets_of(placement):
         volumes.append(f"./secrets:{SECRETS}:ro")
-    if place.is_durable:
-        volumes.append(f"data-{place.name}:{DATA}")
+    if placement.is_durable:
+        volumes.append(f"data-{placement.name}:{DATA}")
     insecure: list[Yaml] = ["--insecure"] if plan.is_insecure else []
     # On one machine the port is for this machine's clients; on several, for the other hosts too.
-    published = f"{place.port}:{place.port}" if place.host else f"127.0.0.1:{place.port}:{place.port}"
+    published = (
+        f"{placement.port}:{placement.port}" if placement.host else f"127.0.0.1:{placement.port}:{placement.port}"
+    )
     return {
         "build": ".",
         "image": "mercast",
-        "command": ["broker", OVERLAY, "--id", place.id, *insecure],
+        "command": ["broker", OVERLAY, "--id", placement.id, *insecure],
         "user": f"{USER_ID}:{USER_ID}",
         "read_only": True,
         "tmpfs": ["/tmp"],
@@ -84,7 +86,7 @@ def _service(plan: Plan, place: Place, resources: Resources) -> Yaml:
         "ports": [published],
         "volumes": volumes,
         "healthcheck": {
-            "test": ["CMD", "python", "-c", HEALTH_SCRIPT.format(port=place.admin_port)],
+            "test": ["CMD", "python", "-c", HEALTH_SCRIPT.format(port=placement.admin_port)],
             "interval": "10s",
             "timeout": "5s",
             "retries": 3,

@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 
 from broker.deployment.manifests.compose import DATA, DOCKERFILE
-from broker.deployment.manifests.plan import SECRETS, Place, Plan, check_no_config_error, service_name
+from broker.deployment.manifests.plan import SECRETS, Placement, Plan, check_overlay_text, service_name
 from broker.deployment.manifests.settings import HEALTH_SCRIPT, USER_ID, Resources
 from broker.deployment.manifests.yaml_text import Yaml, to_documents, to_yaml
 from topologies.files.toml_writer import TomlValue
@@ -16,8 +16,8 @@ FOLDER = "/etc/mercast"
 
 def kubernetes_files(plan: Plan, image: str, storage: str, resources: Resources) -> dict[str, str]:
     """By path."""
-    overlay = plan.overlay_text({place.id: _settings(place) for place in plan.places})
-    check_no_config_error(Path("overlay.toml"), overlay)
+    overlay = plan.overlay_text({placement.id: _settings(placement) for placement in plan.placements})
+    check_overlay_text(Path("overlay.toml"), overlay)
     name = f"mercast-{service_name(plan.overlay)}"
     files = {
         "overlay.yaml": to_yaml(
@@ -32,9 +32,9 @@ def kubernetes_files(plan: Plan, image: str, storage: str, resources: Resources)
     }
     # A pod whose overlay file changed is started anew, because this is another pod then.
     digest = hashlib.sha256(overlay.encode()).hexdigest()[:16]
-    for place in plan.places:
-        documents = [_service(place, name), _stateful_set(plan, place, name, image, storage, resources, digest)]
-        files[f"{place.name}.yaml"] = to_documents(documents)
+    for placement in plan.placements:
+        documents = [_service(placement, name), _stateful_set(plan, placement, name, image, storage, resources, digest)]
+        files[f"{placement.name}.yaml"] = to_documents(documents)
     manifests: list[Yaml] = [path for path in files if path.endswith(".yaml")]
     files["kustomization.yaml"] = to_yaml(
         {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": manifests}
@@ -42,51 +42,53 @@ def kubernetes_files(plan: Plan, image: str, storage: str, resources: Resources)
     return files
 
 
-def _settings(place: Place) -> dict[str, TomlValue]:
+def _settings(placement: Placement) -> dict[str, TomlValue]:
     settings: dict[str, TomlValue] = {
-        "listen": f"0.0.0.0:{place.port}",
-        "address": f"{place.name}:{place.port}",
-        "admin": f"127.0.0.1:{place.admin_port}",
+        "listen": f"0.0.0.0:{placement.port}",
+        "address": f"{placement.name}:{placement.port}",
+        "admin": f"127.0.0.1:{placement.admin_port}",
     }
-    if place.is_durable:
-        settings["data_dir"] = f"{DATA}/{place.name}"
+    if placement.is_durable:
+        settings["data_dir"] = f"{DATA}/{placement.name}"
     return settings
 
 
-def secret_name(plan: Plan, place: Place) -> str:
-    return f"mercast-{service_name(plan.overlay)}-{place.name}"
+def secret_name(plan: Plan, placement: Placement) -> str:
+    return f"mercast-{service_name(plan.overlay)}-{placement.name}"
 
 
-def _labels(place: Place, name: str) -> dict[str, Yaml]:
-    return {"app": name, "broker": place.name}
+def _labels(placement: Placement, name: str) -> dict[str, Yaml]:
+    return {"app": name, "broker": placement.name}
 
 
-def _service(place: Place, name: str) -> Yaml:
-    labels = _labels(place, name)
+def _service(placement: Placement, name: str) -> Yaml:
+    labels = _labels(placement, name)
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {"name": place.name, "labels": labels},
+        "metadata": {"name": placement.name, "labels": labels},
         "spec": {
             # Without an address of its own: the name leads to the pod. Brokers look for each other before they serve.
             "clusterIP": "None",
             "publishNotReadyAddresses": True,
             "selector": labels,
-            "ports": [{"name": "mercast", "port": place.port, "targetPort": place.port}],
+            "ports": [{"name": "mercast", "port": placement.port, "targetPort": placement.port}],
         },
     }
 
 
 def _stateful_set(
-    plan: Plan, place: Place, name: str, image: str, storage: str, resources: Resources, digest: str
+    plan: Plan, placement: Placement, name: str, image: str, storage: str, resources: Resources, digest: str
 ) -> Yaml:
-    labels = _labels(place, name)
+    labels = _labels(placement, name)
     volumes: list[Yaml] = [{"name": "overlay", "configMap": {"name": name}}, {"name": "tmp", "emptyDir": {}}]
-    if plan.secrets_of(place):
+    if plan.secrets_of(placement):
         # Readable for the broker's group alone.
-        volumes.append({"name": "secrets", "secret": {"secretName": secret_name(plan, place), "defaultMode": 0o440}})
+        volumes.append(
+            {"name": "secrets", "secret": {"secretName": secret_name(plan, placement), "defaultMode": 0o440}}
+        )
     spec: dict[str, Yaml] = {
-        "serviceName": place.name,
+        "serviceName": placement.name,
         "replicas": 1,
         "selector": {"matchLabels": labels},
         "template": {
@@ -102,12 +104,12 @@ def _stateful_set(
                     "fsGroup": USER_ID,
                     "seccompProfile": {"type": "RuntimeDefault"},
                 },
-                "containers": [_container(plan, place, image, resources)],
+                "containers": [_container(plan, placement, image, resources)],
                 "volumes": volumes,
             },
         },
     }
-    if place.is_durable:
+    if placement.is_durable:
         spec["volumeClaimTemplates"] = [
             {
                 "metadata": {"name": "data"},
@@ -117,24 +119,24 @@ def _stateful_set(
     return {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
-        "metadata": {"name": place.name, "labels": labels},
+        "metadata": {"name": placement.name, "labels": labels},
         "spec": spec,
     }
 
 
-def _container(plan: Plan, place: Place, image: str, resources: Resources) -> Yaml:
+def _container(plan: Plan, placement: Placement, image: str, resources: Resources) -> Yaml:
     mounts: list[Yaml] = [
         {"name": "overlay", "mountPath": FOLDER, "readOnly": True},
         {"name": "tmp", "mountPath": "/tmp"},
     ]
-    if plan.secrets_of(place):
+    if plan.secrets_of(placement):
         mounts.append({"name": "secrets", "mountPath": SECRETS, "readOnly": True})
-    if place.is_durable:
+    if placement.is_durable:
         mounts.append({"name": "data", "mountPath": DATA})
     insecure: list[Yaml] = ["--insecure"] if plan.is_insecure else []
     check: dict[str, Yaml] = {
         # From within: the admin pages are for the broker's own host alone.
-        "exec": {"command": ["python", "-c", HEALTH_SCRIPT.format(port=place.admin_port)]},
+        "exec": {"command": ["python", "-c", HEALTH_SCRIPT.format(port=placement.admin_port)]},
         "timeoutSeconds": 5,
         "periodSeconds": 10,
         "failureThreshold": 3,
@@ -144,8 +146,8 @@ def _container(plan: Plan, place: Place, image: str, resources: Resources) -> Ya
     return {
         "name": "broker",
         "image": image,
-        "args": ["broker", f"{FOLDER}/overlay.toml", "--id", place.id, *insecure],
-        "ports": [{"name": "mercast", "containerPort": place.port}],
+        "args": ["broker", f"{FOLDER}/overlay.toml", "--id", placement.id, *insecure],
+        "ports": [{"name": "mercast", "containerPort": placement.port}],
         "volumeMounts": mounts,
         "livenessProbe": {**check, "initialDelaySeconds": 10},
         "readinessProbe": {**check, "initialDelaySeconds": 2},

@@ -27,28 +27,28 @@ def write_files(files: Mapping[str, str], folder: Path, *, is_forced: bool) -> N
 
 
 def warn_of_gateways(plan: Plan) -> None:
-    for place in plan.places:
-        if place.mqtt and Address(place.mqtt, 0).is_loopback:
+    for placement in plan.placements:
+        if placement.mqtt and Address(placement.mqtt, 0).is_loopback:
             print(
-                f"mercast: the MQTT broker of {place.id} is at {place.mqtt}, which within a container is the container "
+                f"mercast: the MQTT broker of {placement.id} is at {placement.mqtt}, which within a container is the container "
                 "itself; give its host's name in the overlay file",
                 file=sys.stderr,
             )
 
 
-def tell_secrets(plan: Plan, folder: Path) -> None:
+def print_secret_files(plan: Plan, folder: Path) -> None:
     """Keys are not copied about: whoever deploys puts them where they belong."""
-    for host, places in plan.by_host().items():
-        names = dict.fromkeys(name for place in places for name in plan.secrets_of(place))
+    for host, placements in plan.by_host().items():
+        names = dict.fromkeys(name for placement in placements for name in plan.secrets_of(placement))
         if names:
             print(f"mercast: put {', '.join(names)} into {folder / host / 'secrets'}", file=sys.stderr)
 
 
-def tell_secrets_for_kubernetes(plan: Plan) -> None:
+def print_secret_commands(plan: Plan) -> None:
     from broker.deployment.manifests.kubernetes import secret_name
 
-    for place in plan.places:
-        if names := plan.secrets_of(place):
+    for placement in plan.placements:
+        if names := plan.secrets_of(placement):
             files = " ".join(f"--from-file={name}" for name in names)
-            command = f"kubectl create secret generic {secret_name(plan, place)} {files}"
+            command = f"kubectl create secret generic {secret_name(plan, placement)} {files}"
             print(f"mercast: before you apply them: {command}", file=sys.stderr)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from broker.config.address import Address
-from broker.config.overlay_config import OverlayConfig, config_of
+from broker.config.overlay_config import OverlayConfig, build_config
 from broker.config.tables import ConfigError
 from topologies.files.toml import OverlayFile, format_overlay, parse_overlay, read_overlay_file
 from topologies.files.toml_writer import TomlValue
@@ -28,7 +28,7 @@ class DeployError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Placement:
     """Where one broker is to run."""
 
     id: str
@@ -47,23 +47,23 @@ class Place:
 class Plan:
     file: OverlayFile
     overlay: str
-    places: tuple[Place, ...]
+    placements: tuple[Placement, ...]
     is_insecure: bool
 
     @property
     def is_on_one_machine(self) -> bool:
-        return not any(place.host for place in self.places)
+        return not any(placement.host for placement in self.placements)
 
-    def by_host(self) -> dict[str, list[Place]]:
-        hosts: dict[str, list[Place]] = {}
-        for place in self.places:
-            hosts.setdefault(place.host, []).append(place)
+    def by_host(self) -> dict[str, list[Placement]]:
+        hosts: dict[str, list[Placement]] = {}
+        for placement in self.placements:
+            hosts.setdefault(placement.host, []).append(placement)
         return hosts
 
-    def secrets_of(self, place: Place) -> tuple[str, ...]:
+    def secrets_of(self, placement: Placement) -> tuple[str, ...]:
         """Names of the files that the broker needs beside the overlay file."""
         named = (
-            value.replace("{broker}", place.id)
+            value.replace("{broker}", placement.id)
             for table, keys in SECRET_KEYS.items()
             for key in keys
             if isinstance(value := self.file.tables.get(table, {}).get(key), str)
@@ -83,7 +83,8 @@ class Plan:
     def overlay_text(self, settings: dict[str, dict[str, TomlValue]]) -> str:
         """The overlay file with these keys for its brokers."""
         of_brokers = {
-            place.id: {**self.file.broker_settings.get(place.id, {}), **settings[place.id]} for place in self.places
+            placement.id: {**self.file.broker_settings.get(placement.id, {}), **settings[placement.id]}
+            for placement in self.placements
         }
         tables = {name: self._table(name) for name in self.file.tables}
         return format_overlay(replace(self.file, broker_settings=of_brokers, tables=tables))
@@ -91,25 +92,25 @@ class Plan:
 
 def read_plan(path: Path, *, is_insecure: bool) -> Plan:
     file = read_overlay_file(path)
-    config = config_of(file, path)
-    places = tuple(_place(config, number, broker.id) for number, broker in enumerate(file.overlay.brokers))
-    _check(places, path)
+    config = build_config(file, path)
+    placements = tuple(_place(config, number, broker.id) for number, broker in enumerate(file.overlay.brokers))
+    _check(placements, path)
     if not is_insecure and not any(table in file.tables for table in TABLES_OF_AUTHENTICATION):
         raise DeployError(
             f"{path} says nothing of authentication ({' or '.join(f'[{name}]' for name in TABLES_OF_AUTHENTICATION)}), "
             "and brokers on several hosts would be open to everybody who reaches them; "
             "add it, or say --insecure where the network keeps others out"
         )
-    return Plan(file, file.overlay.name, places, is_insecure)
+    return Plan(file, file.overlay.name, placements, is_insecure)
 
 
-def _place(config: OverlayConfig, number: int, id: str) -> Place:
+def _place(config: OverlayConfig, number: int, id: str) -> Placement:
     broker = config.broker(id)
     reached_at = broker.address or broker.listen
     if not reached_at.port:
         raise DeployError(f'broker {id} listens on any free port; others need to know which: listen = "host:7001"')
     gateway = config.gateways.get(id)
-    return Place(
+    return Placement(
         id=id,
         name=service_name(id),
         host=_host(reached_at),
@@ -132,24 +133,24 @@ def service_name(id: str) -> str:
     return name
 
 
-def _check(places: tuple[Place, ...], path: Path) -> None:
+def _check(placements: tuple[Placement, ...], path: Path) -> None:
     names: dict[str, str] = {}
-    for place in places:
-        other = names.setdefault(place.name, place.id)
-        if other != place.id:
-            raise DeployError(f"{path}: brokers {other} and {place.id} would both be called {place.name!r}")
-    local = [place.id for place in places if not place.host]
-    if local and len(local) < len(places):
+    for placement in placements:
+        other = names.setdefault(placement.name, placement.id)
+        if other != placement.id:
+            raise DeployError(f"{path}: brokers {other} and {placement.id} would both be called {placement.name!r}")
+    local = [placement.id for placement in placements if not placement.host]
+    if local and len(local) < len(placements):
         raise DeployError(
             f"{path}: brokers {', '.join(local)} have no address that other hosts reach, and others do; "
             'give each an address = "host:port"'
         )
 
 
-def check_no_config_error(path: Path, text: str) -> None:
+def check_overlay_text(path: Path, text: str) -> None:
     """What was written must be readable as it stands."""
     try:
-        config = config_of(parse_overlay(text, str(path)), path)
+        config = build_config(parse_overlay(text, str(path)), path)
         for broker in config.overlay.brokers:
             config.broker(broker.id)
     except ConfigError as error:

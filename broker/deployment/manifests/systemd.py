@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from shlex import quote
 
-from broker.deployment.manifests.plan import SECRETS, DeployError, Place, Plan, check_no_config_error
+from broker.deployment.manifests.plan import SECRETS, DeployError, Placement, Plan, check_overlay_text
 from broker.deployment.manifests.settings import HEALTH_SCRIPT, Resources
 from topologies.files.toml_writer import TomlValue
 
@@ -19,34 +19,34 @@ def systemd_files(plan: Plan, program: str, resources: Resources) -> dict[str, s
     if plan.is_on_one_machine:
         raise DeployError("all brokers listen on this machine alone; on one machine `mercast up` starts them")
     settings: dict[str, dict[str, TomlValue]] = {
-        place.id: {
-            "admin": f"127.0.0.1:{place.admin_port}",
-            **({"data_dir": f"{STATE}/{place.name}"} if place.is_durable else {}),
+        placement.id: {
+            "admin": f"127.0.0.1:{placement.admin_port}",
+            **({"data_dir": f"{STATE}/{placement.name}"} if placement.is_durable else {}),
         }
-        for place in plan.places
+        for placement in plan.placements
     }
     overlay = plan.overlay_text(settings)
-    check_no_config_error(Path("overlay.toml"), overlay)
+    check_overlay_text(Path("overlay.toml"), overlay)
     files: dict[str, str] = {}
-    for host, places in plan.by_host().items():
+    for host, placements in plan.by_host().items():
         files[f"{host}/overlay.toml"] = overlay
-        for place in places:
-            unit = f"mercast-{place.name}"
-            files[f"{host}/{unit}.service"] = _service(plan, place, program, resources)
-            files[f"{host}/{unit}-health.service"] = _health(place, unit, program)
-            files[f"{host}/{unit}-restart.service"] = _restart(place, unit)
-            files[f"{host}/{unit}-health.timer"] = _timer(place, unit)
-        files[f"{host}/install.sh"] = _install(plan, places)
+        for placement in placements:
+            unit = f"mercast-{placement.name}"
+            files[f"{host}/{unit}.service"] = _service(plan, placement, program, resources)
+            files[f"{host}/{unit}-health.service"] = _health(placement, unit, program)
+            files[f"{host}/{unit}-restart.service"] = _restart(placement, unit)
+            files[f"{host}/{unit}-health.timer"] = _timer(placement, unit)
+        files[f"{host}/install.sh"] = _install(plan, placements)
     return files
 
 
-def _service(plan: Plan, place: Place, program: str, resources: Resources) -> str:
+def _service(plan: Plan, placement: Placement, program: str, resources: Resources) -> str:
     insecure = " --insecure" if plan.is_insecure else ""
-    for text in (place.id, plan.overlay):
+    for text in (placement.id, plan.overlay):
         if any(each in text for each in FORBIDDEN_IN_UNITS):
             raise DeployError(f"{text!r} cannot stand in a systemd unit; take letters, digits and dashes")
     return f"""[Unit]
-Description=Mercast broker {place.id} of overlay {plan.overlay}
+Description=Mercast broker {placement.id} of overlay {plan.overlay}
 Wants=network-online.target
 After=network-online.target
 
@@ -54,11 +54,11 @@ After=network-online.target
 Type=exec
 User=mercast
 Group=mercast
-ExecStart={program} broker {FOLDER}/overlay.toml --id "{place.id}"{insecure}
+ExecStart={program} broker {FOLDER}/overlay.toml --id "{placement.id}"{insecure}
 Restart=on-failure
 RestartSec=2
 TimeoutStopSec=30
-StateDirectory=mercast/{place.name}
+StateDirectory=mercast/{placement.name}
 StateDirectoryMode=0700
 LimitNOFILE=65536
 MemoryMax={resources.memory_mib}M
@@ -82,23 +82,23 @@ WantedBy=multi-user.target
 """
 
 
-def _health(place: Place, unit: str, program: str) -> str:
+def _health(placement: Placement, unit: str, program: str) -> str:
     python = program.rpartition("/")[0] + "/python"
     return f"""[Unit]
-Description=Health of Mercast broker {place.id}
+Description=Health of Mercast broker {placement.id}
 After={unit}.service
 OnFailure={unit}-restart.service
 
 [Service]
 Type=oneshot
 User=mercast
-ExecStart={python} -c "{HEALTH_SCRIPT.format(port=place.admin_port)}"
+ExecStart={python} -c "{HEALTH_SCRIPT.format(port=placement.admin_port)}"
 """
 
 
-def _restart(place: Place, unit: str) -> str:
+def _restart(placement: Placement, unit: str) -> str:
     return f"""[Unit]
-Description=Restarts Mercast broker {place.id}, which gave no answer
+Description=Restarts Mercast broker {placement.id}, which gave no answer
 
 [Service]
 Type=oneshot
@@ -106,9 +106,9 @@ ExecStart=/bin/systemctl try-restart {unit}.service
 """
 
 
-def _timer(place: Place, unit: str) -> str:
+def _timer(placement: Placement, unit: str) -> str:
     return f"""[Unit]
-Description=Looks after Mercast broker {place.id} twice a minute
+Description=Looks after Mercast broker {placement.id} twice a minute
 
 [Timer]
 OnActiveSec=60
@@ -120,9 +120,11 @@ WantedBy=timers.target
 """
 
 
-def _install(plan: Plan, places: list[Place]) -> str:
-    units = " ".join(f"mercast-{place.name}.service mercast-{place.name}-health.timer" for place in places)
-    secrets = dict.fromkeys(name for place in places for name in plan.secrets_of(place))
+def _install(plan: Plan, placements: list[Placement]) -> str:
+    units = " ".join(
+        f"mercast-{placement.name}.service mercast-{placement.name}-health.timer" for placement in placements
+    )
+    secrets = dict.fromkeys(name for placement in placements for name in plan.secrets_of(placement))
     copies = [f"install -d -m 0750 -g mercast {SECRETS}"] if secrets else []
     copies += [f"install -m 0640 -g mercast secrets/{quote(name)} {SECRETS}/{quote(name)}" for name in secrets]
     return f"""#!/bin/sh

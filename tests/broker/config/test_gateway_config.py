@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from broker.config.gateway_config import VERSION_3_1_1
-from broker.config.gateway_topics import Prefixes
-from broker.config.overlay_config import OverlayConfig, config_of
+from broker.config.gateway_topics import TopicPrefixes
+from broker.config.overlay_config import OverlayConfig, build_config
 from broker.config.tables import ConfigError
 from broker.config.topic_template import TopicTemplate
 from broker.mqtt.mqtt_client import check_files
@@ -36,7 +36,7 @@ between = ["b2", "b3"]
 
 
 def config(shared: str = "", one: str = '"127.0.0.1:1883"', other: str = '"127.0.0.1:1884"') -> OverlayConfig:
-    return config_of(parse_overlay(BROKERS % (shared, one, other), "here"), Path("here"))
+    return build_config(parse_overlay(BROKERS % (shared, one, other), "here"), Path("here"))
 
 
 def test_a_broker_has_a_gateway_where_it_says_so_and_its_own_keys_win() -> None:
@@ -51,14 +51,14 @@ def test_a_broker_has_a_gateway_where_it_says_so_and_its_own_keys_win() -> None:
 
 def test_topics_of_all_gateways_are_never_taken_in() -> None:
     gateways = config(other='{ port = 1884, deliver = "x/d" }').gateways
-    never = [template.text for template in gateways["b1"].never]
+    never = [template.text for template in gateways["b1"].excluded]
     assert {"mercast/subscribe/#", "mercast/deliver/#", "mercast/error/#", "x/d/#"} <= set(never)
 
 
 def test_the_configuration_survives_being_written() -> None:
     file = parse_overlay(BROKERS % ("", '{ port = 1, topics = ["{a}"] }', '"h:2"'), "here")
-    again = config_of(parse_overlay(format_overlay(file), "there"), Path("there"))
-    assert again.gateways == config_of(file, Path("here")).gateways
+    again = build_config(parse_overlay(format_overlay(file), "there"), Path("there"))
+    assert again.gateways == build_config(file, Path("here")).gateways
 
 
 @pytest.mark.parametrize(
@@ -101,9 +101,9 @@ def test_files_that_are_missing_are_named_before_anything_starts(tmp_path: Path)
 
 
 def test_names_are_what_stands_behind_the_prefix() -> None:
-    prefixes = Prefixes("m/s", "m/d", "m/e")
-    assert prefixes.subscription_of("m/s/a/b") == "a/b"
-    assert prefixes.subscription_of("m/s") == ""
-    assert prefixes.subscription_of("m/s/") == ""
-    assert prefixes.subscription_of("m/sub/a") is None
-    assert prefixes.subscription_of("m/d/a") is None
+    prefixes = TopicPrefixes("m/s", "m/d", "m/e")
+    assert prefixes.subscription_name("m/s/a/b") == "a/b"
+    assert prefixes.subscription_name("m/s") == ""
+    assert prefixes.subscription_name("m/s/") == ""
+    assert prefixes.subscription_name("m/sub/a") is None
+    assert prefixes.subscription_name("m/d/a") is None

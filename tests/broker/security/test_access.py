@@ -9,7 +9,7 @@ from pathlib import Path
 import msgpack
 import pytest
 
-from broker.client.credentials import shown_credentials
+from broker.client.credentials import environment_credentials
 from broker.config.tables import ConfigError
 from broker.security.access import ALL_RIGHTS, NO_RIGHTS, Rights, read_access_list
 from matching.languages.sql import parse
@@ -44,9 +44,9 @@ def test_the_rules_in_the_documentation_admit_clients_on_the_command_line(
     monkeypatch.delenv("MERCAST_CA", raising=False)
     monkeypatch.delenv("MERCAST_CERTIFICATE", raising=False)
     monkeypatch.setenv("MERCAST_CLIENT", "sensor-1")
-    assert access.rights_of(shown_credentials()["name"], SECRET, ()) is not None
+    assert access.rights_of(environment_credentials()["name"], SECRET, ()) is not None
     monkeypatch.setenv("MERCAST_CLIENT", "desk")
-    assert access.rights_of(shown_credentials()["name"], "", ("desk",)) is not None
+    assert access.rights_of(environment_credentials()["name"], "", ("desk",)) is not None
 
 
 def test_a_rule_with_token_and_certificate_asks_for_both(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ import pytest
 from broker import RefusedError, connect
 from broker.core.effects import Effect, Send
 from broker.runtime.server import BrokerServer
-from broker.security.authentication import Security, TrustEveryone
-from broker.security.loading import security_of
+from broker.security.authentication import AllowAllAuthenticator, Security
+from broker.security.security_config import load_security
 from broker.wire import broker_codec, link_handshake
 from broker.wire.client_frames import Reason
 from broker.wire.limits import LARGEST_NUMBER, Limits
@@ -216,8 +216,8 @@ def test_it_cannot_end_a_subscription_of_another_brokers_client(tmp_path: Path) 
 async def start_without_rules(overlay: InLoop) -> BrokerServer:
     """b3, run by somebody who lets everybody in."""
     config = overlay.file.broker("b3")
-    real = security_of(config)
-    lax = Security(TrustEveryone(), real.token, real.read_contexts)
+    real = load_security(config)
+    lax = Security(AllowAllAuthenticator(), real.token, real.read_contexts)
     server = await overlay.start("b3", security=lax)
     await overlay.linked()
     return server
@@ -282,7 +282,7 @@ def test_it_can_hold_back_what_crosses_it_and_that_arrives_when_it_is_put_right(
     async def test() -> None:
         async with others(file) as overlay:
             b3 = await start_without_rules(overlay)
-            performers = b3.performer._performers
+            performers = b3.executor._handlers
             send = performers[Send]
 
             def keep(effect: Effect) -> None:

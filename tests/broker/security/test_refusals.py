@@ -14,9 +14,9 @@ from broker import ClientError, ConnectError, RefusedError, connect, tls
 from broker.config.tables import ConfigError
 from broker.runtime.server import BrokerServer
 from broker.security.access import AccessList
-from broker.security.authentication import Introduction
-from broker.security.certificates import Authority, issue, new_authority, write_set
-from broker.security.credentials import Credentials
+from broker.security.authentication import PeerCredentials
+from broker.security.certificates import Authority, create_authority, issue_certificate, write_certificates
+from broker.security.credential_authenticator import CredentialAuthenticator
 from broker.wire.client_frames import Reason
 from tests.harness.broker_processes import InLoop, OverlayFileMaker, run, until
 from tests.harness.secured_overlay import HERE, rule, shown, with_certificates, with_tokens
@@ -86,7 +86,7 @@ def test_a_certificate_of_another_authority_is_refused_at_the_handshake(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = with_certificates(tmp_path, ["b1"])
-    put(tmp_path, "stranger", issue(new_authority("others"), "desk"))
+    put(tmp_path, "stranger", issue_certificate(create_authority("others"), "desk"))
     stranger = tls(tmp_path / "certs" / "ca.pem", tmp_path / "stranger.pem", tmp_path / "stranger.key")
 
     async def test() -> None:
@@ -104,7 +104,7 @@ def test_a_certificate_of_another_authority_is_refused_at_the_handshake(
 def test_an_expired_certificate_is_refused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = with_certificates(tmp_path, ["b1"])
     certs = tmp_path / "certs"
-    put(certs, "old", issue(authority_of(certs), "desk", lasts=-timedelta(minutes=1)))
+    put(certs, "old", issue_certificate(authority_of(certs), "desk", lifetime=-timedelta(minutes=1)))
 
     async def test() -> None:
         async with InLoop(file) as overlay:
@@ -121,8 +121,8 @@ def test_an_expired_certificate_is_refused(tmp_path: Path, caplog: pytest.LogCap
 def test_a_client_refuses_a_broker_of_another_authority_or_of_another_host(tmp_path: Path) -> None:
     file = with_certificates(tmp_path, ["b1"])
     certs = tmp_path / "certs"
-    put(certs, "b1", issue(authority_of(certs), "b1", ["elsewhere.example"]))
-    write_set(tmp_path / "others", "others", {}, ("desk",))
+    put(certs, "b1", issue_certificate(authority_of(certs), "b1", ["elsewhere.example"]))
+    write_certificates(tmp_path / "others", "others", {}, ("desk",))
     others = tls(tmp_path / "others" / "ca.pem")
 
     async def test() -> None:
@@ -160,10 +160,10 @@ def test_whoever_connects_and_does_not_begin_a_handshake_is_let_go_after_the_hel
     async def test() -> None:
         async with InLoop(file) as overlay:
             reader, writer = await asyncio.open_connection("127.0.0.1", file.ports["b1"])
-            await until(lambda: len(overlay["b1"].newcomers) == 1)
+            await until(lambda: len(overlay["b1"].pending_connections) == 1)
             assert await reader.read() == b""
             assert overlay["b1"].violations == {"tls": 1}
-            assert not overlay["b1"].newcomers
+            assert not overlay["b1"].pending_connections
             writer.close()
 
     run(test)
@@ -212,7 +212,7 @@ def test_nobody_publishes_subscribes_or_advertises_beyond_its_rights(tmp_path: P
 def test_a_broker_that_is_not_in_the_overlay_is_refused_even_with_a_certificate(tmp_path: Path) -> None:
     file = with_certificates(tmp_path, ["b1", "b2"], [("b1", "b2")])
     intruder = intruding(tmp_path, file, "b9")
-    put(tmp_path / "certs", "b9", issue(authority_of(tmp_path / "certs"), "b9", HERE))
+    put(tmp_path / "certs", "b9", issue_certificate(authority_of(tmp_path / "certs"), "b9", HERE))
 
     async def test() -> None:
         async with InLoop(file) as overlay:
@@ -322,9 +322,9 @@ def test_one_broker_that_others_may_join_needs_a_token_to_know_them_by(tmp_path:
 
 @pytest.mark.parametrize("token", ["", "a guess"])
 def test_without_tls_and_a_token_nobody_is_taken_for_a_broker(token: str) -> None:
-    credentials = Credentials(lambda: AccessList(()), has_tls=False, brokers=("b1",), lets_others_join=True)
+    credentials = CredentialAuthenticator(lambda: AccessList(()), has_tls=False, brokers=("b1",), lets_others_join=True)
     for name in ("b1", "b9"):
-        refused = credentials.refusal(Introduction(name, True, token, "127.0.0.1:1"))
+        refused = credentials.refusal(PeerCredentials(name, True, token, "127.0.0.1:1"))
         assert refused is not None
         assert "brokers' token" in refused
 

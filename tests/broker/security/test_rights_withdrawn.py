@@ -144,7 +144,7 @@ def test_what_waited_for_a_client_that_is_away_is_not_delivered_beyond_its_right
             assert client is not None
             assert set(client.subscriptions) == {"some"}
             assert core.drops["forbidden"] == 2
-            assert client.held_bytes == sum(len(each.attributes) for each in client.held())
+            assert client.undelivered_bytes == sum(len(each.attributes) for each in client.undelivered())
             async with RawClient(file.ports["b1"]) as raw:
                 assert (await greeted(raw)).is_resumed
             await overlay.stop("b1")
@@ -231,7 +231,7 @@ def test_a_request_that_is_entered_after_its_connection_and_its_right_went_does_
             assert store is not None
             async with RawClient(file.ports["b1"]) as raw:
                 await greeted(raw)
-                await until(lambda: not store.waiting and store._writing is None)
+                await until(lambda: not store.pending_count and store._writing is None)
                 monkeypatch.setattr(Store, "_commit", commit_later)
                 await raw.send(Subscribe(1, "all", "TRUE"))
                 await until(lambda: ("subscription", "desk", "all") in b1.core._persisting)

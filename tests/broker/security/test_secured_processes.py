@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from broker import Client, ClientError, RefusedError, connect, tls
-from broker.client.credentials import shown_credentials
+from broker.client.credentials import environment_credentials
 from broker.config.tables import ConfigError
-from broker.security.certificates import write_set
-from broker.security.issue_certificates import make_token
+from broker.security.certificates import write_certificates
+from broker.security.credential_issuer import issue_token
 from tests.harness.broker_processes import ROOT, OverlayFileMaker, Processes, run, wait_until
 from tests.harness.secured_overlay import HERE, TLS, rule, shown, with_certificates
 
@@ -114,7 +114,7 @@ def test_on_sighup_a_new_authority_takes_the_place_of_the_old_one_and_bad_files_
         reload("b1", says="security not reloaded")
         assert asyncio.run(answered(old, old))
         shutil.rmtree(certs)
-        write_set(certs, "anew", {"b1": HERE, "b2": HERE}, ("desk",))
+        write_certificates(certs, "anew", {"b1": HERE, "b2": HERE}, ("desk",))
         reload("b1", "b2", says="security reloaded")
         assert asyncio.run(answered(certs, certs))
         assert not asyncio.run(answered(certs, old))
@@ -143,17 +143,17 @@ async def publish_for_ever(client: Client) -> None:
 def test_files_that_cannot_be_used_are_named_with_their_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: tuple[str | None, ...], message: str
 ) -> None:
-    write_set(tmp_path / "certs", "test", {"b1": HERE}, ("desk",))
+    write_certificates(tmp_path / "certs", "test", {"b1": HERE}, ("desk",))
     for variable, file in zip(("MERCAST_CA", "MERCAST_CERTIFICATE", "MERCAST_KEY"), files, strict=True):
         monkeypatch.setenv(variable, str(tmp_path / file) if file else "")
     with pytest.raises(ClientError, match=re.escape(message.format(tmp_path))):
-        shown_credentials()
+        environment_credentials()
 
 
 @pytest.mark.parametrize("name", ["", " ", "*", "sensor-?"])
 def test_no_token_is_made_for_everybody(capsys: pytest.CaptureFixture[str], name: str) -> None:
     with pytest.raises(ConfigError, match="is no name for a client"):
-        make_token(name)
+        issue_token(name)
     assert capsys.readouterr().out == ""
 
 

@@ -175,7 +175,7 @@ def test_kubernetes_manifests_fit_together(tmp_path: Path) -> None:
         assert stateful["serviceName"] == name
         assert container["args"] == ["broker", "/etc/mercast/overlay.toml", "--id", id, "--insecure"]
         assert container["image"] == "registry/mercast:1"
-        address = config.brokers[id].reached_at
+        address = config.brokers[id].contact_address
         assert address is not None
         assert str(address) == f"{name}:{service['spec']['ports'][0]['port']}"
         assert pod["securityContext"]["runAsNonRoot"] is True
@@ -223,8 +223,8 @@ def test_certificates_have_their_place_and_keys_are_not_copied_about(tmp_path: P
     assert "b3.key" not in install
     assert "--insecure" not in (out / "10.1.0.1/mercast-b1.service").read_text()
     config = read_config(out / "10.1.0.1/overlay.toml")
-    assert config.tables_of_others["tls"]["key"] == "/etc/mercast-secrets/{broker}.key"
-    assert config.tables_of_others["acl"] == {"file": "/etc/mercast-secrets/access.toml"}
+    assert config.raw_tables["tls"]["key"] == "/etc/mercast-secrets/{broker}.key"
+    assert config.raw_tables["acl"] == {"file": "/etc/mercast-secrets/access.toml"}
     assert subprocess.run(["sh", "-n", str(out / "10.1.0.1/install.sh")], check=False).returncode == 0
 
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from broker.config.address import Address, parse_address
 from broker.config.overlay_config import read_config
-from broker.deployment.local.deploy import running
 from broker.deployment.local.errors import DeploymentError, PreflightError
+from broker.deployment.local.lifecycle import running
 from broker.deployment.local.preflight import lacks_admin_pages
 from broker.deployment.local.run_folder import LEFT, BrokerState, OverlayState
 from topologies.errors import nearest
 
 
-def find_admin_pages(overlay: str, id: str) -> Address:
+def find_admin_address(overlay: str, id: str) -> Address:
     """The overlay is a file, or the name of one that runs here."""
     path = Path(overlay)
     # The name of an overlay may have a dot in it, as that of a file.

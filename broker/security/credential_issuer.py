@@ -1,4 +1,4 @@
-"""What `mercast certs` and `mercast token` do."""
+"""Issues certificates for `mercast certs` and tokens for `mercast token`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from broker.config.tables import ConfigError
 THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 
-def make_certificates(overlay: Path, out: Path, clients: tuple[str, ...]) -> None:
+def issue_certificates(overlay: Path, out: Path, clients: tuple[str, ...]) -> None:
+    """Writes certificates for an overlay's brokers and clients, and prints the [tls] table that uses them."""
     try:
-        from broker.security.certificates import write_set
+        from broker.security.certificates import write_certificates
     except ImportError as error:
         raise ConfigError(f"making certificates needs {error.name}: pip install 'mercast[certs]'") from error
     config = read_config(overlay)
@@ -28,7 +29,7 @@ def make_certificates(overlay: Path, out: Path, clients: tuple[str, ...]) -> Non
             raise ConfigError(f"a client cannot be called {name!r}: that is the name of a broker, or of the authority")
         if not name or "/" in name:
             raise ConfigError(f"{name!r} is no name for a client's files")
-    written = write_set(out, config.name, brokers, clients)
+    written = write_certificates(out, config.name, brokers, clients)
     print(f"wrote {len(written)} files into {out}; for {overlay}:", file=sys.stderr)
     print(f'[tls]\nca = "{out}/ca.pem"\ncertificate = "{out}/{{broker}}.pem"\nkey = "{out}/{{broker}}.key"')
     print(
@@ -39,14 +40,15 @@ def make_certificates(overlay: Path, out: Path, clients: tuple[str, ...]) -> Non
 
 
 def _hosts(config: OverlayConfig, id: str) -> tuple[str, ...]:
-    """Where the broker is reached; brokers on this machine by all its names."""
+    """The hosts of the broker's addresses. A broker on loopback gets all names of this machine."""
     table = config.brokers[id]
     hosts = [address.host for address in (table.address, table.listen) if address is not None]
     is_local = any(address.is_loopback for address in (table.address, table.listen) if address is not None)
     return tuple(dict.fromkeys((*(host for host in hosts if host), *(THIS_MACHINE if is_local else ()))))
 
 
-def make_token(name: str) -> None:
+def issue_token(name: str) -> None:
+    """Prints a new token on stdout, and the access rule that accepts it on stderr."""
     if not name.strip() or any(each in name for each in "*?["):
         raise ConfigError(f"{name!r} is no name for a client: its rule would fit others too; write one as sensor-1")
     token = secrets.token_urlsafe(32)

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from broker.config.overlay_config import BrokerConfig, read_config
-from broker.deployment.local.admin_client import ask_status
+from broker.deployment.local.admin_client import fetch_status
 from broker.deployment.local.errors import DeploymentError, NotConnectedInTimeError
 from broker.deployment.local.overlay_files import find_overlay_file
-from broker.deployment.local.preflight import check, chosen_brokers
-from broker.deployment.local.processes import wait_until_gone
+from broker.deployment.local.preflight import check, select_brokers
+from broker.deployment.local.processes import wait_for_exit
 from broker.deployment.local.run_folder import BrokerState, OverlayState, RunFolder, folder_of, running_folders
-from broker.deployment.local.supervisor import Plan
+from broker.deployment.local.supervisor import SupervisorPlan
 
 Progress = Callable[[str, int, int], None]
 """What is being done, how many brokers are done, of how many."""
@@ -29,17 +29,17 @@ class UpOptions:
     """Instead of the overlay's own."""
     only: tuple[str, ...] = ()
     is_insecure: bool = False
-    may_lack_peers: bool = False
+    allows_missing_peers: bool = False
     trace: Path | None = None
     """Where brokers record what they do, each in a folder of its own."""
-    within_s: float = 30.0
+    timeout_s: float = 30.0
 
 
 def up(overlay: str, options: UpOptions, progress: Progress) -> OverlayState:
     """Starts the brokers and returns when they are connected. If that fails, nothing is left running."""
     file = find_overlay_file(overlay)
     config = read_config(file)
-    brokers = chosen_brokers(config, options.only)
+    brokers = select_brokers(config, options.only)
     folder = folder_of(options.name or config.name)
     state = folder.state()
     if state is not None and state.is_running:
@@ -47,7 +47,7 @@ def up(overlay: str, options: UpOptions, progress: Progress) -> OverlayState:
             f"overlay {folder.name} is up already; `mercast down {folder.name}` stops it, "
             "--name starts another beside it"
         )
-    check(brokers, is_insecure=options.is_insecure, may_lack_peers=options.may_lack_peers)
+    check(brokers, is_insecure=options.is_insecure, allows_missing_peers=options.allows_missing_peers)
     folder.create()
     _start_supervisor(folder, file, brokers, options)
     try:
@@ -58,7 +58,7 @@ def up(overlay: str, options: UpOptions, progress: Progress) -> OverlayState:
 
 
 def _start_supervisor(folder: RunFolder, file: Path, brokers: Sequence[BrokerConfig], options: UpOptions) -> None:
-    plan = Plan(
+    plan = SupervisorPlan(
         folder.name,
         str(file),
         str(folder.path),
@@ -86,7 +86,7 @@ def _broker_options(options: UpOptions) -> tuple[str, ...]:
 def _wait_until_connected(
     folder: RunFolder, brokers: Sequence[BrokerConfig], options: UpOptions, progress: Progress
 ) -> OverlayState:
-    end = time.monotonic() + options.within_s
+    end = time.monotonic() + options.timeout_s
     expected = _expected_neighbours(brokers, options)
     while True:
         state = folder.state()
@@ -99,7 +99,7 @@ def _wait_until_connected(
         if state is not None and not waiting:
             return state
         if time.monotonic() > end:
-            raise NotConnectedInTimeError(_too_late(folder, state, expected, options.within_s))
+            raise NotConnectedInTimeError(_too_late(folder, state, expected, options.timeout_s))
         time.sleep(0.05)
 
 
@@ -107,7 +107,7 @@ def _expected_neighbours(brokers: Sequence[BrokerConfig], options: UpOptions) ->
     here = {broker.id for broker in brokers}
     return {
         broker.id: {
-            neighbour.id for neighbour in broker.neighbours if neighbour.id in here or not options.may_lack_peers
+            neighbour.id for neighbour in broker.neighbours if neighbour.id in here or not options.allows_missing_peers
         }
         for broker in brokers
     }
@@ -119,7 +119,7 @@ def _lacking(broker: BrokerState, expected: set[str]) -> set[str] | None:
         return None
     if broker.admin is None:
         return set()
-    status = ask_status(broker.admin)
+    status = fetch_status(broker.admin)
     return None if status is None else {id for id in expected if not status.neighbours.get(id)}
 
 
@@ -168,17 +168,17 @@ def _stop(folder: RunFolder, within_s: float) -> None:
             return
         time.sleep(0.02)
     state.supervisor.send(signal.SIGTERM)
-    wait_until_gone([state.supervisor], within_s + 2.0)
+    wait_for_exit([state.supervisor], within_s + 2.0)
     # A supervisor that was killed leaves its brokers; one that hangs is not waited for.
     last = folder.state() or state
     state.supervisor.send(signal.SIGKILL)
     brokers = [broker.process for broker in last.brokers if broker.process is not None]
     for process in brokers:
         process.send(signal.SIGTERM)
-    for process in wait_until_gone(brokers, within_s):
+    for process in wait_for_exit(brokers, within_s):
         process.send(signal.SIGKILL)
-    wait_until_gone(brokers, 5.0)
-    folder.forget_state()
+    wait_for_exit(brokers, 5.0)
+    folder.remove_state()
 
 
 def overlays_to_stop(names: Sequence[str], *, every: bool) -> list[RunFolder]:

@@ -1,4 +1,4 @@
-"""A broker's security, as its configuration asks for it.
+"""Builds a broker's `Security` from the tables [tls] and [acl] of its configuration.
 
 [tls]
 ca = "certs/ca.pem"
@@ -16,47 +16,46 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from broker.config.overlay_config import BrokerConfig
-from broker.config.tables import ConfigError, key, read_table, text, yes_or_no
+from broker.config.tables import ConfigError, boolean, key, read_table, text
 from broker.security.access import AccessList, read_access_list
-from broker.security.authentication import Contexts, Security
-from broker.security.credentials import Credentials
-from broker.security.tls import CertificateFiles, dialling_context, inside_context, listening_context
+from broker.security.authentication import Security, TlsContexts
+from broker.security.credential_authenticator import CredentialAuthenticator
+from broker.security.tls import CertificateFiles, internal_context, link_context, server_context
 
 
 @dataclass(frozen=True, slots=True)
 class TlsTable:
-    ca: str = key("", text, "the certificate of the authority that signed all others")
-    certificate: str = key("", text, "the broker's own; {broker} stands for its id")
-    key: str = key("", text, "the key of that certificate")
+    ca: str = key("", text, "the certificate of the authority that signs all others")
+    certificate: str = key("", text, "the broker's certificate; {broker} is replaced by its id")
+    key: str = key("", text, "the key of the broker's certificate; {broker} is replaced by its id")
 
 
 @dataclass(frozen=True, slots=True)
 class AclTable:
-    file: str = key("", text, "the access list: which clients may come in, and what they may do")
-    brokers_token_file: str = key("", text, "without TLS: a file with the word by which brokers know each other")
-    lets_others_join: bool = key(False, yes_or_no, "whether brokers that the file does not name may join")
+    file: str = key("", text, "the access list: which clients may connect, and their rights")
+    brokers_token_file: str = key("", text, "without TLS: a file with the token that authenticates brokers")
+    lets_others_join: bool = key(False, boolean, "whether brokers that the overlay file does not name may join")
 
 
-def security_of(config: BrokerConfig) -> Security:
-    """The configuration's [tls] and [acl]; with neither, everyone is trusted."""
-    where = config.overlay.where
+def load_security(config: BrokerConfig) -> Security:
+    """Reads [tls] and [acl] and the files that they name. Without both tables the broker accepts every peer."""
     try:
         return _security(config)
     except ConfigError as error:
-        raise ConfigError(f"{where}: {error}") from error
+        raise ConfigError(f"{config.overlay.path}: {error}") from error
 
 
 def _security(config: BrokerConfig) -> Security:
-    tables = config.overlay.tables_of_others
+    tables = config.overlay.raw_tables
     tls = read_table(TlsTable, tables.get("tls", {}), "[tls]")
     acl = read_table(AclTable, tables.get("acl", {}), "[acl]")
     if not tables.get("tls") and not tables.get("acl"):
         return Security()
     files = _certificate_files(tls, config) if tables.get("tls") else None
-    brokers_token = _token(config.overlay.where.parent / acl.brokers_token_file) if acl.brokers_token_file else ""
+    brokers_token = _token(config.overlay.path.parent / acl.brokers_token_file) if acl.brokers_token_file else ""
     _check(files, acl, config)
-    credentials = Credentials(
-        _access_reader(acl, config.overlay.where.parent),
+    credentials = CredentialAuthenticator(
+        _access_reader(acl, config.overlay.path.parent),
         has_tls=files is not None,
         brokers=tuple(broker.id for broker in config.overlay.overlay.brokers),
         lets_others_join=acl.lets_others_join,
@@ -64,12 +63,12 @@ def _security(config: BrokerConfig) -> Security:
     )
     if files is None:
         return Security(credentials, brokers_token)
-    inside = inside_context(files)
+    internal = internal_context(files)
 
-    def read_contexts() -> Contexts:
-        contexts = Contexts(listening_context(files), dialling_context(files), inside)
-        # Who connects from within keeps it, and must know what the broker shows from now on.
-        files.load_into(inside)
+    def read_contexts() -> TlsContexts:
+        contexts = TlsContexts(server_context(files), link_context(files), internal)
+        # Clients inside the process keep this context object, so it must load the new files too.
+        files.load_into(internal)
         return contexts
 
     return Security(credentials, brokers_token, read_contexts)
@@ -79,7 +78,7 @@ def _certificate_files(tls: TlsTable, config: BrokerConfig) -> CertificateFiles:
     for name in ("ca", "certificate", "key"):
         if not getattr(tls, name):
             raise ConfigError(f"[tls] needs {name}; `mercast certs` writes a set and says what to put here")
-    folder = config.overlay.where.parent
+    folder = config.overlay.path.parent
     certificate, key = (folder / each.replace("{broker}", config.id) for each in (tls.certificate, tls.key))
     return CertificateFiles(folder / tls.ca, certificate, key)
 
