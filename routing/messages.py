@@ -1,10 +1,10 @@
-"""What brokers say to each other.
+"""The messages between brokers.
 
-A message to other brokers names its destinations. Brokers between source and destination read that header and
-nothing else: the body of a publication (`attributes` and `payload`) stays the bytes that the publisher sent.
+A message names its destinations. Brokers between source and destination read only that header. They do not decode the
+body of a publication (`attributes` and `payload`): it stays the bytes that the publisher sent.
 
-Every message may be lost, delayed, duplicated or overtaken. Publications and changes are repeated by whoever is
-responsible for them until each destination has acknowledged, and a destination recognises what it has seen.
+Every message may be lost, delayed, duplicated or reordered. The responsible broker repeats publications and updates
+until each destination has acknowledged them. A destination recognises duplicates.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from typing import NamedTuple, TypeAlias
 
 DEFAULT_HOP_LIMIT = 64
 GAP = 0
-"""The number of an entry by which a broker says that it does not know what all brokers behind it want. Those of
-subscriptions and advertisements count from 1 on."""
+"""The entry number of a gap: its broker does not know the subscriptions of all brokers behind it. The numbers of
+subscriptions and advertisements start at 1."""
 
 
 SERVE = 1
 PASS_ON = 2
 BOTH_DUTIES = SERVE | PASS_ON
-"""What a destination may be asked for: to serve its own clients, and to pass the publication on."""
+"""The duties of a destination: to serve its own clients, and to pass the publication on."""
 
 
 class PublicationId(NamedTuple):
-    """Unique over restarts: a broker's incarnation grows with each start, its counter with each publication."""
+    """Identifies a publication. It is unique across restarts: a broker's incarnation grows with each start, its counter
+    with each publication."""
 
     broker: str
     incarnation: int
@@ -36,7 +37,7 @@ class PublicationId(NamedTuple):
 
 
 class EntryId(NamedTuple):
-    """An advertisement or a subscription: a number that its home broker gave in this incarnation."""
+    """Identifies an advertisement or a subscription by the number that its home broker gave it in this incarnation."""
 
     broker: str
     incarnation: int
@@ -48,8 +49,9 @@ class EntryId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Advertise:
-    """`crossed` are the clusters that the entry came through, the home's first. On a stale way a broker cannot be
-    reached at present: unreachable is not gone, but any other way is better."""
+    """`crossed` lists the clusters that the entry crossed, the home cluster first. The entry is stale if a broker on
+    its
+    path is unreachable at present. A stale entry stays valid, but a path that is not stale is preferred."""
 
     entry: EntryId
     expression: str
@@ -64,7 +66,7 @@ class Unadvertise:
 
 @dataclass(frozen=True, slots=True)
 class Subscribe:
-    """`tree` is the advertisement whose tree the subscription is bound to; filter-based routing alone uses it."""
+    """`tree` is the advertisement whose tree the subscription is bound to. Only filter-based routing uses it."""
 
     entry: EntryId
     expression: str
@@ -72,13 +74,14 @@ class Subscribe:
     tree: EntryId | None = None
     is_stale: bool = False
     since: int = 0
-    """When its home broker confirmed it, in nanoseconds. Publications accepted later are owed to it, even by brokers
-    that hear of it later still. 0: before anything that a broker remembers."""
+    """The time in nanoseconds at which the home broker confirmed the subscription. Publications accepted later are owed
+    to it, even by brokers that learn of it after they accepted them. 0 means before every retained publication."""
 
     @property
     def is_gap(self) -> bool:
-        """It is no subscription: its source says that it cannot reach all brokers behind it, and so does not know what
-        they want."""
+        """Whether this announces a gap instead of a subscription: the source cannot reach all brokers behind it, and
+        does
+        not know their subscriptions."""
         return self.entry.number == GAP
 
 
@@ -92,11 +95,12 @@ Change: TypeAlias = Advertise | Unadvertise | Subscribe | Unsubscribe
 
 
 class Turn(NamedTuple):
-    """Where a batch of changes stands in what a source tells one destination."""
+    """The position of an update in the sequence from a source to one destination."""
 
     destination: str
     epoch: int
-    """Counts fresh starts; an epoch starts with what replaces all that the destination had from the source."""
+    """Counts openings. An epoch starts with an opening, which replaces all entries that the destination has from the
+    source."""
     sequence: int
 
 
@@ -111,7 +115,7 @@ class Update:
     changes: tuple[Change, ...]
     hop_limit: int = DEFAULT_HOP_LIMIT
     is_unfinished: bool = False
-    """An epoch starts with all that there is to tell, and the next batch has more of it."""
+    """Whether this update belongs to an opening, and the next one continues it."""
 
     @property
     def destinations(self) -> tuple[str, ...]:
@@ -120,24 +124,26 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class UpdateAcknowledged:
-    """`source` has taken in all batches of the epoch up to and including `sequence`."""
+    """`source` has applied all updates of the epoch up to and including `sequence`."""
 
     source: str
     incarnation: int
     domain: str
     destinations: tuple[str, ...]
     heard: int
-    """The destination's incarnation that told them: an earlier life's epochs had the same numbers."""
+    """The incarnation of the destination that sent the updates. Epochs of an earlier incarnation had the same
+    numbers."""
     epoch: int
     sequence: int
     hop_limit: int = DEFAULT_HOP_LIMIT
     is_inquiry: bool = False
-    """`source` could not reach the destination for a while, and asks for an empty batch if there is no more to tell."""
+    """Whether `source`, which could not reach the destination for a while, requests an empty update if there are no
+    further changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resend:
-    """`source` does not know this epoch: the destination should start a new one with all that it has to tell."""
+    """`source` does not know this epoch. The destination must start a new one with an opening."""
 
     source: str
     incarnation: int
@@ -148,11 +154,11 @@ class Resend:
 
 
 class Publish(NamedTuple):
-    """A publication on its way from `source`, who answers for it on this stretch.
+    """A publication on one leg. `source` is the broker that matched it and is responsible for the leg.
 
-    Under D-DBR the source is the publisher's broker; at an edge broker and at every hop of filter-based routing a new
-    stretch begins. `id` stays the same all the way. A broker in `local` has clients that want the publication, one in
-    `transit` knows others behind it that do; it may be both.
+    Under D-DBR the source is the publisher's broker. A new leg begins at an edge broker, and at every hop of
+    filter-based routing. `id` is the same on all legs. A broker in `local` has clients that want the publication. A
+    broker in `transit` knows other brokers behind it that want it. A broker may be in both.
     """
 
     id: PublicationId
@@ -168,7 +174,7 @@ class Publish(NamedTuple):
     expires: int | None = None
     hop_limit: int = DEFAULT_HOP_LIMIT
     is_traced: bool = False
-    """Its publisher wants to know where it goes: every broker on the way remembers what it did with it."""
+    """Whether the publisher traces the publication: every broker on its route records what it did with it."""
 
     @property
     def destinations(self) -> tuple[str, ...]:
@@ -177,8 +183,9 @@ class Publish(NamedTuple):
         return tuple(sorted({*self.local, *self.transit})) if self.local else self.transit
 
     def forwarded(self, local: tuple[str, ...], transit: tuple[str, ...], further: int) -> Publish:
-        """For these destinations, and so many hops further. Brokers between source and destination do this with every
-        publication: hence a tuple, and every field by hand."""
+        """Returns the publication for these destinations, `further` hops on. Brokers between source and destination
+        call
+        this for every publication. For speed this class is a tuple, and each field is copied explicitly."""
         return Publish(
             self.id,
             self.source,
@@ -198,8 +205,8 @@ class Publish(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """`source` has done these duties for these publications: clients were served, those behind it have settled; or it
-    gave up with a counted reason."""
+    """`source` has settled these duties for these publications: it served its clients, and the brokers behind it have
+    settled; or it dropped the publications with a counted reason."""
 
     source: str
     domain: str
@@ -212,12 +219,12 @@ class Settled:
 class Neighbour(NamedTuple):
     broker: str
     cost: int
-    """What a hop over this link counts: 1 unless another metric was asked for."""
+    """The cost of a hop over this link: 1 unless another metric is configured."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkState:
-    """What a broker says of itself to all brokers of a domain; the newest (incarnation, sequence) counts."""
+    """A broker's list of its links, sent to all brokers of a domain. The highest (incarnation, sequence) counts."""
 
     broker: str
     incarnation: int
@@ -235,15 +242,17 @@ class LinkState:
 
 @dataclass(frozen=True, slots=True)
 class LinkStates:
-    """Link states for one neighbour, who passes on what was news to it: a flood, or what the neighbour lacks."""
+    """Link states for one neighbour, which passes on those that are new to it. They are part of a flood, or the ones
+    that the neighbour lacks."""
 
     states: tuple[LinkState, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Announce:
-    """A link state for every broker of the domain, along shortest paths: one message for each, where a flood sends
-    one over each link and back."""
+    """A link state for every broker of the domain, along shortest paths. Each broker receives one message; a flood
+    sends
+    one over each link in both directions."""
 
     source: str
     domain: str
@@ -254,7 +263,7 @@ class Announce:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """Sent to each neighbour; carries a hash of each domain's link states, so that a lost one is noticed."""
+    """Sent to each neighbour. It carries a digest of each domain's link states, so that a lost one is noticed."""
 
     incarnation: int
     clusters: tuple[str, ...]
@@ -263,14 +272,15 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class Credit:
-    """The receiver has taken in the publication frames of this link up to this number: as many more may come."""
+    """The receiver has processed the publication frames of this link up to the number `taken`. The sender may send as
+    many more as the credit allows."""
 
     taken: int
 
 
 @dataclass(frozen=True, slots=True)
 class Propose:
-    """Self-reorganisation: `source` would gain `gain` by a link to the destination."""
+    """Self-reorganisation: `source` proposes a link to the destination, which would save it `gain`."""
 
     source: str
     domain: str
@@ -283,6 +293,8 @@ class Propose:
 
 @dataclass(frozen=True, slots=True)
 class ProposalAnswered:
+    """Self-reorganisation: the answer to `Propose`."""
+
     source: str
     domain: str
     destinations: tuple[str, ...]
@@ -292,12 +304,13 @@ class ProposalAnswered:
 
 
 Routed: TypeAlias = Update | UpdateAcknowledged | Resend | Publish | Settled | Propose | ProposalAnswered | Announce
-"""Messages with destinations, carried over several brokers."""
+"""Messages with destinations. Several brokers may pass them on."""
 
 Message: TypeAlias = Routed | LinkStates | Heartbeat | Credit
 
 FREE_MESSAGES = frozenset({Heartbeat, Credit, Settled, UpdateAcknowledged})
-"""Acknowledgements and heartbeats. They have their own lane. Simulations charge nothing for them, and traces have no
+"""Acknowledgements and heartbeats. They bypass the queues of publications. Simulations charge no cost for them, and
+traces have no
 rows of them."""
 
 

@@ -1,14 +1,15 @@
-"""How a broker keeps others informed: ordered changes to each destination, repeated until acknowledged.
+"""Reliable updates: ordered changes of entries from a source to each destination, repeated until acknowledged.
 
-Between a source and a destination there is one sequence of batches. The destination takes them in order, each once,
-and acknowledges; the source repeats what is not acknowledged. So an unsubscription can never be overtaken by the
-subscription that it ends, and a destination needs no memory of entries that are gone.
+Between a source and a destination there is one sequence of batches. The destination applies each batch once, in order,
+and acknowledges it. The source repeats batches that are not acknowledged. An unsubscription therefore never arrives
+before the subscription that it ends, and a destination need not remember withdrawn entries.
 
-A destination that cannot be reached keeps what it was told, and hears the rest when it can be reached again. When
-too much has piled up for it, or when it or the source started anew, the source begins a new epoch with everything that
-there is to tell. This opening may take several batches. What it adds counts at once; what the destination held before
-and the opening does not repeat goes when the opening is complete. So a restart of the source leaves no gap. A source
-that recovers from a restart leaves its openings unfinished until it has heard everything that it passes on.
+An unreachable destination keeps its entries, and receives later changes when it is reachable again. The source begins
+a new epoch when too many changes are pending, or when the source or the destination has restarted. An epoch starts with
+an opening, which lists all entries and may take several batches. The destination applies an added entry at once. It
+removes entries that the opening does not repeat when the opening is complete, so a restart of the source leaves no
+gap. A source that recovers from a restart leaves its openings unfinished until it has received all entries that it
+passes on.
 """
 
 from __future__ import annotations
@@ -32,23 +33,27 @@ from routing.messages import (
 
 MOST_CHANGES = 1_000
 MOST_TEXT = 256 * 1024
-"""What one batch may hold, in changes and in characters, so that it fits into a frame anywhere."""
+"""The limits of one batch, in changes and in characters of expressions, so that it fits into a frame everywhere."""
 
 MOST_UNACKNOWLEDGED = 256
-"""Batches for one destination; beyond, the next epoch's first batch says it all in fewer words."""
+"""The limit of unacknowledged batches for one destination. Beyond it the source starts a new epoch, whose opening is
+shorter."""
 MOST_PENDING = 4096
-"""Changes for a destination that cannot be reached; beyond, it hears everything anew when it can."""
+"""The limit of pending changes for an unreachable destination. Beyond it the destination receives an opening when it is
+reachable again."""
 
 Key: TypeAlias = tuple[str, EntryId, EntryId | None]
 
 
 def key_of(change: Change) -> Key:
+    """Returns the key of the entry that the change concerns."""
     if isinstance(change, Advertise | Unadvertise):
         return ("advertisement", change.entry, None)
     return ("subscription", change.entry, change.tree)
 
 
 def withdrawal_of(change: Change) -> Change:
+    """Returns the change that withdraws the entry of an added one."""
     if isinstance(change, Advertise):
         return Unadvertise(change.entry)
     if isinstance(change, Subscribe):
@@ -63,7 +68,7 @@ class _Batch:
 
 
 class _DestinationState:
-    """What one destination was told."""
+    """The state of the sequence of batches to one destination."""
 
     __slots__ = (
         "epoch",
@@ -82,23 +87,25 @@ class _DestinationState:
         self.epoch = 0
         self.next_sequence = 0
         self.is_started = False
-        """This epoch's first batch was made. Until then, everything is told from the entries themselves."""
+        """Whether this epoch's first batch exists. Until then the opening is built from the present entries."""
         self.is_opening = False
-        """The opening was begun and more of it is to come."""
+        """Whether the opening was begun and is not complete."""
         self.has_inquiry = False
-        """The destination wants to hear if there is nothing more to tell."""
+        """Whether the destination requested an empty batch after the last change."""
         self.is_reachable = True
         self.pending: list[Change] = []
         self.unacknowledged: dict[int, tuple[_Batch, int]] = {}
-        """Batches by sequence number, with the tick in which they were last sent."""
+        """Batches by sequence number, each with the tick in which it was last sent."""
 
     def add(self, change: Change) -> None:
+        """Adds a pending change, unless the next opening will contain it."""
         if self.is_started:
             self.pending.append(change)
             if len(self.pending) > MOST_PENDING:
                 self.start_over()
 
     def start_over(self) -> None:
+        """Starts a new epoch."""
         self.epoch += 1
         self.next_sequence = 0
         self.is_started = False
@@ -107,7 +114,7 @@ class _DestinationState:
 
 
 class UpdateSender:
-    """The source's side, in one domain. Changes are collected, and `flush` turns them into updates."""
+    """The source's side in one domain. It collects changes, and `flush` turns them into updates."""
 
     def __init__(self, me: str, incarnation: int, domain: str) -> None:
         self._me = me
@@ -120,28 +127,28 @@ class UpdateSender:
         self._destinations: dict[str, _DestinationState] = {}
         self._unflushed: dict[str, None] = {}
         self.withdrawn_advertisements: dict[EntryId, Unadvertise] = {}
-        """Entries that are gone and that a destination which starts to listen must hear of all the same; none, unless
-        the owner puts them here."""
+        """Withdrawn advertisements that every opening must list. Empty unless the owner adds some."""
 
     def leave_openings_unfinished(self) -> None:
-        """Leaves openings unfinished: the source does not know yet all that it has to tell."""
+        """Leaves openings unfinished, because the source does not know all its entries yet."""
         self._is_complete = False
 
     def finish_openings(self) -> None:
-        """Completes the openings that were left unfinished."""
+        """Completes the unfinished openings."""
         self._is_complete = True
         for destination, state in self._destinations.items():
             if state.is_opening or not state.is_started:
                 self._unflushed[destination] = None
 
     def send_to_all(self, change: Change) -> None:
-        """For every broker of the domain, those to come included."""
+        """Queues a change for every broker of the domain, including those that join later."""
         _put(self._for_all, change)
         for destination, state in self._destinations.items():
             state.add(change)
             self._unflushed[destination] = None
 
     def send(self, destination: str, change: Change) -> None:
+        """Queues a change for one destination."""
         _put(self._for_one.setdefault(destination, {}), change)
         state = self._destinations.get(destination)
         if state is not None:
@@ -149,7 +156,8 @@ class UpdateSender:
             self._unflushed[destination] = None
 
     def set_reachable(self, destination: str, incarnation: int) -> None:
-        """The destination can be reached. A new incarnation of it knows nothing and asked for nothing yet."""
+        """Records that the destination is reachable. For a new incarnation, which has no entries, it starts a new
+        epoch."""
         state = self._destinations.get(destination)
         if state is None:
             state = self._destinations[destination] = _DestinationState(incarnation)
@@ -166,13 +174,13 @@ class UpdateSender:
             self._destinations[destination].is_reachable = False
 
     def remove_destination(self, destination: str) -> None:
-        """The destination left for good."""
+        """Removes a destination that has left for good."""
         self._destinations.pop(destination, None)
         self._for_one.pop(destination, None)
         self._unflushed.pop(destination, None)
 
     def is_up_to_date(self, destination: str) -> bool:
-        """The destination has acknowledged everything that there is to tell."""
+        """Whether the destination has acknowledged all changes."""
         state = self._destinations.get(destination)
         if state is None or state.unacknowledged or state.pending or state.is_opening:
             return False
@@ -203,7 +211,7 @@ class UpdateSender:
             self._unflushed[request.source] = None
 
     def flush(self) -> list[Update]:
-        """The updates for all that was collected; destinations that hear the same share one."""
+        """Returns updates for all collected changes. Destinations with the same batch share an update."""
         if not self._unflushed:
             return []
         groups = _BatchGroups()
@@ -243,14 +251,14 @@ class UpdateSender:
             *self._for_all.values(),
             *self._for_one.get(destination, {}).values(),
         ]
-        # A destination that was never told anything need not be told that there is nothing. Who wants to know asks.
+        # A destination that never received an entry needs no empty opening. It can request one.
         if not everything and (state.epoch == 0 or not self._is_complete):
             return []
         state.is_started = state.is_opening = True
         return self._more_of_opening(everything, state)
 
     def repeat(self) -> list[Update]:
-        """Called once a tick: what was sent before the last tick and is not acknowledged is sent again."""
+        """Counts a tick. Returns updates for unacknowledged batches that were sent before the last tick."""
         self._tick += 1
         groups = _BatchGroups()
         for destination, state in self._destinations.items():
@@ -274,7 +282,7 @@ class UpdateSender:
 
 
 class _BatchGroups:
-    """Turns that hear the same changes. A destination that hears them twice has a turn in two groups."""
+    """Turns grouped by batch. If a destination has the same batch twice, its turns are in two groups."""
 
     def __init__(self) -> None:
         self._groups: dict[tuple[_Batch, int], dict[str, Turn]] = {}
@@ -290,6 +298,7 @@ class _BatchGroups:
 
 
 def _batches(changes: list[Change]) -> Iterator[tuple[Change, ...]]:
+    """Splits changes into batches within the limits."""
     batch: list[Change] = []
     text = 0
     for change in changes:
@@ -311,21 +320,21 @@ def _put(entries: dict[Key, Change], change: Change) -> None:
 
 
 class ReceivedChanges(NamedTuple):
-    """What an update brought."""
+    """The changes that the receiver must apply after an update, and its answer."""
 
     changes: list[Change]
-    """To be applied now, in order."""
+    """Changes to apply now, in order."""
     repeated: list[Change]
-    """Entries that were known and that a new incarnation of the source tells again."""
+    """Known entries that a new incarnation of the source repeated."""
     withdrawn: list[Change]
-    """The ends of entries that a complete opening did not repeat."""
+    """Withdrawals of entries that a complete opening did not repeat."""
     is_complete: bool = False
-    """The source says that this is all that it has to tell."""
+    """Whether the source has sent all its entries."""
     answer: UpdateAcknowledged | Resend | None = None
 
 
 class _SourceState:
-    """What one source told."""
+    """The entries of one source, and the state of its sequence of batches."""
 
     __slots__ = ("early", "entries", "epoch", "incarnation", "is_restarted", "next_sequence", "opening")
 
@@ -337,36 +346,36 @@ class _SourceState:
         self.is_restarted = before is not None and before.incarnation != incarnation
         self.early: dict[int, _Batch] = {}
         self.opening: set[Key] | None = set()
-        """The keys that the epoch started with, until that is complete; what was held before stays until then."""
+        """The keys in the opening, or None once it is complete. Earlier entries stay until then."""
 
-    def add(self, batch: _Batch, state: ReceivedChanges) -> bool:
-        """Returns True if the source says that this is all."""
+    def add(self, batch: _Batch, result: ReceivedChanges) -> bool:
+        """Applies a batch and adds its changes to `result`. Returns True if the source has sent all its entries."""
         if self.opening is None:
             for change in batch.changes:
                 _put(self.entries, change)
-            state.changes.extend(batch.changes)
+            result.changes.extend(batch.changes)
             return not batch.changes
         for change in batch.changes:
             key = key_of(change)
             if isinstance(change, Unadvertise | Unsubscribe):
                 self.opening.discard(key)
-                state.changes.append(change)
+                result.changes.append(change)
             else:
                 self.opening.add(key)
                 if self.entries.get(key) != change:
-                    state.changes.append(change)
+                    result.changes.append(change)
                 elif self.is_restarted:
-                    state.repeated.append(change)
+                    result.repeated.append(change)
             _put(self.entries, change)
         if not batch.is_unfinished:
             for key in [key for key in self.entries if key not in self.opening]:
-                state.withdrawn.append(withdrawal_of(self.entries.pop(key)))
+                result.withdrawn.append(withdrawal_of(self.entries.pop(key)))
             self.opening = None
         return not batch.is_unfinished
 
 
 class UpdateReceiver:
-    """The destination's side, in one domain."""
+    """The destination's side in one domain."""
 
     def __init__(self, me: str, incarnation: int, domain: str) -> None:
         self._me = me
@@ -374,7 +383,7 @@ class UpdateReceiver:
         self._domain = domain
         self._sources: dict[str, _SourceState] = {}
         self._earliest: dict[str, int] = {}
-        """The incarnation of a source from which on it counts: what an earlier one said may still be under way."""
+        """The lowest valid incarnation of a source. Updates of earlier ones may still be in flight and are ignored."""
 
     def receive(self, update: Update, turn: Turn) -> ReceivedChanges:
         if update.incarnation < self._earliest.get(update.source, 0):
@@ -394,14 +403,14 @@ class UpdateReceiver:
         while state.next_sequence in state.early:
             is_complete = state.add(state.early.pop(state.next_sequence), result)
             state.next_sequence += 1
-        # Batches that came early may have told again, after the opening, what it left out.
+        # Batches that arrived early may have added entries again that the opening left out.
         withdrawn = [change for change in result.withdrawn if key_of(change) not in state.entries]
         return result._replace(
             withdrawn=withdrawn, is_complete=is_complete, answer=self._acknowledgement(update.source, state)
         )
 
     def drop_older_incarnations(self, source: str, incarnation: int) -> list[Change]:
-        """Drops what earlier incarnations of a source told that has left. Returns the ends of those entries."""
+        """Removes the entries of earlier incarnations of a source that has left. Returns their withdrawals."""
         self._earliest[source] = incarnation
         state = self._sources.get(source)
         if state is None or state.incarnation >= incarnation:
@@ -410,30 +419,32 @@ class UpdateReceiver:
         return [withdrawal_of(change) for change in state.entries.values()]
 
     def is_complete(self, source: str, incarnation: int) -> bool:
-        """This incarnation of the source, or a later one, has told all that it had to tell."""
+        """Whether this incarnation of the source, or a later one, has completed its opening."""
         state = self._sources.get(source)
         return state is not None and state.incarnation >= incarnation and state.opening is None
 
     def has_older_entries(self, source: str, incarnation: int) -> bool:
-        """What is held from the source is from an earlier incarnation, or may be."""
+        """Whether entries of the source are, or may be, from an earlier incarnation."""
         state = self._sources.get(source)
         return state is not None and (state.incarnation < incarnation or state.opening is not None)
 
     def opening_request(self, source: str, incarnation: int) -> Resend | None:
-        """The request for this incarnation's opening; None if some of it came: the source repeats the rest."""
+        """Returns a request for this incarnation's opening. Returns None if part of it arrived: the source repeats the
+        rest."""
         state = self._sources.get(source)
         if state is not None and state.incarnation >= incarnation:
             return None
         return self._resend(source, 0)
 
     def inquiry(self, source: str) -> UpdateAcknowledged | Resend:
-        """Asks whether the source has told everything."""
+        """Returns a message that asks whether the source has sent all its changes."""
         state = self._sources.get(source)
         if state is None:
             return self._resend(source, 0)
         return replace(self._acknowledgement(source, state), is_inquiry=True)
 
     def entries_from(self, source: str) -> tuple[Change, ...]:
+        """Returns the present entries of the source."""
         state = self._sources.get(source)
         return tuple(state.entries.values()) if state is not None else ()
 

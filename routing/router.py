@@ -1,8 +1,8 @@
-"""What every router is to the broker around it.
+"""The interface between a router and its broker.
 
-A router keeps tables and decides; the broker keeps clients, time and responsibility for publications. The broker
-tells it what happened and takes the messages for neighbours out of `drain`. A router never looks at a clock: what
-must be repeated is repeated when the broker says that a tick has passed.
+A router keeps tables and makes routing decisions. The broker keeps clients, time and responsibility for publications.
+The broker calls the router when something happens, and sends the messages that `drain` returns. A router never reads
+a clock: it repeats messages when the broker calls `tick`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from routing.reorganisation import CloseLink, OpenLink
 
 @dataclass(frozen=True, slots=True)
 class ForwardingLeg:
-    """Where a publication goes from here, and what for."""
+    """The destinations of a publication in one domain, with their duties: `local` serve their own clients, `transit`
+    pass the publication on."""
 
     domain: str
     local: tuple[str, ...]
@@ -35,7 +36,7 @@ class ForwardingLeg:
 
 @dataclass(frozen=True, slots=True)
 class TableWork:
-    """One table was asked: for traces and for the simulation's cost of matching."""
+    """The work of matching a publication with one table, for traces and for the simulation's cost of matching."""
 
     table: str
     stored: int
@@ -46,44 +47,44 @@ class TableWork:
 
 @dataclass(frozen=True, slots=True)
 class RoutingDecision:
-    """What the matching layer says of a publication at this broker."""
+    """The legs and local clients that the router finds for a publication at this broker."""
 
     clients: Mapping[str, tuple[EntryId, ...]] = field(default_factory=dict)
     legs: tuple[ForwardingLeg, ...] = ()
     work: tuple[TableWork, ...] = ()
     dropped: str | None = None
-    """Why the publication goes nowhere from here, when that is not for lack of interest."""
+    """The reason for which the router drops the publication. None if it does not, or if no subscription matches."""
     tree: EntryId | None = None
-    """The tree that the publication belongs to; filter-based routing alone uses it."""
+    """The tree that the publication belongs to. Only filter-based routing uses it."""
     advertisement: EntryId | None = None
-    """For a publication of a client here: what permits it."""
+    """The advertisement that permits the publication, if a client of this broker published it."""
 
 
 class LearnedSubscription(NamedTuple):
-    """Interest that became known here. Publications that were accepted after `since` are owed to it."""
+    """A subscription that this router learned of. Publications accepted after `since` are owed to it."""
 
     source: str
-    """The broker that told of it, to which they go from here."""
+    """The broker that sent the subscription. Publications for it go to this broker."""
     expression: str
     since: int
     tree: EntryId | None = None
-    """The tree whose publications are concerned; None: all."""
+    """The tree whose publications the subscription asks for. None means all publications."""
 
 
 class UnknownInterest(NamedTuple):
-    """Brokers that may want a publication and could not say so, with the ticks for which that has been so."""
+    """Brokers that may want a publication but cannot send their subscriptions, with the ticks since they last could."""
 
     own: Mapping[str, int] = {}
-    """Brokers out of reach, for their clients."""
+    """Unreachable brokers whose own clients may want the publication."""
     behind: Mapping[str, int] = {}
-    """Brokers out of reach, for others behind them."""
+    """Unreachable brokers that may pass the publication on to other brokers."""
     gaps: Mapping[str, int] = {}
-    """Brokers that said that some behind them are out of reach."""
+    """Reachable brokers that announced a gap: they cannot reach all brokers behind them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What a router holds, for traces and `status`."""
+    """The sizes of a router's tables and its counters, for traces and `status`."""
 
     advertisements: int
     local_subscriptions: int
@@ -96,128 +97,139 @@ class Counts:
 
 
 class RouterSettings(NamedTuple):
-    """Times that matter to a router, in ticks, and how long others keep publications for it."""
+    """Settings that the broker gives its router. Times are in ticks."""
 
     detection_ticks: int = 10
-    """By then it is noticed everywhere that a broker is out of reach or back, and what it told has arrived."""
+    """Time in which every broker notices that a broker has become unreachable or reachable, and receives its
+    updates."""
     retention_ticks: int = 60
-    """So long a publication may be retained."""
+    """The longest time for which a broker retains a publication."""
     settles_early: bool = True
-    """A broker may settle a publication that it keeps for neighbours out of reach. If it crashes, nobody else keeps it
-    for these: that is accepted in memory mode."""
+    """Whether a broker may settle a publication that it keeps for unreachable neighbours. If it crashes, no other
+    broker
+    has the publication. Memory mode accepts this loss."""
 
 
 class Router(Protocol):
     name: str
     settings: RouterSettings
     learned_subscriptions: list[LearnedSubscription]
-    """What others want and was not known here before. The broker empties it."""
+    """Subscriptions of other brokers that this router learned of. The broker empties the list."""
     has_pending_link_states: bool
-    """Is there news of other brokers' links that `catch_up` has not taken account of?"""
+    """Whether link states have arrived that `apply_link_states` has not applied yet."""
 
     def load_link_states(self, states: tuple[LinkState, ...]) -> None:
-        """The overlay as a configuration file describes it."""
+        """Loads the overlay as a configuration file describes it."""
 
     def apply_link_states(self) -> None:
-        """Takes account of news that may wait for more of its kind; nothing that is asked gets an old answer."""
+        """Applies the link states that arrived since the last call. A router may collect several of them; it applies
+        them before it answers any query."""
 
-    def neighbour_up(self, peer: str, greeting: Heartbeat, cost: int) -> None: ...
+    def neighbour_up(self, peer: str, greeting: Heartbeat, cost: int) -> None:
+        """Adds a neighbour. `greeting` is its first heartbeat on the link."""
 
-    def neighbour_lost(self, peer: str) -> None: ...
+    def neighbour_lost(self, peer: str) -> None:
+        """Records that the link to a neighbour is down. The neighbour may come back."""
 
     def neighbour_left(self, peer: str) -> None:
-        """A neighbour that was lost, or is about to be, has left the overlay for good."""
+        """Removes a neighbour that has left the overlay for good. Its link is down, or will be."""
 
     def advertise(self, entry: EntryId, client: str, expression: Expression) -> None: ...
 
     def deactivate_advertisement(self, entry: EntryId) -> None:
-        """Nothing may be published under it any more. Other brokers keep it until `unadvertise`."""
+        """Stops permitting publications under the advertisement. Other brokers keep it until `unadvertise`."""
 
     def unadvertise(self, entry: EntryId) -> None:
-        """Withdraws an advertisement that was closed."""
+        """Withdraws a deactivated advertisement from other brokers."""
 
     def subscribe(self, entry: EntryId, client: str, expression: Expression, since: int = 0) -> None:
-        """`since`: when the subscription was confirmed; see `Subscribe`."""
+        """Adds a client's subscription. `since` is the time at which it was confirmed; see `Subscribe`."""
 
     def unsubscribe(self, entry: EntryId) -> None: ...
 
     def match_own(self, client: str, attributes: bytes) -> RoutingDecision | None:
-        """A client publishes here. None: outside what it advertised."""
+        """Matches a publication of a local client. Returns None if no advertisement of the client permits it."""
 
     def match_arrived(self, publication: Publish, peer: str) -> RoutingDecision:
-        """A publication arrived that names this broker."""
+        """Matches a publication that arrived with this broker among its destinations."""
 
     def current_legs(self, publication: Publish, peer: str | None) -> tuple[ForwardingLeg, ...]:
-        """Where a publication that was matched here before would go from here by what is known now.
+        """Returns the legs that a publication would have if it were matched again now.
 
-        `peer` is the neighbour that it came from; None: it was published here.
+        `peer` is the neighbour that sent the publication. None means that a local client published it.
         """
 
     def unknown_interest(self, publication: Publish, peer: str | None) -> UnknownInterest:
-        """Brokers that may want the publication and could not say so: they cannot be reached, or say that some behind
-        them cannot."""
+        """Returns the brokers that may want the publication but cannot say so: they are unreachable, or announced a
+        gap."""
 
     @property
     def is_converging(self) -> bool:
-        """Brokers can be reached again since a short while, or recover: there may be more to hear."""
+        """Whether brokers became reachable or recovered a short while ago, so that more updates may follow."""
 
     def incarnation_of(self, broker: str) -> int:
-        """As far as it is known; 0 for a broker that is not."""
+        """Returns the last known incarnation of a broker, or 0 for an unknown broker."""
 
     def members(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """For each domain, the brokers whose interest this broker must know. A durable broker stores them."""
+        """Returns, for each domain, the brokers whose subscriptions this broker must know. A durable broker stores
+        them."""
 
     def restore_members(self, domain: str, members: tuple[str, ...]) -> None:
-        """They were there before a restart, and may be unreachable now."""
+        """Adds brokers that were in the domain before a restart. They may be unreachable now."""
 
     def expect_neighbours(self, peers: tuple[str, ...]) -> None:
-        """A configuration names them. They may be unreachable now, and nobody else may know them."""
+        """Adds neighbours that a configuration names. They may be unreachable now, and unknown to all other brokers."""
 
     def begin_recovery(self) -> None:
-        """After a restart: asks others for what they want, and passes nothing on as complete."""
+        """Begins recovery after a restart: requests the openings of other brokers, and leaves its own unfinished."""
 
     @property
     def has_all_openings(self) -> bool:
-        """All brokers that can be reached have told what they want, in their present incarnation."""
+        """Whether all reachable brokers have completed the openings of their present incarnations."""
 
     def end_recovery(self) -> None: ...
 
     def is_valid(self, leg: ForwardingLeg) -> bool:
-        """Does a stretch that was planned before a restart lead anywhere now?"""
+        """Whether a leg that was computed before a restart can still be used."""
 
     def send(self, message: Routed) -> None:
-        """Sends a message of the broker's own to its destinations."""
+        """Sends a message that this broker originates to its destinations."""
 
     def receive(self, message: Message, peer: str) -> Message | None:
-        """Handles what arrived and passes on what is for others. Returns what is for the broker itself."""
+        """Handles a message and passes it on to its other destinations. Returns it if the broker must handle it too."""
 
     def tick(self) -> None:
-        """Repeats what nobody acknowledged."""
+        """Repeats updates that were not acknowledged, and counts a tick."""
 
-    def greeting(self) -> Heartbeat: ...
+    def greeting(self) -> Heartbeat:
+        """Returns the heartbeat for all neighbours."""
 
     def is_reachable(self, domain: str, broker: str) -> bool: ...
 
     def substitute_leg(self, publication: Publish, lost: str) -> ForwardingLeg | None:
-        """Who serves what the lost destination would have served, if anyone does by now."""
+        """Returns a leg to brokers that can take over the duties of an unreachable destination, or None."""
 
-    def leave(self) -> None: ...
+    def leave(self) -> None:
+        """Announces that this broker leaves the overlay for good."""
 
-    def drain(self) -> list[tuple[str, Message]]: ...
+    def drain(self) -> list[tuple[str, Message]]:
+        """Removes and returns the messages to send, each with the neighbour to send it to."""
 
     def counts(self) -> Counts: ...
 
     def enable_reorganisation(self, most_links: int) -> None:
-        """Lets the broker change its links, up to so many. Routers that know their neighbours only cannot."""
+        """Enables self-reorganisation with at most `most_links` links. Routers that know only their neighbours cannot
+        reorganise and raise RoutingError."""
 
     def reorganise(self) -> None:
-        """A cycle of self-reorganisation ends."""
+        """Ends a cycle of self-reorganisation."""
 
     def drain_link_requests(self) -> list[OpenLink | CloseLink]:
-        """Links that are to come or to go, since this was last asked."""
+        """Removes and returns the links to open and to close."""
 
     def link_losses(self) -> int:
-        """How often a link was lost that others may have been using: a reason to send again."""
+        """Returns how many links of other brokers were lost. Publications may have been on them: the broker sends
+        again."""
 
 
 def work_of(table: str, report: MatchReport | DestinationReport) -> TableWork:
