@@ -29,8 +29,8 @@ class Client:
     is_connected: bool = True
     has_room: bool = True
     """Its connection takes more at present."""
-    lost_at: int = 0
-    taken: PublishLedger | None = None
+    disconnected_at: int = 0
+    ledger: PublishLedger | None = None
     """What became of its publications, if it waits for answers to them."""
     last_number: int = 0
     """Of its deliveries."""
@@ -41,58 +41,58 @@ class Client:
     expressions: dict[EntryId, str] = field(default_factory=dict)
     confirmed: dict[EntryId, int] = field(default_factory=dict)
     """When they were confirmed, as far as that was not before a restart of which nothing is known."""
-    being_stored: dict[tuple[str, ...], tuple[str, int]] = field(default_factory=dict)
+    pending_entries: dict[tuple[str, ...], tuple[str, int]] = field(default_factory=dict)
     """Records of entries that stand when the store has them, by the store's key."""
-    new_names: Counter[str] = field(default_factory=Counter)
+    pending_new_names: Counter[str] = field(default_factory=Counter)
     """How many of those have a name under which nothing stands yet, by kind."""
-    on_the_way: deque[Deliver] = field(default_factory=deque)
+    in_flight: deque[Deliver] = field(default_factory=deque)
     """Sent over the present connection and not acknowledged."""
     waiting: deque[Deliver] = field(default_factory=deque)
-    held_bytes: int = 0
+    undelivered_bytes: int = 0
 
     @property
-    def may_send(self) -> bool:
-        return self.is_connected and self.has_room and len(self.on_the_way) < self.window
+    def can_send(self) -> bool:
+        return self.is_connected and self.has_room and len(self.in_flight) < self.window
 
-    def send(self, delivery: Deliver) -> None:
+    def mark_sent(self, delivery: Deliver) -> None:
         if self.is_reliable:
-            self.on_the_way.append(delivery)
-            self.held_bytes += len(delivery.attributes) + len(delivery.payload)
+            self.in_flight.append(delivery)
+            self.undelivered_bytes += len(delivery.attributes) + len(delivery.payload)
 
-    def wait(self, delivery: Deliver) -> None:
+    def enqueue(self, delivery: Deliver) -> None:
         self.waiting.append(delivery)
-        self.held_bytes += len(delivery.attributes) + len(delivery.payload)
+        self.undelivered_bytes += len(delivery.attributes) + len(delivery.payload)
 
-    def next_waiting(self) -> Deliver:
+    def pop_waiting(self) -> Deliver:
         delivery = self.waiting.popleft()
-        self.held_bytes -= len(delivery.attributes) + len(delivery.payload)
+        self.undelivered_bytes -= len(delivery.attributes) + len(delivery.payload)
         return delivery
 
     def acknowledge(self, through: int) -> list[Deliver]:
         """What the client has taken, up to and including this number."""
         taken: list[Deliver] = []
         size = 0
-        on_the_way = self.on_the_way
+        on_the_way = self.in_flight
         while on_the_way and on_the_way[0].number <= through:
             delivery = on_the_way.popleft()
             size += len(delivery.attributes) + len(delivery.payload)
             taken.append(delivery)
-        self.held_bytes -= size
+        self.undelivered_bytes -= size
         return taken
 
     def disconnect(self, now: int) -> None:
         """What was on the way may be lost: it waits again, in front of the rest."""
         self.is_connected = False
-        self.lost_at = now
-        self.waiting.extendleft(reversed(self.on_the_way))
-        self.on_the_way.clear()
+        self.disconnected_at = now
+        self.waiting.extendleft(reversed(self.in_flight))
+        self.in_flight.clear()
 
     def connect(self) -> None:
-        self.disconnect(self.lost_at)
+        self.disconnect(self.disconnected_at)
         self.is_connected = self.has_room = True
 
-    def held(self) -> Iterator[Deliver]:
-        yield from self.on_the_way
+    def undelivered(self) -> Iterator[Deliver]:
+        yield from self.in_flight
         yield from self.waiting
 
 
@@ -103,7 +103,7 @@ class Clients:
         self._clients: dict[str, Client] = {}
         self._names: dict[EntryId, str] = {}
 
-    def get(self, name: str) -> Client:
+    def get_or_create(self, name: str) -> Client:
         if name not in self._clients:
             self._clients[name] = Client(name, self._is_durable, None if self._is_durable else 0)
         return self._clients[name]
@@ -116,19 +116,19 @@ class Clients:
         for entry in client.subscriptions.values():
             del self._names[entry]
 
-    def overdue(self, now: int) -> list[Client]:
+    def expired(self, now: int) -> list[Client]:
         """Those that did not come back in time."""
         return [
             client
             for client in self._clients.values()
-            if not client.is_connected and client.keep is not None and now - client.lost_at >= client.keep
+            if not client.is_connected and client.keep is not None and now - client.disconnected_at >= client.keep
         ]
 
     def add_subscription(self, client: Client, name: str, entry: EntryId) -> None:
         client.subscriptions[name] = entry
         self._names[entry] = name
 
-    def drop_subscription(self, client: Client, name: str) -> EntryId:
+    def remove_subscription(self, client: Client, name: str) -> EntryId:
         entry = client.subscriptions.pop(name)
         del self._names[entry]
         return entry

@@ -44,7 +44,7 @@ class SeenPublications:
         behind = highest - publication.counter
         return 0 <= behind < self._window and bool(bits >> behind & 1)
 
-    def is_past(self, publication: PublicationId) -> bool:
+    def is_before_window(self, publication: PublicationId) -> bool:
         """It is so old that it is not known any more whether it was here."""
         highest, _ = self._sources.get((publication.broker, publication.incarnation), (-1, 0))
         return highest - publication.counter >= self._window

@@ -33,13 +33,13 @@ class DeliveryQueues:
 
     def offer(self, client: Client, delivery: Deliver, now: int, effects: list[Effect]) -> None:
         """Sends the delivery, or lets it wait for its turn."""
-        if client.waiting or not client.may_send or client.held_bytes >= self._settings.outbox_bytes:
+        if client.waiting or not client.can_send or client.undelivered_bytes >= self._settings.outbox_bytes:
             self._wait(client, delivery, now, effects)
         else:
             self._send(client, delivery, effects)
 
     def _send(self, client: Client, delivery: Deliver, effects: list[Effect]) -> None:
-        client.send(delivery)
+        client.mark_sent(delivery)
         effects.append(delivery)
         if delivery.number and not client.is_reliable:
             # Kept for an earlier session of the client: this one acknowledges nothing.
@@ -55,44 +55,44 @@ class DeliveryQueues:
                 self._drop(reason, delivery.publication, f"for {client.name}")
                 self._done(delivery)
                 return
-            self._discard(client, client.next_waiting(), reason)
-        client.wait(delivery)
+            self._discard(client, client.pop_waiting(), reason)
+        client.enqueue(delivery)
 
     def _is_full(self, client: Client, delivery: Deliver) -> bool:
         size = len(delivery.attributes) + len(delivery.payload)
         return (
-            len(client.waiting) + len(client.on_the_way) >= self._settings.deliveries_for_absent
-            or client.held_bytes + size > self._settings.outbox_bytes
+            len(client.waiting) + len(client.in_flight) >= self._settings.deliveries_for_absent
+            or client.undelivered_bytes + size > self._settings.outbox_bytes
         )
 
     def _discard(self, client: Client, delivery: Deliver, reason: str) -> None:
         self._drop(reason, delivery.publication, f"for {client.name}")
         self._done(delivery)
 
-    def forbid(self, client: Client, publications: frozenset[PublicationId]) -> None:
+    def revoke(self, client: Client, publications: frozenset[PublicationId]) -> None:
         """Those that wait do not come, and those on their way do not come again."""
-        for held in (client.on_the_way, client.waiting):
+        for held in (client.in_flight, client.waiting):
             for _ in range(len(held)):
                 delivery = held.popleft()
                 if delivery.publication in publications:
-                    client.held_bytes -= len(delivery.attributes) + len(delivery.payload)
+                    client.undelivered_bytes -= len(delivery.attributes) + len(delivery.payload)
                     self._discard(client, delivery, FORBIDDEN)
                 else:
                     held.append(delivery)
 
-    def hand_over(self, client: Client, now: int, effects: list[Effect]) -> None:
+    def send_waiting(self, client: Client, now: int, effects: list[Effect]) -> None:
         """Sends of what waits as much as the client takes at present."""
-        while client.waiting and client.may_send:
-            delivery = client.next_waiting()
+        while client.waiting and client.can_send:
+            delivery = client.pop_waiting()
             if delivery.expires is not None and delivery.expires <= now:
                 self._discard(client, delivery, EXPIRED)
             else:
                 self._send(client, delivery, effects)
 
-    def acknowledged(self, client: Client, through: int, now: int, effects: list[Effect]) -> None:
+    def acknowledge(self, client: Client, through: int, now: int, effects: list[Effect]) -> None:
         taken = client.acknowledge(through)
         if self._settings.is_durable:
             for delivery in taken:
                 self._done(delivery)
         if client.waiting:
-            self.hand_over(client, now, effects)
+            self.send_waiting(client, now, effects)

@@ -39,7 +39,7 @@ class Greet:
 
     client: str
     is_resumed: bool
-    taken: int
+    accepted_through: int
     """The last of the session's publications that was accepted, by the client's number for it."""
     missing: tuple[int, ...] = ()
     """Those before it that were not, or are not yet."""

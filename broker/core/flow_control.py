@@ -30,7 +30,7 @@ class Outbox:
         self._sent += 1
         return message, self._sent
 
-    def taken(self, through: int) -> list[tuple[Publish, int]]:
+    def acknowledge(self, through: int) -> list[tuple[Publish, int]]:
         """The neighbour has room again; what may go now."""
         self._taken = max(self._taken, min(through, self._sent))
         return self._release()
@@ -60,7 +60,7 @@ class Outbox:
         return self._sent - self._taken
 
     @property
-    def taken_through(self) -> int:
+    def acknowledged_through(self) -> int:
         return self._taken
 
 
@@ -77,12 +77,12 @@ class Inbox:
         self._taken = max(self._taken, sequence)
         if self._taken - self._told < self._every:
             return None
-        return self.tell()
+        return self.acknowledge()
 
-    def tell(self) -> int:
+    def acknowledge(self) -> int:
         self._told = self._taken
         return self._taken
 
     @property
-    def has_news(self) -> bool:
+    def has_unacknowledged(self) -> bool:
         return self._taken > self._told

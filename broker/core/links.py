@@ -14,8 +14,8 @@ from routing.messages import Credit, Publish
 class _Link:
     outbox: Outbox
     inbox: Inbox
-    heard: int
-    awaited: int | None = None
+    last_received: int
+    acknowledged_at_tick: int | None = None
     """With frames in flight at the last tick: up to which frame the neighbour had taken them in."""
 
 
@@ -24,11 +24,11 @@ class Links:
         self._settings = settings
         self._links: dict[str, _Link] = {}
 
-    def up(self, peer: str, now: int) -> None:
+    def add(self, peer: str, now: int) -> None:
         outbox = Outbox(self._settings.credit, self._settings.outbox_frames)
         self._links[peer] = _Link(outbox, Inbox(self._settings.credit), now)
 
-    def down(self, peer: str) -> bool:
+    def remove(self, peer: str) -> bool:
         """Was it up?"""
         return self._links.pop(peer, None) is not None
 
@@ -38,16 +38,18 @@ class Links:
     def peers(self) -> tuple[str, ...]:
         return tuple(sorted(self._links))
 
-    def heard_from(self, peer: str, now: int) -> bool:
+    def mark_alive(self, peer: str, now: int) -> bool:
         """Is this a neighbour? Then it is alive."""
         link = self._links.get(peer)
         if link is None:
             return False
-        link.heard = now
+        link.last_received = now
         return True
 
-    def silent(self, now: int) -> list[str]:
-        return [peer for peer, link in sorted(self._links.items()) if now - link.heard > self._settings.dead_after]
+    def timed_out(self, now: int) -> list[str]:
+        return [
+            peer for peer, link in sorted(self._links.items()) if now - link.last_received > self._settings.dead_after
+        ]
 
     def offer(self, peer: str, message: Publish, effects: list[Effect]) -> str | None:
         """Sends the frame or lets it wait. Returns why it was dropped, if it was."""
@@ -61,21 +63,21 @@ class Links:
             effects.append(Send(peer, *offered))
         return None
 
-    def took(self, peer: str, sequence: int) -> int | None:
+    def receive_frame(self, peer: str, sequence: int) -> int | None:
         return self._links[peer].inbox.receive(sequence)
 
-    def credited(self, peer: str, taken: int) -> list[Effect]:
-        return [Send(peer, *frame) for frame in self._links[peer].outbox.taken(taken)]
+    def receive_credit(self, peer: str, taken: int) -> list[Effect]:
+        return [Send(peer, *frame) for frame in self._links[peer].outbox.acknowledge(taken)]
 
     def tick(self) -> list[Effect]:
         """Tells senders of room that they were not told of, and frees credit that was lost with its frames."""
         effects: list[Effect] = []
         for peer, link in sorted(self._links.items()):
-            if link.inbox.has_news:
-                effects.append(Send(peer, Credit(link.inbox.tell())))
-            if link.outbox.in_flight and link.awaited == link.outbox.taken_through:
+            if link.inbox.has_unacknowledged:
+                effects.append(Send(peer, Credit(link.inbox.acknowledge())))
+            if link.outbox.in_flight and link.acknowledged_at_tick == link.outbox.acknowledged_through:
                 effects += [Send(peer, *frame) for frame in link.outbox.assume_lost()]
-            link.awaited = link.outbox.taken_through if link.outbox.in_flight else None
+            link.acknowledged_at_tick = link.outbox.acknowledged_through if link.outbox.in_flight else None
         return effects
 
     def queues(self) -> dict[str, tuple[int, int]]:

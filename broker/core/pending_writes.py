@@ -20,11 +20,11 @@ class PendingWrites:
     def __contains__(self, key: object) -> bool:
         return key in self._waiting
 
-    def persist(self, key: Key, record: object, then: Action) -> None:
+    def write(self, key: Key, record: object, then: Action) -> None:
         self._waiting[key] = deque([then])
         self._effects.append(Persist(key, record))
 
-    def persisted(self, key: Key) -> None:
+    def complete(self, key: Key) -> None:
         actions = self._waiting.pop(key, None)
         while actions:
             actions.popleft()()
@@ -35,6 +35,6 @@ class PendingWrites:
                 self._waiting[key] = actions
                 return
 
-    def after(self, key: Key, then: Action) -> None:
+    def run_after(self, key: Key, then: Action) -> None:
         """Right after what waits for the record."""
         self._waiting[key].append(then)

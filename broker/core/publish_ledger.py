@@ -32,7 +32,7 @@ class PublishLedger:
         """Is it neither accepted nor being stored?"""
         return reference > self._highest or reference in self._refused
 
-    def store(self, reference: int) -> None:
+    def begin_store(self, reference: int) -> None:
         self._reach(reference)
         self._refused.pop(reference, None)
         self._being_stored[reference] = None
@@ -68,7 +68,7 @@ class PublishLedger:
                 break
             del self._refused[oldest]
 
-    def greet(self) -> tuple[int, tuple[int, ...]]:
+    def resume(self) -> tuple[int, tuple[int, ...]]:
         """For a client that connects again: the last one that was accepted, and those before it that were not."""
         # What it missed comes again before anything new does, and may be refused again, here or by the driver.
         self._refused = dict.fromkeys(sorted(self._refused), self._highest)
@@ -79,6 +79,6 @@ class PublishLedger:
             taken -= 1
         return taken, tuple(missing)
 
-    def record(self) -> object:
+    def to_record(self) -> object:
         """What is stored together with a publication: that one and all before it are stored then."""
         return (self._highest, tuple(self._refused)) if self._refused else self._highest

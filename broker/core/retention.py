@@ -25,14 +25,14 @@ LET_GO = 16
 
 
 @dataclass(slots=True)
-class Passage:
+class RetainedPublication:
     """A publication that this broker takes in from a client, or passes on."""
 
     id: PublicationId
     message: Publish
     peer: str | None
     """The neighbour that it came from; None: it was published here."""
-    came: int
+    arrived_at: int
     """When it was accepted, or arrived."""
     depth: int
     """Hops from the publisher's broker, on the way by which it came first."""
@@ -56,10 +56,10 @@ class Passage:
     former_trees: frozenset[EntryId | None] = frozenset()
     """Trees that it came in before its present one."""
 
-    def knows(self, tree: EntryId | None) -> bool:
+    def knows_tree(self, tree: EntryId | None) -> bool:
         return tree == self.message.tree or tree in self.former_trees
 
-    def enter(self, message: Publish, peer: str) -> None:
+    def switch_tree(self, message: Publish, peer: str) -> None:
         """It goes on in another tree: a restart of the publisher's broker has ended the one before.
 
         While others wait for it, or it for others, the way by which it came first counts, for those further on too.
@@ -72,7 +72,7 @@ class Passage:
         self.message, self.peer = message, peer
 
     @property
-    def asked(self) -> set[str]:
+    def sent_to(self) -> set[str]:
         """Brokers that were sent it."""
         return self.served.union(broker for _, broker in self.passed)
 
@@ -81,15 +81,15 @@ class Passage:
         return len(self.message.attributes) + len(self.message.payload)
 
 
-class LetGo(NamedTuple):
+class EvictedPublication(NamedTuple):
     """What is remembered of a passage that had to go early. There are many of them: nothing in it needs to be looked at
     by the garbage collector."""
 
     id: PublicationId
-    came: int
+    arrived_at: int
     attributes: bytes
     tree: EntryId | None
-    asked: tuple[str, ...]
+    sent_to: tuple[str, ...]
 
 
 class LateInterest:
@@ -130,49 +130,51 @@ class Retention:
         self._most = most
         self._most_bytes = most_bytes
         self._keep = keep
-        self._open: dict[PublicationId, Passage] = {}
-        self._closed: OrderedDict[PublicationId, Passage] = OrderedDict()
+        self._open: dict[PublicationId, RetainedPublication] = {}
+        self._closed: OrderedDict[PublicationId, RetainedPublication] = OrderedDict()
         self._closed_bytes = 0
         self._crowd = most + most // 8
         self._crowd_bytes = most_bytes + most_bytes // 8
-        self._let_go: deque[LetGo] = deque()
+        self._let_go: deque[EvictedPublication] = deque()
         self._let_go_bytes = 0
 
-    def find(self, id: PublicationId) -> Passage | None:
+    def find(self, id: PublicationId) -> RetainedPublication | None:
         return self._open.get(id) or self._closed.get(id)
 
-    def open(self, passage: Passage) -> None:
+    def open(self, passage: RetainedPublication) -> None:
         """Adds a passage, or opens one again that was settled."""
         if self._closed.pop(passage.id, None) is not None:
             self._closed_bytes -= passage.counted_bytes
         passage.is_open = True
         self._open[passage.id] = passage
 
-    def close(self, passage: Passage) -> None:
+    def close(self, passage: RetainedPublication) -> None:
         del self._open[passage.id]
         passage.is_open = False
         self._closed[passage.id] = passage
         passage.counted_bytes = passage.size
         self._closed_bytes += passage.counted_bytes
 
-    def evict(self, now: int, *, is_settling: bool) -> list[Passage]:
+    def evict(self, now: int, *, is_settling: bool) -> list[RetainedPublication]:
         """Takes out the settled passages that are too old or too many. While brokers that were out of reach may have
         more to tell, passages are kept twice as long."""
         keep = 2 * self._keep if is_settling else self._keep
-        evicted: list[Passage] = []
+        evicted: list[RetainedPublication] = []
         closed = self._closed
         while closed:
             oldest = next(iter(closed.values()))
             is_crowded = len(closed) > self._most or self._closed_bytes > self._most_bytes
-            if not is_crowded and now - oldest.came <= keep:
+            if not is_crowded and now - oldest.arrived_at <= keep:
                 break
             closed.popitem(last=False)
             self._closed_bytes -= oldest.counted_bytes
             evicted.append(oldest)
             if is_crowded:
                 message = oldest.message
-                asked = tuple(oldest.asked) if oldest.passed else tuple(oldest.served)
-                self._let_go.append(LetGo(oldest.id, oldest.came, message.attributes, message.tree, asked))
+                asked = tuple(oldest.sent_to) if oldest.passed else tuple(oldest.served)
+                self._let_go.append(
+                    EvictedPublication(oldest.id, oldest.arrived_at, message.attributes, message.tree, asked)
+                )
                 self._let_go_bytes += len(message.attributes)
         self._forget(now)
         return evicted
@@ -181,24 +183,24 @@ class Retention:
         while self._let_go:
             oldest = self._let_go[0]
             is_crowded = len(self._let_go) > LET_GO * self._most or self._let_go_bytes > self._most_bytes
-            if not is_crowded and now - oldest.came <= self._keep:
+            if not is_crowded and now - oldest.arrived_at <= self._keep:
                 break
             self._let_go.popleft()
             self._let_go_bytes -= len(oldest.attributes)
 
-    def let_go(self) -> Iterator[LetGo]:
+    def evicted_early(self) -> Iterator[EvictedPublication]:
         """What is remembered of passages that had to go early."""
         return iter(self._let_go)
 
     @property
-    def is_crowded(self) -> bool:
+    def is_over_limit(self) -> bool:
         """An eighth more than the bounds: passages are evicted together, which takes less time for each."""
         return len(self._closed) > self._crowd or self._closed_bytes > self._crowd_bytes
 
-    def closed(self) -> Iterator[Passage]:
+    def closed(self) -> Iterator[RetainedPublication]:
         return iter(self._closed.values())
 
-    def __iter__(self) -> Iterator[Passage]:
+    def __iter__(self) -> Iterator[RetainedPublication]:
         """All passages, the open ones last."""
         return iter([*self._closed.values(), *self._open.values()])
 

@@ -42,7 +42,7 @@ class PendingPublication:
 
 
 @dataclass(frozen=True, slots=True)
-class GivenUp:
+class GivenUpDestination:
     publication: PublicationId
     broker: str
 
@@ -62,7 +62,7 @@ class Retransmission:
     def __len__(self) -> int:
         return len(self._held)
 
-    def hold(
+    def add(
         self, id: PublicationId, messages: Sequence[Publish], now: int, is_reachable: Callable[[str, str], bool]
     ) -> None:
         """Keeps the messages, beside what is held of the publication already. Destinations that cannot be reached now
@@ -84,7 +84,7 @@ class Retransmission:
         held = self._held.get(id)
         return frozenset(broker for each in held.legs for broker in each.waiting) if held else frozenset()
 
-    def is_asked_to_pass_on(self, id: PublicationId, domain: str, broker: str) -> bool:
+    def is_pass_on_pending(self, id: PublicationId, domain: str, broker: str) -> bool:
         """The destination has yet to settle that it passed the publication on."""
         held = self._held.get(id)
         return held is not None and any(
@@ -115,11 +115,11 @@ class Retransmission:
 
     def due(
         self, now: int, is_reachable: Callable[[str, str], bool]
-    ) -> tuple[list[Publish], list[tuple[PendingPublication, Publish, str]], list[GivenUp]]:
+    ) -> tuple[list[Publish], list[tuple[PendingPublication, Publish, str]], list[GivenUpDestination]]:
         """What to send now, whom to find a substitute for, and which destinations were given up."""
         again: list[Publish] = []
         lost: list[tuple[PendingPublication, Publish, str]] = []
-        given_up: list[GivenUp] = []
+        given_up: list[GivenUpDestination] = []
         for held in list(self._held.values()):
             is_overdue = now - held.sent >= held.patience
             for leg in held.legs:
@@ -130,7 +130,7 @@ class Retransmission:
                     lost += [(held, leg.message, broker) for broker in leg.waiting if broker in passing_on]
                 for broker in [each for each in leg.waiting if now - leg.waiting[each] > self._hold_unreachable]:
                     del leg.waiting[broker]
-                    given_up.append(GivenUp(held.id, broker))
+                    given_up.append(GivenUpDestination(held.id, broker))
                 if chosen:
                     again.append(narrowed(leg.message, chosen))
             if is_overdue:
@@ -150,7 +150,7 @@ class Retransmission:
                 leg.missed.add(broker)
         return chosen
 
-    def take_settled(self) -> list[PublicationId]:
+    def pop_settled(self) -> list[PublicationId]:
         """Lets go of publications that have nothing left to wait for, after destinations were given up."""
         settled = [held.id for held in self._held.values() if held.is_settled]
         for id in settled:
@@ -162,5 +162,5 @@ class Retransmission:
         held = self._held[id]
         return not any(is_reachable(leg.message.domain, broker) for leg in held.legs for broker in leg.waiting)
 
-    def release(self, id: PublicationId) -> None:
+    def remove(self, id: PublicationId) -> None:
         del self._held[id]

@@ -66,7 +66,7 @@ class Sessions:
         self._new_entry = new_entry
         self._clock = clock
         self._unadvertise = unadvertise
-        self.entered = 0
+        self.subscriptions_added = 0
         """Subscriptions since the start."""
         self._deliveries = DeliveryQueues(settings, drop, forget)
 
@@ -78,11 +78,11 @@ class Sessions:
             else:
                 self._forget(delivery)
 
-    def acknowledged(self, acknowledgement: DeliveryAcknowledged, now: int) -> None:
+    def acknowledge(self, acknowledgement: DeliveryAcknowledged, now: int) -> None:
         client = self.clients.find(acknowledgement.client)
         if client is None or not client.is_reliable:
             return
-        self._deliveries.acknowledged(client, acknowledgement.number, now, self._effects)
+        self._deliveries.acknowledge(client, acknowledgement.number, now, self._effects)
         # What waited for an earlier session that acknowledges nothing has the number 0.
         client.acknowledged = max(client.acknowledged, min(acknowledgement.number, client.last_number))
         if self._settings.is_durable:
@@ -92,7 +92,7 @@ class Sessions:
         """Does its session survive a restart?"""
         return self._settings.is_durable and (client.is_reliable or client.keep is None)
 
-    def changed(
+    def handle_client(
         self,
         happened: ClientConnected | ClientLost | ClientLeft | ClientPaused | ClientResumed | RightsNarrowed,
         now: int,
@@ -107,7 +107,7 @@ class Sessions:
             client.has_room = False
         elif isinstance(happened, ClientResumed):
             client.has_room = True
-            self._deliveries.hand_over(client, now, self._effects)
+            self._deliveries.send_waiting(client, now, self._effects)
         elif isinstance(happened, RightsNarrowed):
             self._narrow(client, happened)
         elif isinstance(happened, ClientLost) and client.keep != 0:
@@ -121,19 +121,19 @@ class Sessions:
             self._end(known)
             known = None
         was_stored = known is not None and self.is_stored(known)
-        client = self.clients.get(happened.client)
+        client = self.clients.get_or_create(happened.client)
         client.connect()
         if happened.session:
             if client.session != happened.session:
-                client.session, client.taken = happened.session, None
+                client.session, client.ledger = happened.session, None
                 if was_stored:
                     # The new session counts its publications from 1 on.
                     self._effects.append(Forget(("taken", client.name)))
             client.is_reliable = bool(happened.is_reliable)
             if not client.is_reliable:
-                client.taken = None
-            elif client.taken is None:
-                client.taken = PublishLedger(self._settings.publish_window)
+                client.ledger = None
+            elif client.ledger is None:
+                client.ledger = PublishLedger(self._settings.publish_window)
             client.keep = happened.keep
             client.window = happened.window or client.window
             if self.is_stored(client):
@@ -144,9 +144,9 @@ class Sessions:
                     self._store_entries(client)
             elif was_stored:
                 self._forget_records(client)
-            taken, missing = client.taken.greet() if client.taken is not None else (0, ())
+            taken, missing = client.ledger.resume() if client.ledger is not None else (0, ())
             self._effects.append(Greet(client.name, known is not None, taken, missing))
-        self._deliveries.hand_over(client, now, self._effects)
+        self._deliveries.send_waiting(client, now, self._effects)
 
     def _number_from(self, client: Client, now: int) -> None:
         """Records of deliveries to an earlier session under the client's name may still be there: others wait for them.
@@ -161,7 +161,7 @@ class Sessions:
             self._take_out(client, "subscription", name)
         for name in list(client.advertisements):
             self._take_out(client, "advertisement", name)
-        for delivery in client.held():
+        for delivery in client.undelivered():
             self._forget(delivery)
         self.clients.remove(client.name)
 
@@ -172,7 +172,7 @@ class Sessions:
         for name in narrowed.advertisements:
             if name in client.advertisements:
                 self._withdraw(client, "advertisement", name)
-        self._deliveries.forbid(client, narrowed.publications)
+        self._deliveries.revoke(client, narrowed.publications)
 
     def _records(self, client: Client) -> dict[Key, tuple[str, int]]:
         """What it entered, as it is stored: expression and time."""
@@ -181,7 +181,7 @@ class Sessions:
             for kind in ENTRY_RECORDS
             for name, entry in _entries(client, kind).items()
         }
-        return entered | client.being_stored
+        return entered | client.pending_entries
 
     def _store_entries(self, client: Client) -> None:
         for key, record in self._records(client).items():
@@ -193,16 +193,16 @@ class Sessions:
         for kind in SESSION_RECORDS:
             self._effects.append(Forget((kind, client.name)))
 
-    def end_overdue(self, now: int) -> None:
+    def end_expired(self, now: int) -> None:
         """Sessions whose clients did not come back in time."""
-        for client in self.clients.overdue(now):
+        for client in self.clients.expired(now):
             self._end(client)
 
-    def requested(self, request: Request, now: int) -> None:
-        client = self.clients.get(request.client)
+    def handle_request(self, request: Request, now: int) -> None:
+        client = self.clients.get_or_create(request.client)
         if not client.is_connected:
             # Whoever asks for something is here.
-            self.changed(ClientConnected(client.name), now)
+            self.handle_client(ClientConnected(client.name), now)
         self._do(client, request)
 
     def _do(self, client: Client, request: Request) -> None:
@@ -226,7 +226,7 @@ class Sessions:
             if self._is_here(client, session):
                 self._do(client, request)
 
-        self._persisting.after(key, go)
+        self._persisting.run_after(key, go)
 
     def _is_here(self, client: Client, session: str) -> bool:
         """Has the session neither ended nor made room for another under the client's name?"""
@@ -247,7 +247,7 @@ class Sessions:
             self._accept(request)
             return
         is_new = request.name not in known
-        count = len(known) + client.new_names[kind]
+        count = len(known) + client.pending_new_names[kind]
         if is_new and count >= self._settings.entries_of_client:
             self._drops[f"refused: limit of {kind}s"] += 1
             self._refuse(request, f"{client.name} has {count} {kind}s, and no client may have more", "limit")
@@ -255,8 +255,8 @@ class Sessions:
         session = client.session
 
         def go() -> None:
-            if client.being_stored.pop(key, None) is not None:
-                client.new_names[kind] -= is_new
+            if client.pending_entries.pop(key, None) is not None:
+                client.pending_new_names[kind] -= is_new
             if self.clients.find(client.name) is not client:
                 return
             if request.name in known:
@@ -267,9 +267,9 @@ class Sessions:
                 self._accept(request)
 
         if self.is_stored(client):
-            record = client.being_stored[key] = (text, self._clock())
-            client.new_names[kind] += is_new
-            self._persisting.persist(key, record, go)
+            record = client.pending_entries[key] = (text, self._clock())
+            client.pending_new_names[kind] += is_new
+            self._persisting.write(key, record, go)
         else:
             go()
 
@@ -282,7 +282,7 @@ class Sessions:
     def _enter(self, client: Client, kind: str, name: str, expression: Expression, text: str, since: int) -> None:
         entry = self._new_entry()
         if kind == "subscription":
-            self.entered += 1
+            self.subscriptions_added += 1
             self.clients.add_subscription(client, name, entry)
             self._router.subscribe(entry, client.name, expression, since)
         else:
@@ -295,12 +295,12 @@ class Sessions:
         self._take_out(client, kind, name)
         key = (kind, client.name, name)
         # What is to stand in its place, and is being stored, has the same record.
-        if self.is_stored(client) and key not in client.being_stored:
+        if self.is_stored(client) and key not in client.pending_entries:
             self._effects.append(Forget(key))
 
     def _take_out(self, client: Client, kind: str, name: str) -> None:
         if kind == "subscription":
-            entry = self.clients.drop_subscription(client, name)
+            entry = self.clients.remove_subscription(client, name)
             self._router.unsubscribe(entry)
         else:
             entry = client.advertisements.pop(name)
@@ -311,12 +311,12 @@ class Sessions:
         """Sessions and what they had entered; nobody is connected."""
         for key, record in records.items():
             if key[0] in SESSION_RECORDS:
-                self._restore_session(self.clients.get(key[1]), key[0], record)
+                self._restore_session(self.clients.get_or_create(key[1]), key[0], record)
         for key, record in records.items():
             if key[0] in ENTRY_RECORDS:
                 # Earlier versions stored the expression alone: it was confirmed at some time before the restart.
                 text, since = record if isinstance(record, tuple) else (str(record), 0)
-                self._enter(self.clients.get(key[1]), key[0], key[2], parse(text), text, since)
+                self._enter(self.clients.get_or_create(key[1]), key[0], key[2], parse(text), text, since)
         for client in self.clients:
             client.disconnect(now)
 
@@ -325,7 +325,7 @@ class Sessions:
             assert isinstance(record, tuple)
             client.session, client.is_reliable, client.keep = record
         elif kind == "taken":
-            client.taken = PublishLedger(self._settings.publish_window, record)
+            client.ledger = PublishLedger(self._settings.publish_window, record)
         else:
             assert isinstance(record, int)
             client.last_number = client.acknowledged = record
@@ -335,7 +335,7 @@ class Sessions:
         client = self.clients.find(delivery.client)
         if client is None or delivery.number <= client.acknowledged:
             return False
-        client.wait(delivery)
+        client.enqueue(delivery)
         client.last_number = max(client.last_number, delivery.number)
         return True
 

@@ -58,10 +58,10 @@ class Settings:
     """Self-reorganisation keeps to so many links in a domain."""
 
     @property
-    def noticed_within(self) -> int:
+    def detection_time(self) -> int:
         """By then it is noticed everywhere that a broker is out of reach or back, and what it told has arrived."""
         return 2 * self.dead_after + 4 * max(self.tick, SECOND)
 
-    def ticks(self, duration: int) -> int:
+    def ticks_in(self, duration: int) -> int:
         """The ticks that are no shorter than the duration."""
         return -(-duration // self.tick)

@@ -20,13 +20,15 @@ def timers(effects: list[Effect]) -> list[SetTimer]:
 
 
 def is_behind(broker: Broker) -> bool:
-    return broker.router.is_behind
+    return broker.router.has_pending_link_states
 
 
 def in_a_line() -> Broker:
     """b1 of b1-b2-b3-b4."""
     broker = Broker(create("d-dbr", "b1", 1, "auto", ()), "b1", 1, Settings())
-    broker.router.start_with((state("b1", "b2"), state("b2", "b1", "b3"), state("b3", "b2", "b4"), state("b4", "b3")))
+    broker.router.load_link_states(
+        (state("b1", "b2"), state("b2", "b1", "b3"), state("b3", "b2", "b4"), state("b4", "b3"))
+    )
     broker.handle(PeerUp("b2", broker.router.greeting()), 0)
     return broker
 
@@ -47,7 +49,7 @@ def test_routes_are_those_of_the_newest_news_at_any_time() -> None:
     broker = in_a_line()
     assert broker.router.is_reachable("", "b4")
     broker.handle(FrameReceived("b2", LinkStates((state("b3", "b2", sequence=2),))), 1)
-    assert broker.router.is_behind
+    assert broker.router.has_pending_link_states
     assert not broker.router.is_reachable("", "b4")
 
 
@@ -55,4 +57,4 @@ def test_what_is_no_news_sets_no_timer() -> None:
     broker = in_a_line()
     effects = broker.handle(FrameReceived("b2", LinkStates((state("b3", "b2", "b4"),))), 1)
     assert timers(effects) == []
-    assert not broker.router.is_behind
+    assert not broker.router.has_pending_link_states

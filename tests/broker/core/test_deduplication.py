@@ -22,7 +22,7 @@ def test_within_the_window_each_is_new_once_and_beyond_it_never(counters: list[i
         assert seen.add_if_new(id(counter)) is is_new
         taken.add(counter)
         highest = max(highest, counter)
-        assert seen.is_past(id(counter)) is (highest - counter >= window)
+        assert seen.is_before_window(id(counter)) is (highest - counter >= window)
 
 
 @given(st.permutations(range(16)))

@@ -17,27 +17,27 @@ def test_frames_beyond_the_credit_wait_and_go_in_order_when_there_is_room() -> N
     outbox = Outbox(credit=2, limit=10)
     assert [outbox.offer(frame(number)) for number in range(4)] == [(frame(0), 1), (frame(1), 2), None, None]
     assert (outbox.in_flight, outbox.waiting) == (2, 2)
-    assert outbox.taken(1) == [(frame(2), 3)]
+    assert outbox.acknowledge(1) == [(frame(2), 3)]
     assert outbox.offer(frame(4)) is None, "others wait before it"
-    assert outbox.taken(3) == [(frame(3), 4), (frame(4), 5)]
+    assert outbox.acknowledge(3) == [(frame(3), 4), (frame(4), 5)]
 
 
 def test_a_number_that_never_arrived_is_covered_by_a_later_one() -> None:
     outbox = Outbox(credit=3, limit=10)
     for number in range(3):
         outbox.offer(frame(number))
-    outbox.taken(3)
+    outbox.acknowledge(3)
     assert outbox.in_flight == 0
 
 
 def test_news_that_is_old_or_of_frames_never_sent_changes_nothing() -> None:
     outbox = Outbox(credit=2, limit=10)
     outbox.offer(frame(0))
-    outbox.taken(99)
+    outbox.acknowledge(99)
     assert outbox.in_flight == 0
     outbox.offer(frame(1))
-    outbox.taken(1)
-    outbox.taken(0)
+    outbox.acknowledge(1)
+    outbox.acknowledge(0)
     assert outbox.in_flight == 1
 
 
@@ -48,7 +48,7 @@ def test_the_queue_is_full_at_its_limit() -> None:
         assert not outbox.is_full
     outbox.offer(frame(2))
     assert outbox.is_full
-    outbox.taken(1)
+    outbox.acknowledge(1)
     assert not outbox.is_full
 
 
@@ -63,7 +63,7 @@ def test_what_is_assumed_lost_makes_room() -> None:
 def test_the_receiver_tells_after_a_quarter_of_the_credit_or_when_asked() -> None:
     inbox = Inbox(credit=8)
     assert [inbox.receive(1), inbox.receive(2), inbox.receive(3)] == [None, 2, None]
-    assert inbox.tell() == 3
+    assert inbox.acknowledge() == 3
 
 
 @given(st.integers(1, 6), st.lists(st.sampled_from(("offer", "arrive", "lose", "tell")), max_size=60))
@@ -84,11 +84,11 @@ def test_no_more_than_the_credit_is_in_flight_and_all_go_out_once_in_order(credi
             offered += 1
             go([offer] if offer is not None else [])
         elif step == "tell":
-            go(outbox.taken(inbox.tell()))
+            go(outbox.acknowledge(inbox.acknowledge()))
         elif under_way:
             number = under_way.pop(0)
             told = inbox.receive(number) if step == "arrive" else None
-            go(outbox.taken(told) if told is not None else [])
+            go(outbox.acknowledge(told) if told is not None else [])
         assert len(under_way) <= outbox.in_flight <= credit
     while outbox.waiting:
         go(outbox.assume_lost())

@@ -93,7 +93,16 @@ class PublishingMachine(RuleBasedStateMachine):
         keep = None if self.is_durable else 3600 * SECOND
         greeting = self.place.connect(session=f"s{self.session}", keep=keep)
         self.wire = Wire()
-        numbers = (self.place.incarnation, greeting.is_resumed, greeting.taken, 1 << 20, 1 << 16, WINDOW, 0, 1)
+        numbers = (
+            self.place.incarnation,
+            greeting.is_resumed,
+            greeting.accepted_through,
+            1 << 20,
+            1 << 16,
+            WINDOW,
+            0,
+            1,
+        )
         welcome = Welcome("b1", *numbers, missing=greeting.missing)
         self.publishing.connected(cast("Connection", self.wire), welcome)
 
@@ -228,10 +237,10 @@ def test_a_new_session_of_a_durable_client_is_not_told_of_the_earlier_ones_publi
         place.publish(reference, "c", reference)
     place.settle()
     place.tell(ClientLost("c"))
-    assert place.connect(session="next").taken == 0
+    assert place.connect(session="next").accepted_through == 0
     place.settle()
     place.start()
-    assert place.connect(session="next").taken == 0
+    assert place.connect(session="next").accepted_through == 0
 
 
 def test_what_is_not_stored_yet_is_not_told_as_accepted_and_not_taken_in_again() -> None:
@@ -239,10 +248,10 @@ def test_what_is_not_stored_yet_is_not_told_as_accepted_and_not_taken_in_again()
     place.connect()
     place.publish(1, "c", 1)
     place.tell(ClientLost("c"))
-    assert place.connect().taken == 0
+    assert place.connect().accepted_through == 0
     assert place.publish(1, "c", 1) == []
     assert answers(place.settle(), "c") == [(True, 1)]
-    assert place.connect().taken == 1
+    assert place.connect().accepted_through == 1
 
 
 def test_another_session_is_not_told_what_became_of_the_earlier_ones_publication_of_the_same_number() -> None:
@@ -253,7 +262,7 @@ def test_another_session_is_not_told_what_became_of_the_earlier_ones_publication
     place.connect(session="next")
     assert answers(place.settle(), "c") == []
     assert place.broker.unsettled == 0, "it was published"
-    assert place.connect(session="next").taken == 0
+    assert place.connect(session="next").accepted_through == 0
 
 
 def test_refusals_are_remembered_over_a_restart_while_they_may_not_have_been_heard() -> None:
@@ -270,20 +279,20 @@ def test_refusals_are_remembered_over_a_restart_while_they_may_not_have_been_hea
     place.settle()
     place.start()
     greeting = place.connect()
-    assert (greeting.taken, greeting.missing) == (7, ()), "who has sent so many since has heard"
+    assert (greeting.accepted_through, greeting.missing) == (7, ()), "who has sent so many since has heard"
 
 
 def test_what_the_driver_refuses_again_is_remembered_as_long_as_what_the_core_refuses() -> None:
     taken = PublishLedger(window=3)
     taken.accept(2)
     taken.accept(3)
-    assert taken.greet() == (3, (1,)), "the core has never seen the first one"
+    assert taken.resume() == (3, (1,)), "the core has never seen the first one"
     taken.accept(4)
     taken.accept(5)
-    assert taken.greet() == (5, (1,)), "its second refusal may not have been heard either"
+    assert taken.resume() == (5, (1,)), "its second refusal may not have been heard either"
     for reference in (6, 7, 8):
         taken.accept(reference)
-    assert taken.greet() == (8, ())
+    assert taken.resume() == (8, ())
 
 
 def test_what_is_remembered_of_a_session_is_bounded() -> None:
@@ -295,6 +304,6 @@ def test_what_is_remembered_of_a_session_is_bounded() -> None:
             if taken.is_new(earlier):
                 taken.refuse(earlier)
     taken.accept(1_000_000)
-    last, missing = taken.greet()
+    last, missing = taken.resume()
     assert last == 1_000_000
     assert len(missing) <= 8

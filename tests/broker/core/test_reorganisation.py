@@ -26,7 +26,7 @@ def busy(links: list[tuple[str, str]], most_links: int, seed: int = 0) -> World:
 
 
 def is_connected(world: World) -> bool:
-    topology = world.broker("b1").router._domains[""].multicasting.topology  # type: ignore[attr-defined]
+    topology = world.broker("b1").router._domains[""].multicast.topology  # type: ignore[attr-defined]
     return len(topology.routes_from("b1")) == len(world.seats) - 1
 
 

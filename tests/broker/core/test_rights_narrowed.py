@@ -53,13 +53,13 @@ def test_what_waits_or_may_come_again_is_dropped_and_the_rest_keeps_its_order() 
     assert place.broker.drops[FORBIDDEN] == 4
     client = place.broker.client("c")
     assert client is not None
-    assert client.held_bytes == sum(len(each.attributes) for each in client.held())
+    assert client.undelivered_bytes == sum(len(each.attributes) for each in client.undelivered())
     place.connect()
     assert numbers(place.effects) == [11, 12]
     last = [each.number for each in place.effects if isinstance(each, Deliver)][-1]
     place.tell(DeliveryAcknowledged("c", last))
-    assert not list(client.held())
-    assert client.held_bytes == 0
+    assert not list(client.undelivered())
+    assert client.undelivered_bytes == 0
 
 
 @pytest.mark.parametrize("is_under_way", [False, True])

@@ -188,13 +188,15 @@ def test_a_session_that_resumes_hears_how_far_its_publications_came() -> None:
         place.tell(Published("c", reference, msgpack.packb({"n": 1})))
     place.tell(Published("c", 3, b"no map"))
     place.tell(ClientLost("c"))
-    assert place.connect() == Greet("c", is_resumed=True, taken=2)
+    assert place.connect() == Greet("c", is_resumed=True, accepted_through=2)
     place.tell(Published("c", 4, msgpack.packb({"n": 1})))
     place.tell(ClientLost("c"))
-    assert place.connect() == Greet("c", is_resumed=True, taken=4, missing=(3,)), "the refusal may not have been heard"
+    assert place.connect() == Greet("c", is_resumed=True, accepted_through=4, missing=(3,)), (
+        "the refusal may not have been heard"
+    )
     place.tell(Published("c", 3, msgpack.packb({"n": 1})))
-    assert place.connect() == Greet("c", is_resumed=True, taken=4)
-    assert place.connect(session="another") == Greet("c", is_resumed=False, taken=0)
+    assert place.connect() == Greet("c", is_resumed=True, accepted_through=4)
+    assert place.connect(session="another") == Greet("c", is_resumed=False, accepted_through=0)
 
 
 def test_a_restart_keeps_sessions_and_repeats_only_what_was_not_acknowledged() -> None:
@@ -206,7 +208,7 @@ def test_a_restart_keeps_sessions_and_repeats_only_what_was_not_acknowledged() -
     place.tell(Published("c", 1, msgpack.packb({"n": 3})))
     place.tell(DeliveryAcknowledged("c", [each.number for each in deliveries if each.client == "c"][1]))
     again = Place(durable, place.store)
-    assert again.connect(keep=None) == Greet("c", is_resumed=True, taken=1)
+    assert again.connect(keep=None) == Greet("c", is_resumed=True, accepted_through=1)
     assert numbers(again.effects) == [2, 3]
     again.connect("other", keep=None)
     assert numbers(again.effects) == [0, 1, 2, 3]
