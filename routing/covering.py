@@ -1,12 +1,12 @@
-"""What a broker tells the next one up a tree of filter-based routing: every copy, or those that no other covers.
+"""The copies that a broker forwards to its parent in a tree of filter-based routing: all, or only uncovered ones.
 
-A subscription covers another when every publication that satisfies the other satisfies it too. The next broker up need
-not hear of the covered one: whatever the covered one wants comes down for the covering one anyhow. So fewer copies are
-stored up the tree, and the same publications come down.
+A subscription covers another when every publication that satisfies the other satisfies it too. The parent need not
+receive the covered one: all publications for it arrive for the covering one. So brokers up the tree store fewer copies,
+and the same publications come down.
 
-The answers are changes to tell, new copies before withdrawn ones: a broker that has heard half of them holds too much
-and never too little. A copy that was confirmed earlier than the one that covers it is withdrawn after a while only:
-brokers that hear of it late owe it publications which they do not owe the other.
+The methods return changes to send, new copies before withdrawals. So a parent that has applied half of them has too
+many copies, never too few. A copy that was confirmed earlier than the one that covers it is withdrawn only after a
+while: brokers that learn of it late owe it publications that they do not owe the covering one.
 """
 
 from __future__ import annotations
@@ -21,21 +21,25 @@ from routing.messages import EntryId, Subscribe, Unsubscribe
 
 
 class Forwarding(Protocol):
-    """Which copies of each tree are told to the tree's next broker up."""
+    """Decides which copies of each tree the broker forwards to the tree's parent."""
 
-    def add_copy(self, tree: EntryId, copy: Subscribe, expression: Expression) -> list[Subscribe | Unsubscribe]: ...
+    def add_copy(self, tree: EntryId, copy: Subscribe, expression: Expression) -> list[Subscribe | Unsubscribe]:
+        """Adds a copy. Returns the changes to send."""
 
-    def remove_copy(self, tree: EntryId, entry: EntryId) -> list[Subscribe | Unsubscribe]: ...
+    def remove_copy(self, tree: EntryId, entry: EntryId) -> list[Subscribe | Unsubscribe]:
+        """Removes a copy. Returns the changes to send."""
 
     def remove_tree(self, tree: EntryId) -> list[Unsubscribe]:
-        """The tree is gone, with all its copies."""
+        """Removes a tree with all its copies. Returns the withdrawals to send."""
 
     def tick(self, retention_ticks: int) -> list[tuple[EntryId, Subscribe | Unsubscribe]]:
-        """Changes, with their trees, that had to wait until no broker retains a publication that was accepted between
-        two subscriptions: `kept_for` ticks."""
+        """Counts a tick. Returns delayed changes with their trees: a copy confirmed earlier is withdrawn after
+        `retention_ticks`, when no broker retains a publication accepted between the two subscriptions."""
 
 
 class ForwardAll:
+    """Forwards every copy."""
+
     def __init__(self) -> None:
         self._forwarded: dict[EntryId, dict[EntryId, None]] = {}
 
@@ -55,14 +59,14 @@ class ForwardAll:
 
 
 class ForwardUncovered:
-    """A copy is told when no told copy of its tree covers it, and withdrawn when one comes that does."""
+    """Forwards a copy when no forwarded copy of its tree covers it, and withdraws it when one is added that does."""
 
     def __init__(self) -> None:
         self._trees: dict[EntryId, _Copies] = {}
         self._now = 0
         """In ticks."""
         self._due: deque[tuple[int, EntryId, EntryId]] = deque()
-        """Trees and copies in them that may cover earlier ones, with the tick in which they came."""
+        """Copies that may cover earlier ones, with their trees and the tick in which they were added."""
 
     def add_copy(self, tree: EntryId, copy: Subscribe, expression: Expression) -> list[Subscribe | Unsubscribe]:
         copies = self._trees.setdefault(tree, _Copies())
@@ -99,19 +103,22 @@ class _Copy:
     region: Region
 
     def covers(self, other: _Copy) -> bool:
-        """Everything that the other one wants, and from no later time on: it may be owed earlier publications."""
+        """Whether this copy covers the other and was confirmed no later. An earlier copy may be owed more
+        publications."""
         return self.change.since <= other.change.since and self.region.covers(other.region)
 
 
 @dataclass(slots=True)
 class _Copies:
-    """One tree's copies: no told one covers another, and each covered one knows a told one that covers it."""
+    """One tree's copies. No forwarded copy covers another. Each covered copy is stored with a forwarded one that covers
+    it."""
 
     forwarded: dict[EntryId, _Copy] = field(default_factory=dict)
     covered: dict[EntryId, tuple[_Copy, EntryId]] = field(default_factory=dict)
 
     def add(self, change: Subscribe, region: Region) -> list[EntryId]:
-        """Returns copies that are wider than others, and confirmed later: both are told for a while."""
+        """Adds a copy. Returns copies that cover forwarded ones but were confirmed later: both stay forwarded for a
+        while."""
         copy = _Copy(change, region)
         self._insert(copy)
         if change.entry not in self.forwarded:
@@ -121,7 +128,7 @@ class _Copies:
         return [*wider, change.entry] if any(region.covers(other) for _, other in others) else wider
 
     def cover_earlier(self, entry: EntryId) -> None:
-        """Covers copies that were confirmed earlier than this one too."""
+        """Lets this copy cover copies that were confirmed earlier, too."""
         copy = self.forwarded.get(entry)
         if copy is not None:
             self._cover(entry, [name for name, each in self.forwarded.items() if copy.region.covers(each.region)])
@@ -148,7 +155,7 @@ class _Copies:
     def _cover(self, entry: EntryId, narrower: list[EntryId]) -> None:
         for name in narrower:
             if name != entry:
-                # What the narrower one covered, the wider one covers as well.
+                # Covering is transitive: the wider copy covers all that the narrower one covers.
                 for other in [other for other, (_, by) in self.covered.items() if by == name]:
                     self.covered[other] = (self.covered[other][0], entry)
                 self.covered[name] = (self.forwarded.pop(name), entry)

@@ -1,20 +1,21 @@
 """FBR: filter-based routing with advertisement trees, in overlays with and without cycles [THESIS 2.1].
 
-An advertisement is flooded; each broker keeps the neighbour from which it first heard of it as the next broker towards
-its home, and so the advertisement spans a tree. A subscription travels up the tree of every advertisement that it
-intersects, and every broker on the way stores it, once for each tree. A publication belongs to the tree of one of its
-publisher's advertisements; every broker on its way matches it with the copies of that tree, and sends it to the
-neighbours from which the matching ones came.
+An advertisement is flooded. Each broker keeps the neighbour that first sent it as its parent, the next broker towards
+the advertisement's home. So the advertisement spans a tree. A subscription travels up the tree of every advertisement
+that it intersects. Every broker on its path stores a copy for each tree. A publication belongs to the tree of one of
+its publisher's advertisements. Every broker on its route matches it with the copies of that tree, and sends it to the
+neighbours that sent the matching copies.
 
-All trees' copies at a broker are in one index, with the tree as one more condition: every copy is stored and paid for.
-Trees are not repaired when a link fails, and carry publications again when it is back. A broker that starts anew finds
-its place in a tree again when the neighbour towards the advertisement's home tells it; until then the brokers behind it
-keep theirs. It also hears which trees are gone, and passes that on to those who were behind it. A broker that has lost
-a neighbour which may be behind it in a tree says so towards the home (a gap): publications of the tree may be wanted
-there, and nobody can tell.
+A broker has one index for the copies of all trees, with the tree as one more condition. So every copy takes memory and
+matching time. Trees are not repaired when a link fails; they carry publications again when the link is back. A
+restarted broker joins a tree again when its parent sends the advertisement. Until then the brokers behind it keep their
+places. The restarted broker also receives the removed trees, and announces them to the brokers behind it. A broker that
+has lost a neighbour which may be behind it in a tree announces a gap to its parent: there may be unknown subscriptions
+for publications of the tree.
 
-Option `covering`: a copy stays where it is while another copy of its tree that went on covers it; see `covering`.
-Option `readvertise`: a broker whose way to the home is lost takes another, with all its copies; see `tree_parents`.
+Option `covering`: a broker does not forward a copy if it forwarded another copy of the tree that covers it; see
+`covering`.
+Option `readvertise`: a broker that loses its parent chooses another and sends it all its copies; see `tree_parents`.
 """
 
 from __future__ import annotations
@@ -44,12 +45,12 @@ from routing.tree_parents import FixedParents, RepairedParents
 
 MOST_REMOVED_TREES = 10_000
 TREE = "\0tree"
-"""An attribute that no client's publication can have meant."""
+"""The attribute that holds the tree. A client's publication does not use this name."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Tree:
-    """An advertisement in the SRT, with the neighbour towards its home; None at home, and where no way is known."""
+    """An advertisement in the SRT, with its parent. The parent is None at home, and where no path home is known."""
 
     change: Advertise
     region: Region
@@ -66,7 +67,7 @@ class _LocalSubscription:
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """A subscription in the PRT, for one tree: from a client, or from the neighbour whose side wants it."""
+    """A subscription in the PRT for one tree. It is from a client, or from the neighbour that sent it."""
 
     change: Subscribe
     tree: EntryId
@@ -97,26 +98,28 @@ class FBR(HopByHop):
         self._index = for_any_expression(matcher)
         self._copies: dict[int, _Copy] = {}
         self._numbers: dict[EntryId, dict[EntryId, dict[str | None, int]]] = {}
-        """The numbers of copies in the index, by tree, subscription and neighbour; None is a client of this broker."""
+        """The numbers of copies in the index, by tree, subscription and neighbour. None stands for a client of this
+        broker."""
         self._next_number = 0
         self._duplicate_advertisements = 0
         self._removed_trees = self._update_sender.withdrawn_advertisements
-        """Withdrawn advertisements. An id is never used twice, so no straggler can plant such a tree again; without
-        this, news of it and of its end could chase each other around a cycle."""
+        """Withdrawn advertisements. Ids are never reused, so a late message cannot add such a tree again. Without this
+        record, an advertisement and its withdrawal could circulate in a cycle forever."""
         self._removed_tree_gaps: dict[EntryId, dict[str, int]] = {}
-        """Withdrawn advertisements, with neighbours behind this broker that were out of reach or said that others were;
+        """Withdrawn advertisements with the neighbours behind this broker that were unreachable or had announced a gap,
         and for how many ticks."""
         self._pending_removal: dict[EntryId, None] = {}
-        """Trees that are gone, as others say; publications of them may still come from the neighbour towards home."""
+        """Trees that other neighbours withdrew. The parent may still send publications of them."""
         self._gaps: dict[EntryId, dict[str, EntryId]] = {}
-        """Trees behind whose neighbours here not all brokers can be reached, with the entry by which they said so."""
+        """For each tree, the neighbours that announced a gap, with the entry that announced it."""
         self._tree_silence: Silence[tuple[EntryId, str]] = Silence()
-        """Of neighbours in a tree that are silent, or say that some behind them are, one after the other perhaps."""
+        """How long neighbours in a tree have been silent or had a gap. One state may follow the other."""
         self._tree_added_ticks: dict[EntryId, int] = {}
-        """The tick in which a tree became known here; and a neighbour."""
+        """The tick in which a tree was added."""
         self._neighbour_added_ticks: dict[str, int] = {}
+        """The tick in which a neighbour was added."""
         self._announced_gaps: dict[EntryId, str] = {}
-        """Trees whose parent, given here, was told of a gap."""
+        """Trees for which this broker announced a gap, with the parent that received it."""
 
     def advertise(self, entry: EntryId, client: str, expression: Expression) -> None:
         self._local_advertisements.insert(entry, client, expression)
@@ -182,7 +185,7 @@ class FBR(HopByHop):
             self._receive_unadvertise(change, tree, peer)
         elif change.entry.broker == self.me:
             if tree is None and change.entry not in self._removed_trees:
-                # An earlier incarnation advertised it. Planted here, it would have its parent behind itself.
+                # An earlier incarnation advertised it. If it were added here, its parent would be behind this broker.
                 self._record_removed_tree(change.entry)
                 self._announce_removal(change.entry, excluded=None)
         elif change.entry not in self._removed_trees:
@@ -196,7 +199,7 @@ class FBR(HopByHop):
     def _receive_unadvertise(self, change: Unadvertise, tree: _Tree | None, peer: str) -> None:
         if tree is None:
             if change.entry not in self._removed_trees:
-                # Whoever was behind this broker before it started anew may still keep the tree.
+                # Brokers that were behind this one before its restart may still have the tree.
                 self._record_removed_tree(change.entry)
                 self._announce_removal(change.entry, excluded=peer)
         elif tree.parent == peer or tree.parent not in self._neighbours:
@@ -217,7 +220,7 @@ class FBR(HopByHop):
         if isinstance(change, Subscribe):
             behind[peer] = change.entry
         elif behind.get(peer) == change.entry:
-            # An earlier incarnation's gap has another id, and may end after the present one's began.
+            # The gap of an earlier incarnation has another id, and may end after the present gap began.
             del behind[peer]
         if not behind:
             del self._gaps[tree.change.entry]
@@ -230,7 +233,8 @@ class FBR(HopByHop):
                 self._announce_gap(tree, silent)
 
     def _announce_gap(self, tree: _Tree, silent: list[str]) -> None:
-        """Says to the tree's parent whether publications of the tree may be wanted here by brokers out of reach."""
+        """Announces a gap to the tree's parent, or withdraws it: unreachable brokers behind this one may have
+        subscriptions for the tree."""
         entry = tree.change.entry
         has_gap = entry in self._gaps or bool(self._silent_behind(tree, silent, None))
         parent = tree.parent if has_gap else None
@@ -246,7 +250,7 @@ class FBR(HopByHop):
             self._update_sender.send(parent, Subscribe(gap, str(TRUE), tree=entry))
 
     def _silent_behind(self, tree: _Tree, silent: list[str], excluded: str | None) -> dict[str, int]:
-        """Neighbours that may be behind this broker in the tree and cannot say what they want."""
+        """Returns neighbours that may be behind this broker in the tree and cannot send their subscriptions."""
         entry = tree.change.entry
         return {
             peer: self._ticks_silent(entry, peer)
@@ -261,7 +265,7 @@ class FBR(HopByHop):
         return self._tree_silence.ticks((entry, peer), self._first_statement_tick(entry, peer))
 
     def _first_statement_tick(self, entry: EntryId, peer: str) -> int:
-        """The tick in which the neighbour could first say something about the tree."""
+        """Returns the first tick in which the neighbour could send subscriptions for the tree."""
         return max(self._tree_added_ticks.get(entry, 0), self._neighbour_added_ticks.get(peer, 0))
 
     def _apply_repeated(self, change: Change, peer: str) -> None:
@@ -269,7 +273,7 @@ class FBR(HopByHop):
             self.learned_subscriptions.append(LearnedSubscription(peer, change.expression, change.since, change.tree))
 
     def _update_parent(self, entry: EntryId) -> None:
-        """Something was said of ways to the tree's home: another may be better now, or this one be lost."""
+        """Chooses the tree's parent again after a change of offers or neighbours, and announces the result."""
         tree = self._trees.get(entry)
         if tree is None or entry.broker == self.me:
             return
@@ -281,12 +285,12 @@ class FBR(HopByHop):
             self._change_parent(tree, choice.parent)
         if choice.advertisement != tree.change:
             self._trees[entry] = replace(self._trees[entry], change=choice.advertisement)
-            # The parent hears it too, and sees that the way leads over itself.
+            # The parent receives it too, and sees that this path leads over the parent itself.
             for neighbour in self._known_neighbours:
                 self._update_sender.send(neighbour, choice.advertisement)
 
     def _change_parent(self, tree: _Tree, parent: str | None) -> None:
-        """The tree's copies go up to the home by another neighbour, and are withdrawn from the one before."""
+        """Forwards the tree's copies to the new parent, and withdraws them from the previous one."""
         entry = tree.change.entry
         if tree.parent is not None:
             for change in self._forwarding.remove_tree(entry):
@@ -298,7 +302,7 @@ class FBR(HopByHop):
                 self._forward_to_parent(self._copies[next(iter(by_neighbour.values()))], parent)
 
     def _add_tree(self, change: Advertise, region: Region, parent: str | None) -> None:
-        """`change` is what this broker tells of the tree."""
+        """Adds a tree. `change` is the advertisement that this broker sends to its neighbours."""
         tree = _Tree(change, region, parent)
         self._trees[change.entry] = tree
         self._tree_added_ticks[change.entry] = self._tree_silence.now
@@ -307,7 +311,7 @@ class FBR(HopByHop):
                 self._update_sender.send(neighbour, change)
         for entry, subscription in list(self._local_subscriptions.items()):
             self._bind(entry, subscription, tree)
-        # After a restart, neighbours may have told of subscriptions before the tree that they belong to was known.
+        # After a restart, neighbours may have sent subscriptions before their tree was known here.
         for neighbour in self._known_neighbours:
             for held in self._update_receiver.entries_from(neighbour):
                 if isinstance(held, Subscribe) and held.tree == change.entry and is_parsable(held.expression):
@@ -401,15 +405,15 @@ class FBR(HopByHop):
                 self._update_sender.send(parent, change)
 
     def tree_of(self, client: str, attributes: bytes) -> EntryId | None:
-        """The tree that a client's publication belongs to."""
+        """Returns the tree that a client's publication belongs to."""
         return self._local_advertisements.find_permitting(client, attributes)
 
     def parent_in(self, tree: EntryId) -> str | None:
-        """The neighbour towards the tree's home; None at home, or where the tree is not known."""
+        """Returns the neighbour towards the tree's home. Returns None at home, or if the tree is not known."""
         return self._trees[tree].parent if tree in self._trees else None
 
     def is_valid(self, leg: ForwardingLeg) -> bool:
-        """A restart plants new trees, and the old ones are gone."""
+        """Whether the leg's tree exists. A restarted home adds new trees and removes its old ones."""
         return leg.tree in self._trees
 
     def match_own(self, client: str, attributes: bytes) -> RoutingDecision | None:

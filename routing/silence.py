@@ -1,8 +1,8 @@
-"""Since when brokers cannot say what they want, in ticks.
+"""How long brokers have been silent, in ticks. A silent broker cannot send its subscriptions.
 
-A subscription that was confirmed before a broker fell silent was told in time. So of the publications that are kept
-for a silent broker, only those matter that were accepted after that moment, or shortly before. A broker that was silent
-from the first moment on at which it was known has never been heard: all publications matter.
+A subscription that was confirmed before its broker became silent arrived in time. So a silent broker may be owed only
+publications that were accepted after that moment, or shortly before. A broker that has been silent since it became
+known never sent its subscriptions: it may be owed all publications.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ ALWAYS = 1 << 40
 
 
 class Silence(Generic[Key]):
+    """The tick in which each silent broker became silent."""
+
     def __init__(self) -> None:
         self.now = 0
-        """In ticks."""
+        """The number of ticks so far."""
         self._since: dict[Key, int] = {}
 
     def tick(self, silent: Mapping[Key, int]) -> None:
-        """Counts a tick. `silent`: who is silent now, with the tick since which it is known. Those that are not among
-        them any more start anew the next time."""
+        """Counts a tick. `silent` maps each key that is silent now to the tick in which it became known. For keys that
+        are not in it, silence ends."""
         self.now += 1
         self._since = {
             key: self._since.get(key, self.now if known_since < self.now - 1 else -ALWAYS)
@@ -30,5 +32,5 @@ class Silence(Generic[Key]):
         }
 
     def ticks(self, key: Key, known_since: int) -> int:
-        """How long it has been silent."""
+        """Returns for how many ticks the key has been silent."""
         return self.now - self._since.get(key, self.now if known_since < self.now - 1 else -ALWAYS)
