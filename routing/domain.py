@@ -1,12 +1,12 @@
 """The matching layer of D-DBR in one domain: an overlay without clusters, or one cluster of MERC [THESIS 4.1, 5.1].
 
-A broker tells every broker of the domain what is advertised at it, and tells a broker of its subscriptions when an
-advertisement from there intersects them. What it hears from the others is the domain's R-SRT and R-PRT. What a broker
-told before a restart counts until its new incarnation has told everything.
+A broker sends its advertisements to every broker of the domain. It sends a subscription to the brokers with an
+advertisement that the subscription intersects. The entries that it receives form the domain's R-SRT and R-PRT. The
+entries of a restarted broker count until its new incarnation has completed its opening.
 
-Removal travels where the insertion went: an entry that is withdrawn is withdrawn from whoever was told of it, and a
-subscription is withdrawn from a broker whose last intersecting advertisement is gone. A broker that joins is told
-the advertisements, and its own lead the matching subscriptions to it.
+A withdrawal follows the entry: the broker sends it to every broker that received the entry. It also withdraws a
+subscription from a broker whose last intersecting advertisement was withdrawn. A broker that joins receives all
+advertisements. Its own advertisements make other brokers send it the intersecting subscriptions.
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ from routing.silence import Silence
 from routing.tables import Advertisement, AdvertisementTable, RemoteSubscriptions, expression_of, is_parsable, region_of
 
 STARTING_TICKS = 2
-"""Whoever is heard of later may have had subscribers before, and is asked for them."""
+"""A broker that becomes known after this many ticks may already have subscriptions, and receives an inquiry."""
 
 
 @dataclass(slots=True)
 class _Exported:
-    """A subscription that this broker passes on in the domain: a client's, or one from another cluster."""
+    """A subscription that this broker exports into the domain: a client's, or one from another cluster. `sent_to` lists
+    the brokers that received it."""
 
     change: Subscribe
     region: Region
@@ -48,7 +49,7 @@ class _Exported:
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    """An entry as one source tells it. Of several, the one that came the shorter way counts."""
+    """An entry as one source sent it. Of several offers, the one with the shortest path is used."""
 
     source: str
     change: Advertise | Subscribe
@@ -62,8 +63,8 @@ class Domain:
         matcher: str,
         learned_subscriptions: list[LearnedSubscription] | None = None,
     ) -> None:
-        """`learned` collects subscriptions that were not known before, or that a new incarnation of their source told
-        again."""
+        """`learned_subscriptions` collects subscriptions that are new here, or that a new incarnation of their source
+        repeated."""
         self.name = multicast.domain
         self.me = multicast.me
         self.multicast = multicast
@@ -71,7 +72,7 @@ class Domain:
         self.subscriptions = RemoteSubscriptions(matcher)
         self.settings = RouterSettings()
         self.changed_entries: list[EntryId] = []
-        """Entries of which something changed since this was last emptied: an edge broker passes them on."""
+        """Entries that changed since the owner last emptied this list. An edge broker passes them on."""
         self._learned_subscriptions = learned_subscriptions if learned_subscriptions is not None else []
         self._update_sender = UpdateSender(self.me, incarnation, self.name)
         self._update_receiver = UpdateReceiver(self.me, incarnation, self.name)
@@ -80,27 +81,27 @@ class Domain:
         self._advertisement_offers: dict[EntryId, dict[str, _Offer]] = {}
         self._subscription_offers: dict[EntryId, dict[str, _Offer]] = {}
         self._used_offers: dict[EntryId, _Offer] = {}
-        """The offer by which a subscription stands in the R-PRT."""
+        """The offer of each subscription that is in the R-PRT."""
         self._gaps: dict[EntryId, _Offer] = {}
-        """Of those, the entries by which brokers say that some behind them are out of reach."""
+        """The used offers that announce gaps."""
         self._unreachable: set[str] = set()
         self._returned: dict[str, None] = {}
-        """Brokers that can be reached again, and have not said yet that they have told everything."""
+        """Brokers that are reachable again, and have not confirmed yet that they sent all changes."""
         self._converging_ticks = 0
-        """Ticks in which more may be heard from brokers that can be reached again, or of others behind them."""
+        """Remaining ticks in which brokers that are reachable again, or others behind them, may send more changes."""
         self._known_digest = b""
         self._is_recovering = False
         self._awaited_openings: dict[str, int] = {}
-        """Brokers whose present incarnation, given here, has yet to tell everything."""
+        """Brokers whose opening is not complete, with their present incarnation."""
         self._silence: Silence[str] = Silence()
-        """Of brokers that are silent, or say that some behind them are: they may be one after the other."""
+        """How long brokers have been silent or had a gap. One state may follow the other."""
         self._first_known_ticks: dict[str, int] = {}
-        """The tick in which a broker was first heard of."""
+        """The tick in which a broker became known."""
         self._former_members: dict[str, None] = {}
-        """Stored names of brokers that were in the domain before a restart."""
+        """Names, restored from the store, of brokers that were in the domain before a restart."""
 
     def export_advertisement(self, change: Advertise) -> None:
-        """For all brokers of the domain."""
+        """Sends an advertisement to all brokers of the domain."""
         if self._advertised.get(change.entry) != change:
             self._advertised[change.entry] = change
             self._update_sender.send_to_all(change)
@@ -110,7 +111,8 @@ class Domain:
             self._update_sender.send_to_all(Unadvertise(entry))
 
     def export_subscription(self, change: Subscribe, region: Region | None = None) -> None:
-        """For the brokers with an advertisement that it intersects, now or later. Who has its region, says so."""
+        """Sends a subscription to the brokers with an advertisement that it intersects, now or later. A caller that has
+        the expression's region passes it."""
         known = self._exported.get(change.entry)
         if known is not None and known.change == change:
             return
@@ -132,21 +134,24 @@ class Domain:
         self._update_sender.send(source, exported.change)
 
     def offers_of_advertisement(self, entry: EntryId) -> list[Advertise]:
-        """How the entry is known here."""
+        """Returns the advertisement as each source sent it."""
         return [change for change in self._offers(self._advertisement_offers, entry) if isinstance(change, Advertise)]
 
     def offers_of_subscription(self, entry: EntryId) -> list[Subscribe]:
+        """Returns the subscription as each source sent it."""
         return [change for change in self._offers(self._subscription_offers, entry) if isinstance(change, Subscribe)]
 
     def _offers(self, offers: dict[EntryId, dict[str, _Offer]], entry: EntryId) -> list[Advertise | Subscribe]:
-        """An offer from a broker that cannot be reached is stale, whatever that broker said."""
+        """Returns the offers of an entry. The offer of an unreachable broker is stale, even if it was not sent as
+        stale."""
         return [replace(offer.change, is_stale=self._is_stale(offer)) for offer in offers.get(entry, {}).values()]
 
     def entries(self) -> list[EntryId]:
+        """Returns the entries of other brokers."""
         return [*self._advertisement_offers, *self._subscription_offers]
 
     def receive(self, message: Message) -> None:
-        """An update for this broker, or an answer to one of its own."""
+        """Handles an update for this broker, or an answer to one of its own."""
         if isinstance(message, Update):
             self._receive_update(message)
         elif isinstance(message, UpdateAcknowledged):
@@ -201,7 +206,7 @@ class Domain:
                 self._send_subscription(exported, source)
 
     def _withdraw_unmatched(self, source: str) -> None:
-        """An advertisement of the source is gone: so are the subscriptions that only it had called for."""
+        """Withdraws from the source the subscriptions that intersect none of its remaining advertisements."""
         for exported in self._exported.values():
             if source in exported.sent_to and not self.advertisements.intersects(
                 source, exported.region, exported.change.crossed
@@ -235,12 +240,13 @@ class Domain:
             assert isinstance(best.change, Subscribe)
             expression = expression_of(best.change.expression)
             self.subscriptions.insert(entry, best.source, expression, best.change.crossed)
-            # By another way too: whoever was asked to pass a publication on may have relied on this one.
+            # This includes a changed offer: a broker that had to pass a publication on may have relied on this one.
             self._learn(best.change, best.source)
 
     def topology_changed(self) -> None:
-        """Tells those that can be reached again the rest, and asks restarted ones for theirs; drops what brokers said
-        that have left."""
+        """Applies changed link states: resumes updates to reachable brokers, requests the openings of restarted ones,
+        and
+        removes the entries of brokers that have left."""
         if self.multicast.digest == self._known_digest:
             return
         self._known_digest = self.multicast.digest
@@ -267,7 +273,9 @@ class Domain:
         self._request_openings()
 
     def begin_recovery(self) -> None:
-        """What is to be told depends on others' advertisements and, at an edge broker, on other clusters' entries."""
+        """Leaves openings unfinished. Their content depends on the advertisements of other brokers and, at an edge
+        broker,
+        on the entries of other clusters."""
         self._is_recovering = True
         self._await_openings()
         self._update_sender.leave_openings_unfinished()
@@ -282,7 +290,9 @@ class Domain:
         return not self._missing_openings()
 
     def _await_openings(self) -> None:
-        """Of a broker that nothing was held from before, nothing is missing, unless this broker itself started anew."""
+        """Sets the brokers whose openings are not complete. An opening is awaited only from a broker with known
+        entries,
+        unless this broker itself recovers from a restart."""
         self._awaited_openings = {
             state.broker: state.incarnation
             for state in self.multicast.states()
@@ -293,7 +303,7 @@ class Domain:
         }
 
     def _missing_openings(self) -> list[str]:
-        """Brokers that can be reached and whose present incarnation has yet to tell everything."""
+        """Returns reachable brokers whose present incarnation has not completed its opening."""
         if self._awaited_openings:
             self._awaited_openings = {
                 broker: incarnation
@@ -303,7 +313,8 @@ class Domain:
         return [broker for broker in self._awaited_openings if broker not in self._unreachable]
 
     def _send_inquiries(self) -> None:
-        """What a broker has to tell depends on what it was told: it is asked after that."""
+        """Sends inquiries to brokers that are reachable again and have acknowledged all changes. Their own changes may
+        depend on these."""
         for broker in self._returned:
             if self._update_sender.is_up_to_date(broker):
                 self.multicast.send(self._update_receiver.inquiry(broker))
@@ -323,13 +334,13 @@ class Domain:
         self._former_members = dict.fromkeys(members)
 
     def _missing_former_members(self) -> list[str]:
-        """Brokers that were there before a restart and that nobody has told of since."""
+        """Returns former members of which no link state has arrived since the restart."""
         state_of = self.multicast.state_of
         self._former_members = {broker: None for broker in self._former_members if state_of(broker) is None}
         return list(self._former_members)
 
     def silent_members(self) -> dict[str, int]:
-        """Brokers of the domain that cannot say at present what they want, with the ticks for which that is so."""
+        """Returns the brokers of the domain that cannot send their subscriptions at present, and for how many ticks."""
         states = {broker: self.multicast.state_of(broker) for broker in (*self._unreachable, *self._returned)}
         gone = [broker for broker, state in states.items() if state is not None and not state.has_left]
         silent = sorted({*gone, *self._missing_openings(), *self._missing_former_members()})
@@ -343,8 +354,8 @@ class Domain:
         return bool(self._converging_ticks or self._returned)
 
     def gaps(self, crossed: tuple[str, ...] | None) -> dict[str, int]:
-        """Brokers that pass entries on and cannot reach all brokers behind them, with the ticks for which that is so;
-        but for what came through clusters that a publication has crossed."""
+        """Returns the brokers that announced a gap, and for how many ticks. Leaves out gaps that crossed a cluster in
+        `crossed`, the clusters that a publication has crossed."""
         return {
             offer.source: self._ticks_silent(offer.source)
             for offer in self._gaps.values()
@@ -352,7 +363,9 @@ class Domain:
         }
 
     def _set_unreachable_brokers(self, unreachable: set[str]) -> None:
-        """Subscriptions follow an offer that can be reached; edge brokers pass on what has become stale, or fresh."""
+        """Records the unreachable brokers. Chooses the used offers again, and marks entries as changed whose offers
+        became
+        stale or fresh."""
         if unreachable == self._unreachable:
             return
         changed = unreachable ^ self._unreachable
@@ -368,7 +381,7 @@ class Domain:
                     self._use_best_offer(entry)
 
     def flush(self) -> None:
-        """Sends what was collected."""
+        """Sends the collected changes."""
         for update in self._update_sender.flush():
             self.multicast.send(update)
 
@@ -387,7 +400,7 @@ class Domain:
 
 
 def _drop_offer(offers: dict[EntryId, dict[str, _Offer]], entry: EntryId, source: str) -> bool:
-    """Was it there? What could not be read was never entered."""
+    """Removes an offer. Returns False if there was none: an entry that cannot be parsed is never added."""
     if source not in offers.get(entry, {}):
         return False
     del offers[entry][source]

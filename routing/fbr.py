@@ -313,9 +313,9 @@ class FBR(HopByHop):
             self._bind(entry, subscription, tree)
         # After a restart, neighbours may have sent subscriptions before their tree was known here.
         for neighbour in self._known_neighbours:
-            for held in self._update_receiver.entries_from(neighbour):
-                if isinstance(held, Subscribe) and held.tree == change.entry and is_parsable(held.expression):
-                    self._apply_to_copies(held, tree, neighbour)
+            for known in self._update_receiver.entries_from(neighbour):
+                if isinstance(known, Subscribe) and known.tree == change.entry and is_parsable(known.expression):
+                    self._apply_to_copies(known, tree, neighbour)
 
     def _remove_tree(self, entry: EntryId) -> None:
         tree = self._trees[entry]

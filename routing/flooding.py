@@ -1,7 +1,8 @@
-"""Flooding: every publication goes to every broker; the floor that other routers are compared with [THESIS 2.1].
+"""Flooding: every publication goes to every broker. The baseline for other routers [THESIS 2.1].
 
-Nothing is stored but local subscriptions. On an overlay with cycles a broker gets copies over several links; it
-keeps the first. A neighbour that is lost is sent what it missed when it is back, as far as that is retained.
+A broker stores only local subscriptions. In an overlay with cycles a broker receives copies over several links, and
+keeps the first. A neighbour that is reachable again receives the publications that it missed, as far as they are
+retained.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Flooding(HopByHop):
         self._local_advertisements.remove(entry)
 
     def unadvertise(self, entry: EntryId) -> None:
-        """Nobody else knows it."""
+        """Does nothing: no other broker knows the advertisement."""
 
     def subscribe(self, entry: EntryId, client: str, expression: Expression, since: int = 0) -> None:
         self._local_subscriptions.insert(entry, client, expression)
@@ -58,13 +59,16 @@ class Flooding(HopByHop):
         return self._to_all_but(peer)
 
     def _to_all_but(self, peer: str | None) -> tuple[ForwardingLeg, ...]:
-        """Neighbours out of reach are sent it when they are back: from what is retained, or held while others wait."""
+        """Returns a leg to all neighbours except `peer`. Without `settles_early` it includes unreachable ones, and the
+        broker
+        keeps the publication pending for them. Otherwise they receive it from retention when they are back."""
         known = self._neighbours if self.settings.settles_early else self._known_neighbours
         others = tuple(sorted(each for each in known if each != peer))
         return (ForwardingLeg(DOMAIN, others, others),) if others else ()
 
     def unknown_interest(self, publication: Publish, peer: str | None) -> UnknownInterest:
-        """Of neighbours that are out of reach, and of all behind them: these say nothing of whom they cannot reach."""
+        """Returns the unreachable neighbours, both for themselves and for gaps behind them: they do not announce
+        gaps."""
         lost = dict.fromkeys(
             (each for each in self._known_neighbours if each not in self._neighbours and each != peer), ALWAYS
         )
@@ -74,7 +78,7 @@ class Flooding(HopByHop):
         self.learned_subscriptions.append(LearnedSubscription(peer, str(TRUE), 0))
 
     def leave(self) -> None:
-        """Nobody holds anything of this broker's."""
+        """Does nothing: no other broker has entries of this broker."""
 
     def counts(self) -> Counts:
         return Counts(len(self._local_advertisements), len(self._local_subscriptions), 0, 0)

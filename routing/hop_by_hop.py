@@ -1,4 +1,4 @@
-"""What routers share that know their neighbours only: a publication is decided on anew at every hop."""
+"""The common part of routers that know only their neighbours: every hop makes a new routing decision."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DOMAIN = ""
 
 
 class HopByHop:
-    """Each neighbour is a destination of its own; nothing travels further than one hop under the same header."""
+    """A router whose destinations are its neighbours. No message travels further than one hop with the same header."""
 
     def __init__(self, me: str, incarnation: int) -> None:
         self.me = me
@@ -37,24 +37,25 @@ class HopByHop:
         self._incarnation = incarnation
         self._neighbours: dict[str, int] = {}
         self._known_neighbours: dict[str, int] = {}
-        """Neighbours that are here or were once and have not left, with their last incarnation (0: it is not known)."""
+        """Present neighbours and former ones that have not left, with their last incarnation. 0 means unknown."""
         self._returned: dict[str, None] = {}
-        """Neighbours that are back, and have not said yet that they have told everything."""
+        """Neighbours that are reachable again, and have not confirmed yet that they sent all changes."""
         self._converging_ticks = 0
-        """Ticks in which more may be heard from neighbours that are back, or of others behind them."""
+        """Remaining ticks in which neighbours that are reachable again, or others behind them, may send more
+        changes."""
         self.learned_subscriptions: list[LearnedSubscription] = []
         self._is_recovering = False
         self._has_restarted = False
-        """There was an earlier incarnation, which knew more than this one at its start."""
+        """Whether there was an earlier incarnation, which knew more than this one at its start."""
         self._sends: list[tuple[str, Message]] = []
         self._update_sender = UpdateSender(me, incarnation, DOMAIN)
         self._update_receiver = UpdateReceiver(me, incarnation, DOMAIN)
 
     def apply_link_states(self) -> None:
-        """News of neighbours is never put off."""
+        """Does nothing: changes of neighbours are applied at once."""
 
     def load_link_states(self, states: tuple[LinkState, ...]) -> None:
-        """Nothing beyond the neighbours matters here, and these introduce themselves."""
+        """Does nothing: only neighbours matter here, and they send greetings."""
 
     def neighbour_up(self, peer: str, greeting: Heartbeat, cost: int = 1) -> None:
         if peer not in self._neighbours and (
@@ -87,19 +88,21 @@ class HopByHop:
             self._apply_withdrawals(self._update_receiver.drop_older_incarnations(peer, incarnation + 1), peer)
 
     def _neighbour_added(self, peer: str) -> None:
-        """A neighbour that was not known before."""
+        """Called for a neighbour that was not known before."""
 
     def _neighbour_reachable(self, peer: str) -> None:
-        """A neighbour that can be reached again, or for the first time."""
+        """Called for a neighbour that is reachable again, or for the first time."""
 
     def _apply_withdrawals(self, withdrawals: list[Change], peer: str) -> None:
-        """A neighbour that started anew has told everything, and did not repeat these; or it has left."""
+        """Applies withdrawals of entries that a restarted neighbour did not repeat in its opening, or of a neighbour
+        that
+        has left."""
 
     def _apply(self, change: Change, peer: str) -> None:
-        """A neighbour said something about advertisements or subscriptions."""
+        """Applies a change that a neighbour sent."""
 
     def _apply_repeated(self, change: Change, peer: str) -> None:
-        """A neighbour that started anew said again what is known."""
+        """Handles a known entry that a restarted neighbour repeated."""
 
     def begin_recovery(self) -> None:
         self._is_recovering = self._has_restarted = True
@@ -115,8 +118,9 @@ class HopByHop:
         self._converging_ticks = self.settings.detection_ticks
 
     def _missing_openings(self) -> dict[str, int]:
-        """Neighbours whose present incarnation has yet to tell everything. Of a neighbour that nothing was held from
-        before, nothing is missing, unless this broker itself started anew."""
+        """Returns neighbours whose opening is not complete, with their present incarnation. An opening is awaited only
+        from
+        a neighbour with known entries, unless this broker itself recovers from a restart."""
         return {
             peer: incarnation
             for peer, incarnation in self._neighbours.items()
@@ -125,7 +129,9 @@ class HopByHop:
         }
 
     def _send_inquiries(self) -> None:
-        """What a neighbour has to tell depends on what it was told: it is asked after that."""
+        """Sends inquiries to neighbours that are reachable again and have acknowledged all changes. Their own changes
+        may
+        depend on these."""
         for peer in self._returned:
             if self._update_sender.is_up_to_date(peer):
                 self._sends.append((peer, self._update_receiver.inquiry(peer)))
@@ -150,7 +156,8 @@ class HopByHop:
             self._add_neighbour(peer)
 
     def _silent_neighbours(self) -> list[str]:
-        """Neighbours that cannot say at present what they and those behind them want."""
+        """Returns neighbours that cannot send subscriptions at present, neither theirs nor those of brokers behind
+        them."""
         awaited = self._missing_openings().keys() | self._returned.keys()
         return [peer for peer in self._known_neighbours if peer not in self._neighbours or peer in awaited]
 
@@ -175,13 +182,13 @@ class HopByHop:
         )
 
     def reorganise(self) -> None:
-        """Never asked to."""
+        """Does nothing: `enable_reorganisation` always fails."""
 
     def drain_link_requests(self) -> list[OpenLink | CloseLink]:
         return []
 
     def link_losses(self) -> int:
-        """Losing a neighbour is known without being counted: nobody else's links matter here."""
+        """Returns 0: only links to neighbours matter here, and their loss is known directly."""
         return 0
 
     def receive(self, message: Message, peer: str) -> Message | None:
