@@ -8,9 +8,9 @@ NATIVE := $(shell find matching/native/src -name '*.cpp' -o -name '*.hpp')
 # As many test files at a time as there are cores, but not more than four: each may start Spark and several brokers.
 TESTS := $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
-# The native core without its bindings, with a driver of its own, under AddressSanitizer and UndefinedBehaviorSanitizer.
+# The native core without its bindings, with its own tests, under AddressSanitizer and UndefinedBehaviorSanitizer.
 SOAK := build/sanitize/native_soak
-SOAK_OBJECTS := $(patsubst %.cpp,build/sanitize/%.o,$(filter-out %/bindings.cpp,$(filter %.cpp,$(NATIVE))))
+SOAK_OBJECTS := $(patsubst %.cpp,build/sanitize/%.o,$(filter-out matching/native/src/python/%,$(filter %.cpp,$(NATIVE))))
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
 .PHONY: help install demo test check lint quick bench sanitize clean
@@ -71,7 +71,7 @@ $(SOAK): $(SOAK_OBJECTS)
 
 build/sanitize/%.o: %.cpp $(filter %.hpp,$(NATIVE))
 	@mkdir -p $(@D)
-	$(CXX) -std=c++20 -O1 -g1 -Wall -Wextra $(SANITIZE) -c -o $@ $<
+	$(CXX) -std=c++20 -Imatching/native/src -O1 -g1 -Wall -Wextra $(SANITIZE) -c -o $@ $<
 
 clean:
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

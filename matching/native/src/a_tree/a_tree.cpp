@@ -1,4 +1,4 @@
-#include "a_tree.hpp"
+#include "a_tree/a_tree.hpp"
 
 #include <algorithm>
 

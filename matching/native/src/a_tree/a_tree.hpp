@@ -12,12 +12,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "assembler.hpp"
-#include "../event.hpp"
-#include "expression_form.hpp"
-#include "expression_graph.hpp"
-#include "id_table.hpp"
-#include "predicate_index.hpp"
+#include "a_tree/assembler.hpp"
+#include "a_tree/expression_graph.hpp"
+#include "a_tree/predicate_index.hpp"
+#include "core/event.hpp"
+#include "core/expression_form.hpp"
+#include "core/id_table.hpp"
 
 namespace mercast::a_tree {
 

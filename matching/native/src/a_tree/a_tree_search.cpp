@@ -1,11 +1,11 @@
-#include "a_tree_search.hpp"
+#include "a_tree/a_tree_search.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <span>
 #include <utility>
 
-#include "../fetch_line.hpp"
+#include "memory/fetch_line.hpp"
 
 namespace mercast::a_tree {
 namespace {

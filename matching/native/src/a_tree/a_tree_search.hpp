@@ -16,10 +16,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "a_tree.hpp"
-#include "../event.hpp"
-#include "picked_list.hpp"
-#include "search_state.hpp"
+#include "a_tree/a_tree.hpp"
+#include "a_tree/picked_list.hpp"
+#include "a_tree/search_state.hpp"
+#include "core/event.hpp"
 
 namespace mercast::a_tree {
 

@@ -1,4 +1,4 @@
-#include "assembler.hpp"
+#include "a_tree/assembler.hpp"
 
 #include <algorithm>
 

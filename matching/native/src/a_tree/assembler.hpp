@@ -11,9 +11,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "expression_form.hpp"
-#include "expression_graph.hpp"
-#include "predicate_index.hpp"
+#include "a_tree/expression_graph.hpp"
+#include "a_tree/predicate_index.hpp"
+#include "core/expression_form.hpp"
 
 namespace mercast::a_tree {
 

@@ -1,4 +1,4 @@
-#include "expression_graph.hpp"
+#include "a_tree/expression_graph.hpp"
 
 #include <algorithm>
 #include <stdexcept>

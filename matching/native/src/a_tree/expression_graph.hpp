@@ -20,10 +20,10 @@
 #include <span>
 #include <vector>
 
-#include "../huge_pages.hpp"
-#include "id_table.hpp"
-#include "span_pool.hpp"
-#include "../values.hpp"
+#include "core/id_table.hpp"
+#include "core/values.hpp"
+#include "memory/huge_pages.hpp"
+#include "memory/span_pool.hpp"
 
 namespace mercast::a_tree {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "expression_graph.hpp"
+#include "a_tree/expression_graph.hpp"
 
 namespace mercast::a_tree {
 

@@ -1,4 +1,4 @@
-#include "ordered_ends.hpp"
+#include "a_tree/ordered_ends.hpp"
 
 #include <algorithm>
 

@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
-#include "../event.hpp"
-#include "../fetch_line.hpp"
-#include "expression_graph.hpp"
-#include "../interning.hpp"
-#include "../values.hpp"
+#include "a_tree/expression_graph.hpp"
+#include "core/event.hpp"
+#include "core/interning.hpp"
+#include "core/values.hpp"
+#include "memory/fetch_line.hpp"
 
 namespace mercast::a_tree {
 

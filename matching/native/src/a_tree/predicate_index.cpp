@@ -1,6 +1,6 @@
 // Where watched predicates stand in the index.
 
-#include "predicate_index.hpp"
+#include "a_tree/predicate_index.hpp"
 
 #include <bit>
 

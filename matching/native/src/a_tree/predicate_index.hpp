@@ -26,15 +26,15 @@
 #include <string>
 #include <vector>
 
-#include "../event.hpp"
-#include "../fetch_line.hpp"
-#include "expression_graph.hpp"
-#include "id_table.hpp"
-#include "../interning.hpp"
-#include "ordered_ends.hpp"
-#include "../predicate.hpp"
-#include "search_state.hpp"
-#include "span_pool.hpp"
+#include "a_tree/expression_graph.hpp"
+#include "a_tree/ordered_ends.hpp"
+#include "a_tree/search_state.hpp"
+#include "core/event.hpp"
+#include "core/id_table.hpp"
+#include "core/interning.hpp"
+#include "core/predicate.hpp"
+#include "memory/fetch_line.hpp"
+#include "memory/span_pool.hpp"
 
 namespace mercast::a_tree {
 

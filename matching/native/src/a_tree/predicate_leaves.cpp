@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "predicate_index.hpp"
+#include "a_tree/predicate_index.hpp"
 
 namespace mercast::a_tree {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "../fetch_line.hpp"
-#include "predicate_index.hpp"
+#include "a_tree/predicate_index.hpp"
+#include "memory/fetch_line.hpp"
 
 namespace mercast::a_tree {
 

@@ -8,10 +8,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "../event.hpp"
-#include "../fetch_line.hpp"
-#include "expression_graph.hpp"
-#include "picked_list.hpp"
+#include "a_tree/expression_graph.hpp"
+#include "a_tree/picked_list.hpp"
+#include "core/event.hpp"
+#include "memory/fetch_line.hpp"
 
 namespace mercast::a_tree {
 

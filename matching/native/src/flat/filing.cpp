@@ -1,0 +1,260 @@
+// How the flat index chooses where to file a subscription, and what its entries say.
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <span>
+
+#include "flat/flat_index.hpp"
+#include "memory/fetch_line.hpp"
+
+namespace mercast {
+namespace {
+
+// An IN of more values is filed as a range.
+constexpr std::uint32_t kMostPoints = Subscription::kMostCopies;
+// After this many publications, what was seen weighs as much as the guess from the subscriptions.
+constexpr double kPriorPublications = 16;
+
+// What a rating is compared by: its weight, of which the lowest bits say where it is, so that the smallest are found
+// without branches.
+using Order = std::uint64_t;
+constexpr Order kNoOrder = ~Order{0};
+constexpr Order kPlaceMask = std::bit_ceil(Terms::kMostIntervals) - 1;
+
+Order order_of(double weight, std::size_t place) { return (std::bit_cast<std::uint64_t>(weight) & ~kPlaceMask) | place; }
+std::size_t place_in(Order order) { return order & kPlaceMask; }
+
+}  // namespace
+
+struct FlatIndex::Target {
+    std::size_t interval = kNone;           // the access predicate's, or none
+    std::span<const std::uint64_t> points;  // the values to file by, unless it is filed by a range
+};
+
+void FlatIndex::rate(Draft& draft) const {
+    draft.ratings.resize(draft.terms.intervals.size());
+    draft.can_match = true;
+    draft.has_plain_grid = false;
+    const std::uint32_t stored = ids_.size() + 1;
+    const double guess_weight = kPriorPublications / stored;
+    Rating* rating = draft.ratings.begin();
+    for (const Interval& interval : draft.terms.intervals) {
+        draft.can_match &= !interval.is_empty();
+        if (interval.is_absence()) {
+            *rating++ = Rating();
+            continue;
+        }
+        const Dimension& dimension = dimensions_[interval.dimension];
+        const std::uint32_t number = dimension.newest_grid();
+        const Grid& grid = dimensions_.grid(number);
+        const Grid::Cells cells = grid.cells_of(interval);
+        const double presence = dimension.publications + guess_weight * std::min(dimension.uses, stored);
+        draft.has_plain_grid |= grid.is_plain();
+        const double share = grid.is_plain() ? (interval.has_lower() || interval.has_upper() ? 0.9 : 1.0)
+                                             : (cells.last - cells.first + 1) * grid.share_of_cell();
+        *rating++ = {cells, number, presence, share * presence, grid.share(cells.first, cells.last) * presence};
+        // How long it is will be asked.
+        if (!interval.is_point() || !Grid::is_cut(cells.first)) continue;
+        if (const std::uint32_t list = grid.value_list(cells.first); list != kNone) fetch_line(&lists_.head(list));
+    }
+}
+
+void FlatIndex::aim(Draft& draft) {
+    draft.lists.clear();
+    if (!draft.can_match) {
+        draft.entry = kEmptyEntry;
+        return;
+    }
+    const Target target = choose_target(draft);
+    collect_lists(target, draft);
+    for (const std::uint32_t list : draft.lists) fetch_line(&lists_.head(list));
+    make_entry(draft, target.interval, !target.points.empty());
+}
+
+// Half from how many values there are, half from how long the value's list is already: values that many subscriptions
+// ask for are mostly those that many publications have, and a list must not grow because it is long.
+double FlatIndex::value_share(std::uint32_t dimension, std::uint64_t key, std::uint32_t cell) const {
+    const Dimension& found = dimensions_[dimension];
+    const double values = std::max(found.value_lists + 1, dimensions_.newest_grid(dimension).cells() / 2);
+    const std::uint32_t list = find_value_list(dimension, key, cell);
+    const double length = list == kNone ? 0 : lists_.size(list);
+    return 0.5 / values + 0.5 * length / (found.value_entries + 1.0);
+}
+
+// The values that an interval can be filed by, none if it is to be filed as a range.
+std::span<const std::uint64_t> FlatIndex::points_of(const Terms& terms, const Interval& interval) {
+    if (interval.is_point()) return {&interval.first, 1};
+    for (const ValueSet& set : terms.sets) {
+        if (set.dimension == interval.dimension && set.count <= kMostPoints) return {&terms.values[set.start], set.count};
+    }
+    return {};
+}
+
+double FlatIndex::points_share(const Interval& interval, const Rating& rating, std::span<const std::uint64_t> points) const {
+    if (interval.is_point()) return value_share(interval.dimension, interval.first, rating.cells.first);
+    const Grid& grid = dimensions_.grid(rating.grid);
+    double share = 0;
+    for (const std::uint64_t point : points) share += value_share(interval.dimension, point, grid.cell(point));
+    return share;
+}
+
+// That which fewest publications will lead to.
+FlatIndex::Target FlatIndex::choose_target(const Draft& draft) const {
+    const Terms& terms = draft.terms;
+    Order best = kNoOrder;
+    for (std::size_t i = 0; i < terms.intervals.size(); ++i) {
+        const Interval& interval = terms.intervals[i];
+        if (interval.is_absence()) continue;
+        const Rating& rating = draft.ratings[i];
+        double cost = rating.cost;
+        if (const std::span<const std::uint64_t> points = points_of(terms, interval); !points.empty()) {
+            cost = std::min(points_share(interval, rating, points), 1.0) * rating.presence;
+        }
+        best = std::min(best, order_of(cost, i));
+    }
+    if (best == kNoOrder) return {};
+    return {place_in(best), points_of(terms, terms.intervals[place_in(best)])};
+}
+
+void FlatIndex::collect_lists(const Target& target, Draft& draft) {
+    if (target.interval == kNone) {
+        if (always_ == kNone) always_ = lists_.create({0, kNone, false});
+        draft.lists.push_back(always_);
+        return;
+    }
+    const Interval& interval = draft.terms.intervals[target.interval];
+    const Rating& rating = draft.ratings[target.interval];
+    const Grid& grid = dimensions_.grid(rating.grid);
+    for (const std::uint64_t point : target.points) {
+        // An interval that begins on a cut begins in the cut's cell. Others do not tell: the first key counts as no bound.
+        const bool is_known = interval.is_point() && Grid::is_cut(rating.cells.first);
+        draft.lists.push_back(value_list(interval.dimension, point, is_known ? rating.cells.first : grid.cell(point)));
+    }
+    if (!target.points.empty()) return;
+    const Grid::Buckets buckets = grid.buckets(rating.cells.first, rating.cells.last);
+    buckets.each([&](std::uint32_t bucket) { draft.lists.push_back(bucket_list(rating.grid, bucket)); });
+}
+
+std::uint32_t FlatIndex::find_value_list(std::uint32_t dimension, std::uint64_t key, std::uint32_t cell) const {
+    if (Grid::is_cut(cell)) return dimensions_.newest_grid(dimension).value_list(cell);
+    return dimensions_[dimension].hashed_value_lists == 0 ? kNone : values_.find({key, dimension});
+}
+
+void FlatIndex::set_value_list(std::uint32_t dimension, std::uint64_t key, std::uint32_t list) {
+    Dimension& found = dimensions_[dimension];
+    Grid& grid = dimensions_.newest_grid(dimension);
+    const std::uint32_t cell = grid.cell(key);
+    if (Grid::is_cut(cell)) {
+        grid.set_value_list(cell, list);
+    } else if (list == kNone) {
+        values_.erase({key, dimension});
+        --found.hashed_value_lists;
+    } else {
+        values_.insert({key, dimension}, list);
+        ++found.hashed_value_lists;
+    }
+}
+
+std::uint32_t FlatIndex::value_list(std::uint32_t dimension, std::uint64_t key, std::uint32_t cell) {
+    std::uint32_t list = find_value_list(dimension, key, cell);
+    if (list == kNone) {
+        list = lists_.create({key, dimension, false});
+        set_value_list(dimension, key, list);
+        ++dimensions_[dimension].value_lists;
+    }
+    ++dimensions_[dimension].value_entries;
+    return list;
+}
+
+void FlatIndex::move_value_lists(std::uint32_t dimension, std::uint32_t former_grid) {
+    Dimension& found = dimensions_[dimension];
+    Grid& grid = dimensions_.newest_grid(dimension);
+    for (std::uint32_t cell = 2; cell < grid.cells(); cell += 2) {
+        const std::uint32_t list = found.hashed_value_lists == 0 ? kNone : values_.find({grid.cut(cell), dimension});
+        if (list == kNone) continue;
+        grid.set_value_list(cell, list);
+        values_.erase({grid.cut(cell), dimension});
+        --found.hashed_value_lists;
+    }
+    const Grid& former = dimensions_.grid(former_grid);
+    for (std::uint32_t cell = 2; cell < former.cells(); cell += 2) {
+        if (former.value_list(cell) != kNone) set_value_list(dimension, former.cut(cell), former.value_list(cell));
+    }
+}
+
+std::uint32_t FlatIndex::bucket_list(std::uint32_t grid, std::uint32_t bucket) {
+    std::uint32_t list = dimensions_.grid(grid).list(bucket);
+    if (list == kNone) {
+        list = lists_.create({bucket, grid, true});
+        dimensions_.grid(grid).set_list(bucket, list);
+        dimensions_.retain_grid(grid, 1);
+    }
+    return list;
+}
+
+void FlatIndex::drop_list(std::uint32_t list) {
+    const EntryLists::Owner owner = lists_.owner(list);
+    lists_.destroy(list);
+    if (owner.is_bucket) {
+        dimensions_.grid(owner.number).set_list(static_cast<std::uint32_t>(owner.key), kNone);
+        dimensions_.release_grid(owner.number);
+    } else if (owner.number == kNone) {
+        always_ = kNone;
+    } else {
+        set_value_list(owner.number, owner.key, kNone);
+        --dimensions_[owner.number].value_lists;
+    }
+}
+
+bool FlatIndex::is_value(const EntryLists::Owner& owner) {
+    return !owner.is_bucket && owner.number != kNone;
+}
+
+FilterCode FlatIndex::code_of(const Rating& rating) const {
+    const Grid& grid = dimensions_.grid(rating.grid);
+    return filter_code(rating.grid, grid.sixteenth(rating.cells.first), grid.sixteenth(rating.cells.last));
+}
+
+// All ranges of cells, or those that rule out most if there are too many. The list itself says all about an access
+// predicate that is a value, and much about a range, which comes last. The two that rule out most are in the word, too.
+void FlatIndex::make_entry(Draft& draft, std::size_t filed_under, bool is_filed_by_value) const {
+    const Terms& terms = draft.terms;
+    constexpr double kComesLast = 1e18;
+    bool is_decided = terms.exclusions.empty() && terms.sets.empty() && !terms.needs_check && !terms.has_pattern &&
+                      draft.id >= 0 && draft.id < EntryTail::kUndecided;
+    // With room for one that is written in vain: nothing foretells which the access predicate is.
+    BoundedVector<Order, Terms::kMostIntervals + 1> orders;
+    // The two that come first.
+    Order best = kNoOrder, second = kNoOrder;
+    for (std::size_t i = 0; i < terms.intervals.size(); ++i) {
+        const Rating& rating = draft.ratings[i];
+        const bool is_list = is_filed_by_value & (i == filed_under);
+        const bool has_cells = !terms.intervals[i].is_absence() && rating.grid <= 0xffff;
+        const bool is_kept = has_cells & !is_list;
+        is_decided &= is_list | (has_cells & rating.cells.is_exact);
+        const Order order = is_kept ? order_of(i == filed_under ? kComesLast : rating.weight, i) : kNoOrder;
+        orders[orders.size()] = order;
+        orders.resize(orders.size() + is_kept);
+        second = std::min(second, std::max(best, order));
+        best = std::min(best, order);
+    }
+    if (orders.size() > EntryTail::kRanges) {
+        is_decided = false;
+        std::sort(orders.begin(), orders.end());
+        orders.resize(EntryTail::kRanges);
+    }
+    // In its place: an entry that is put together elsewhere and copied at once makes the copying wait.
+    Entry& entry = draft.entry;
+    entry = kEmptyEntry;
+    CellRange* range = entry.tail.ranges.data();
+    for (const Order order : orders) {
+        const Rating& rating = draft.ratings[place_in(order)];
+        *range++ = {static_cast<std::uint16_t>(rating.grid), static_cast<std::uint8_t>(rating.cells.first),
+                    static_cast<std::uint8_t>(rating.cells.last - rating.cells.first)};
+    }
+    if (best != kNoOrder) entry.word.codes[0] = code_of(draft.ratings[place_in(best)]);
+    if (second != kNoOrder) entry.word.codes[1] = code_of(draft.ratings[place_in(second)]);
+    if (is_decided) entry.tail.id = static_cast<std::uint32_t>(draft.id);
+}
+
+}  // namespace mercast

@@ -1,0 +1,238 @@
+// Flat: conjunctions in access-predicate lists, most of them decided by half a cache line.
+//
+// A subscription is filed under one of its conditions, its access predicate: an equality or a small IN under a hash of
+// dimension and value, a range in the buckets of its dimension's grid. Of [THESIS 6, 7] it keeps PSTBloom's idea, a word
+// beside each reference that rules most of a list out before any subscription is touched, and PSTHash's, to file by the
+// access predicate that fewest publications reach. It changes three things. PS-Tree's exact predicate spaces are coarse
+// buckets, because exact spaces explode on wide domains and the conditions decide anyway. The word holds no hashed
+// attributes but two more conditions, quantised to cells: it tells values apart and not only presence. Lists lie flat in
+// memory, words before references, and everything that is touched is fetched ahead: time is cache lines, not
+// comparisons.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/dimensions.hpp"
+#include "core/event.hpp"
+#include "core/form.hpp"
+#include "core/terms.hpp"
+#include "flat/entry_lists.hpp"
+#include "flat/filter_words.hpp"
+#include "flat/hash_tables.hpp"
+#include "flat/subscriptions.hpp"
+#include "memory/bounded_vector.hpp"
+#include "memory/chunk_store.hpp"
+
+namespace mercast {
+
+struct Answer {
+    std::vector<std::int64_t> ids;      // ascending
+    std::vector<std::int64_t> pending;  // match if their patterns do; ascending
+    std::uint64_t candidates = 0;       // entries of the lists that the publication leads to
+    std::uint64_t evaluated = 0;        // of these, subscriptions that were looked at
+};
+
+struct DestinationAnswer {
+    std::vector<std::uint32_t> destinations;  // numbers, in the order in which they were hit
+    std::vector<std::int64_t> pending;        // match if their patterns do, and their destination was not hit
+    std::optional<std::int64_t> without;      // the smallest id that matches and has no destination
+    std::uint64_t candidates = 0;
+    std::uint64_t evaluated = 0;
+};
+
+// What one thread needs to match, kept between publications.
+struct Scratch {
+    Event event;
+    std::vector<KeyPair> keys;                // by dimension
+    std::vector<std::uint8_t> cells;          // by grid
+    FilterTable filter;
+    std::vector<std::uint32_t> dimensions;    // that have a value now
+    std::vector<std::uint32_t> lists;
+    std::vector<EntryRun> runs;               // what these lists hold
+    std::vector<const EntryTail*> passing;    // the tails of the entries whose word passed, and room for more
+    std::vector<std::uint32_t> decided;       // ids or subscriptions, of those that match
+    std::vector<std::uint32_t> undecided;     // subscriptions that are still to be looked at
+    std::vector<bool> is_hit;                 // by destination
+    std::vector<std::int64_t> sorting;
+};
+
+class FlatIndex {
+  public:
+    FlatIndex() = default;
+    FlatIndex(const FlatIndex&) = delete;
+    FlatIndex& operator=(const FlatIndex&) = delete;
+
+    bool contains(std::int64_t id) const { return ids_.find(id) != kNone; }
+    // Where `contains`, `claim` and `remove` will look.
+    void prefetch(std::int64_t id) const { ids_.prefetch(id); }
+
+    // An addition: `begin`, ask for each predicate, `claim` an id, `finish`; or `abandon` before there is an id. It may
+    // then wait for memory while others are prepared: only ids and the vocabulary know of it until all are settled.
+    void begin();
+    // The predicate gets its numbers.
+    void ask(Predicate& predicate, std::span<Operand> operands);
+    // A range of numbers on an attribute that is in the vocabulary. False if it is not to be had so simply.
+    bool ask_range(std::uint32_t attribute, Operator op, const NumberOperand& first, const NumberOperand& last);
+    // False if the id is there already.
+    bool claim(std::int64_t id) { return ids_.insert_if_absent(id, kDrafted); }
+    // Returns whether it has patterns.
+    bool finish(std::int64_t id, std::optional<std::string_view> destination);
+    void abandon();
+    void settle();
+    // All of this for an id that is not there.
+    void add(std::int64_t id, Conjunction& conjunction, std::optional<std::string_view> destination);
+
+    // The id must be there.
+    void remove(std::int64_t id);
+
+    // The scratch's event is matched. The index does not change, so several threads may do this.
+    void match(Scratch& scratch, Answer& answer) const;
+    void match_destinations(Scratch& scratch, DestinationAnswer& answer) const;
+    // How often publications have a value in a dimension guides where the next subscriptions are filed. Tells the index
+    // of the publication that was matched last.
+    void learn(const Scratch& scratch);
+
+    std::uint32_t size() const { return ids_.size(); }
+    const Vocabulary& vocabulary() const { return vocabulary_; }
+    const Interner& destinations() const { return destinations_; }
+    Form form(std::int64_t id) const { return subscriptions_.form(subscriptions_[ids_.find(id)]); }
+    std::uint32_t destination(std::int64_t id) const { return subscriptions_[ids_.find(id)].destination; }
+    std::vector<std::int64_t> ids_in_order() const;  // of their addition
+
+    struct Figures {
+        std::uint64_t lists, entries, dimensions, grids, bytes;
+    };
+    Figures figures() const;
+
+  private:
+    // An interval's cells in its dimension's newest grid, and what they mean for publications, about.
+    struct Rating {
+        Grid::Cells cells{1, 1, false};
+        std::uint32_t grid = 0;
+        double presence = 0;  // how many have a value here
+        double weight = 0;    // how many of these pass
+        double cost = 0;      // how many would look at it if it were filed by its buckets
+    };
+
+    // A subscription on its way into the index.
+    struct Draft {
+        std::int64_t id = 0;
+        std::uint64_t sequence = 0;
+        std::uint32_t destination = Interner::kUnknown;
+        FormBuffer form;
+        Terms terms;
+        BoundedVector<Rating, Terms::kMostIntervals> ratings;
+        bool can_match = true, has_plain_grid = false;
+        BoundedVector<std::uint32_t, Subscription::kMostCopies> lists;  // to file it in
+        Entry entry;
+    };
+    struct Target;  // Where to file a subscription.
+
+    // The handle of one that has none yet.
+    static constexpr std::uint32_t kDrafted = kNone - 1;
+
+    std::uint32_t acquire_dimension(Predicate& predicate, Aspect aspect);
+    std::uint32_t acquire_other_dimension(Predicate& predicate, Aspect aspect);
+
+    // The steps of an addition after it was written. What a step needs from memory, the one before asks for.
+    void note_bounds(const Draft& draft);
+    void rate(Draft& draft) const;
+    void aim(Draft& draft);
+    void reach(const Draft& draft) const;
+    void store(const Draft& draft);
+    void step();
+
+    // Fills in the terms that the form says.
+    void read_terms(Form form, Terms& terms);
+    void release(Form form);
+    void take_out(std::uint32_t handle);
+    void take_out_entries(std::uint32_t handle);
+    std::uint32_t position_of(std::uint32_t handle, std::uint32_t copy) const;
+    void retain_grids(const Entry& entry, std::uint32_t times);
+    void release_grids(const Entry& entry);
+    bool is_stale(const EntryTail& tail) const;
+    void refresh(std::uint32_t list);
+    void refresh(std::uint32_t list, std::uint32_t position);
+    void refresh_grown_lists();
+    void refine_outgrown_dimensions();
+    void refile_lists_of(std::uint32_t grid);
+    void compact_lists();
+    void compact_subscriptions(std::uint32_t removed);
+
+    Target choose_target(const Draft& draft) const;
+    static std::span<const std::uint64_t> points_of(const Terms& terms, const Interval& interval);
+    double points_share(const Interval& interval, const Rating& rating, std::span<const std::uint64_t> points) const;
+    double value_share(std::uint32_t dimension, std::uint64_t key, std::uint32_t cell) const;
+    // Fills in all of the draft's entry but the subscription's handle.
+    void make_entry(Draft& draft, std::size_t filed_under, bool is_filed_by_value) const;
+    FilterCode code_of(const Rating& rating) const;
+    void collect_lists(const Target& target, Draft& draft);
+    static bool is_value(const EntryLists::Owner& owner);
+    // The list of those that are filed by this value, whose cell in the newest grid is known: it hangs on the grid if the
+    // value is a cut of it, or in the table. `find` may give kNone.
+    std::uint32_t find_value_list(std::uint32_t dimension, std::uint64_t key, std::uint32_t cell) const;
+    std::uint32_t value_list(std::uint32_t dimension, std::uint64_t key, std::uint32_t cell);
+    void set_value_list(std::uint32_t dimension, std::uint64_t key, std::uint32_t list);
+    // When the dimension has a new grid.
+    void move_value_lists(std::uint32_t dimension, std::uint32_t former_grid);
+    std::uint32_t bucket_list(std::uint32_t grid, std::uint32_t bucket);
+    void drop_list(std::uint32_t list);
+
+    void load(Scratch& scratch) const;
+    void unload(Scratch& scratch) const;
+    void touch(Scratch& scratch, std::uint32_t attribute, Aspect aspect, KeyPair keys) const;
+    void find_lists(Scratch& scratch) const;
+    // What the lists hold, and how many entries that is. Those that are alone are undecided.
+    std::uint64_t find_runs(Scratch& scratch) const;
+    // Finds the entries that pass their ranges. Of those that match, what is wanted is decided; the others are undecided.
+    // Returns how many entries the lists have.
+    std::uint64_t filter(Scratch& scratch, std::uint32_t EntryTail::*wanted) const;
+    bool matches(const Scratch& scratch, const Subscription& subscription) const;
+    template <typename Visit>
+    void each_subscription(const std::vector<std::uint32_t>& handles, Visit visit) const;
+
+    Vocabulary vocabulary_;
+    Interner destinations_;
+    Dimensions dimensions_;
+    ChunkStore store_;
+    EntryLists lists_{store_};
+    ValueTable values_;
+    HandleTable ids_;
+    Subscriptions subscriptions_{store_};
+    std::uint32_t always_ = kNone;  // the list of those that no condition leads to
+    std::uint64_t next_sequence_ = 0;
+    std::uint64_t publications_ = 0;
+    std::uint64_t entries_ = 0;
+
+    using Drafts = std::array<Draft, 16>;
+    Draft& draft_at(std::uint64_t number) { return (*drafts_)[number % std::tuple_size_v<Drafts>]; }
+
+    std::unique_ptr<Drafts> drafts_;  // none in a small index
+    std::uint64_t written_ = 0, rated_ = 0, aimed_ = 0, reached_ = 0, stored_ = 0;  // so many drafts came so far
+    std::vector<std::uint32_t> grown_lists_;
+    std::vector<std::uint32_t> outgrown_;
+    std::vector<Operand> operands_;  // of the predicate that is being read
+    Draft only_;                     // one that need not wait
+    Draft* writing_ = &only_;        // the one that is being written
+    Draft again_;                    // one that is filed again
+};
+
+// Here, so that it becomes a part of what reads the range: nearly all predicates come this way.
+[[gnu::always_inline]] inline bool FlatIndex::ask_range(std::uint32_t attribute, Operator op, const NumberOperand& first,
+                                 const NumberOperand& last) {
+    if (!keys_decide_range(op, first.number, last.number)) return false;
+    const std::uint32_t dimension = dimensions_.acquire(attribute, Aspect::Number);
+    if (dimension == kNone) return false;
+    dimensions_.newest_grid(dimension).prefetch();
+    write_range_form(attribute, op, first, last, writing_->form);
+    writing_->terms.meet(interval_of(op, first, last, dimension));
+    return true;
+}
+
+}  // namespace mercast
