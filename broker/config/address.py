@@ -1,4 +1,4 @@
-"""Addresses that brokers listen on: a host and a port."""
+"""Network addresses: a host and a port."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 class AddressError(ValueError):
-    """A text that is no address."""
+    """The text is not an address."""
 
     exit_code = 3
 
@@ -19,7 +19,7 @@ class Address:
 
     @property
     def is_loopback(self) -> bool:
-        """Does only this machine reach it?"""
+        """Whether only this machine can reach the address."""
         if self.host == "localhost":
             return True
         try:
@@ -32,7 +32,7 @@ class Address:
 
 
 def parse_address(text: str) -> Address:
-    """`127.0.0.1:7001`, `broker.example.org:7001` or `[::1]:7001`. Port 0 means any free one."""
+    """Parses `127.0.0.1:7001`, `broker.example.org:7001` or `[::1]:7001`. Port 0 means any free port."""
     host, colon, port = text.rpartition(":")
     is_bracketed = host.startswith("[") and host.endswith("]")
     host = host[1:-1] if is_bracketed else host

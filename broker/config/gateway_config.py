@@ -1,17 +1,17 @@
-"""Which brokers have an MQTT gateway, and how it works.
+"""The configuration of MQTT gateways: which brokers have one, and its settings.
 
-    [mqtt]                                     # what all gateways of the overlay share
+    [mqtt]                                     # settings that all gateways of the overlay share
     topics = ["devices/{room}/{sensor}"]
 
     [[broker]]
     id = "b1"
-    mqtt = "127.0.0.1:1883"                    # this broker has one, at the MQTT broker there
+    mqtt = "127.0.0.1:1883"                    # this broker has a gateway to the MQTT broker at that address
 
     [[broker]]
     id = "b2"
     mqtt = { host = "mqtt.example.org", port = 1883, qos = 0 }
 
-A broker's own table may hold every key, and wins over [mqtt]. A broker without `mqtt` has no gateway.
+A broker's own `mqtt` table may set every key and overrides [mqtt]. A broker without `mqtt` has no gateway.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from broker.core.settings import MILLISECOND, SECOND
 
 VERSION_5 = "5"
 VERSION_3_1_1 = "3.1.1"
-MOST_TAKEN_IN = 65_535
-"""The protocol has no more numbers for messages under way."""
-MOST_DELIVERED = 32_767
-"""The other half of the numbers is for requests."""
-LAST_PORT = 65_535
+INTAKE_MAX = 65_535
+"""The number of packet identifiers in MQTT, and so of messages that are not acknowledged."""
+IN_FLIGHT_MAX = 32_767
+"""Half of the packet identifiers. The other half is reserved for subscribe and unsubscribe requests."""
+PORT_MAX = 65_535
 
 
 class PropertyReading(StrEnum):
-    """How the text of a user property is read."""
+    """How the gateway converts the text of a user property to a value."""
 
     TYPED = "typed"
-    """A JSON number, boolean or quoted string is that value; any other text is itself."""
+    """A JSON number, boolean or quoted string becomes that value. Any other text stays a string."""
     TEXT = "text"
     OFF = "off"
 
@@ -80,12 +80,12 @@ def _prefix(value: object, place: str) -> str:
     return topic
 
 
-def _at_most(most: int) -> Reader:
+def _at_most(largest: int) -> Reader:
     def read(value: object, place: str) -> int:
         count = at_least(1)(value, place)
         assert isinstance(count, int)
-        if count > most:
-            raise ConfigError(f"{place} is {count}; MQTT has numbers for {most} at most")
+        if count > largest:
+            raise ConfigError(f"{place} is {count}; MQTT has numbers for {largest} at most")
         return count
 
     return read
@@ -100,7 +100,7 @@ def _qos(value: object, place: str) -> int:
 def _port(value: object, place: str) -> int:
     port = at_least(1)(value, place)
     assert isinstance(port, int)
-    if port > LAST_PORT:
+    if port > PORT_MAX:
         raise ConfigError(f"{place} is {port}; a port is at most 65535")
     return port
 
@@ -111,40 +111,44 @@ def _property_reading(value: object, place: str) -> PropertyReading:
 
 @dataclass(frozen=True, slots=True)
 class GatewayTable:
-    host: str = key("127.0.0.1", text, "the MQTT broker")
-    port: int = key(1883, _port, "its port")
-    version: str = key(VERSION_5, _version, 'of the MQTT protocol: 5, or "3.1.1" for brokers that know no other')
-    topics: tuple[TopicTemplate, ...] = key((), _templates, "messages under these become publications")
-    exclude: tuple[TopicTemplate, ...] = key((), _templates, "but never those under these")
-    qos: int = key(1, _qos, "for messages of devices: 1 loses none while either side is away")
-    deliver_qos: int = key(1, _qos, "for what is delivered to MQTT clients")
-    subscribe: str = key("mercast/subscribe", _prefix, "before the name of a subscription: its expression, retained")
-    deliver: str = key("mercast/deliver", _prefix, "before the name: where its publications appear")
-    error: str = key("mercast/error", _prefix, "before the name: why it is not in place")
+    """The keys of [mqtt] and of a broker's `mqtt` table."""
+
+    host: str = key("127.0.0.1", text, "the host of the MQTT broker")
+    port: int = key(1883, _port, "the port of the MQTT broker")
+    version: str = key(VERSION_5, _version, 'the MQTT version: 5, or "3.1.1" for brokers without MQTT 5')
+    topics: tuple[TopicTemplate, ...] = key((), _templates, "templates of topics whose messages become publications")
+    exclude: tuple[TopicTemplate, ...] = key((), _templates, "templates of topics that the gateway ignores")
+    qos: int = key(1, _qos, "the QoS of messages from devices: with 1 none is lost while either side is away")
+    deliver_qos: int = key(1, _qos, "the QoS of deliveries to MQTT clients")
+    subscribe: str = key(
+        "mercast/subscribe", _prefix, "topic prefix of a subscription's name; the retained message is its expression"
+    )
+    deliver: str = key("mercast/deliver", _prefix, "topic prefix of a subscription's name, for its deliveries")
+    error: str = key("mercast/error", _prefix, "topic prefix of a subscription's name, for its errors")
     user_properties: PropertyReading = key(  # noqa: RUF009
         PropertyReading.TYPED,
         _property_reading,
-        "typed: a property that reads as a JSON number or boolean is one; text: all are strings; off: none is read",
+        "typed: properties with a JSON number or boolean become that value; text: all are strings; off: ignored",
     )
-    topic_attribute: str = key("mqtt_topic", text, "the attribute that holds a message's topic; empty: none does")
-    deliver_attributes: bool = key(True, boolean, "MQTT 5: attributes go along as user properties")
-    identifier: str = key("", text, "the client's name at the MQTT broker, which knows its session by it")
-    username: str = key("", text, "for the MQTT broker")
-    password_file: str = key("", text, "a file that holds the password alone")
-    ca_file: str = key("", text, "certificates that the MQTT broker's is checked with; given: TLS is used")
+    topic_attribute: str = key("mqtt_topic", text, "the attribute for a message's topic; empty: none")
+    deliver_attributes: bool = key(True, boolean, "MQTT 5: deliveries carry attributes as user properties")
+    identifier: str = key("", text, "the gateway's client identifier, which names its session at the MQTT broker")
+    username: str = key("", text, "the user name at the MQTT broker")
+    password_file: str = key("", text, "a file that holds only the password")
+    ca_file: str = key("", text, "CA certificates that verify the MQTT broker; enables TLS")
     session: int = key(3600 * SECOND, duration, "MQTT 5: how long the MQTT broker keeps messages for an absent gateway")
-    keep_alive: int = key(20 * SECOND, positive_duration, "how soon a silent connection is noticed")
+    keep_alive: int = key(20 * SECOND, positive_duration, "the keep-alive interval, which detects a dead connection")
     intake: int = key(
-        2_000, _at_most(MOST_TAKEN_IN), "messages that were taken in and are not answered for by the broker"
+        2_000, _at_most(INTAKE_MAX), "received messages that the Mercast broker has not accepted or refused yet"
     )
     in_flight: int = key(
         1_000,
-        _at_most(MOST_DELIVERED),
-        "deliveries that the MQTT broker has not acknowledged; less where it says that it takes less",
+        _at_most(IN_FLIGHT_MAX),
+        "deliveries that the MQTT broker has not acknowledged; fewer if the MQTT broker announces a lower limit",
     )
-    names: int = key(10_000, at_least(1), "subscriptions of MQTT clients")
-    redial_first: int = key(100 * MILLISECOND, positive_duration, "the wait before the MQTT broker is dialled again")
-    redial_at_most: int = key(5 * SECOND, positive_duration, "that wait doubles up to this, and varies by half")
+    names: int = key(10_000, at_least(1), "the largest number of subscriptions of MQTT clients")
+    redial_first: int = key(100 * MILLISECOND, positive_duration, "the first wait before reconnecting")
+    redial_at_most: int = key(5 * SECOND, positive_duration, "the longest wait; waits double up to it and vary by half")
 
     @property
     def is_version_5(self) -> bool:
@@ -163,24 +167,26 @@ class GatewayConfig:
     identifier: str
     table: GatewayTable
     excluded: tuple[TopicTemplate, ...] = field(default=())
-    """Topics that no gateway of the overlay takes in: those that one of them publishes to or is told by."""
+    """Topics that this gateway ignores: those of `exclude`, and the prefixes of all gateways of the overlay."""
 
 
 def read_gateways(
-    shared: Mapping[str, object], of_brokers: Mapping[str, object], overlay: str
+    shared: Mapping[str, object], by_broker: Mapping[str, object], overlay: str
 ) -> dict[str, GatewayConfig]:
-    """By broker. `of_brokers` has what each broker's table says under `mqtt`, where it says something."""
+    """Returns the gateways by broker id. `by_broker` has the value of `mqtt` in each broker's table."""
     read_table(GatewayTable, shared, "[mqtt]")
-    tables = {broker: _table(shared, own, broker) for broker, own in of_brokers.items() if own not in ("", {}, None)}
-    never = tuple(
+    tables = {broker: _table(shared, own, broker) for broker, own in by_broker.items() if own not in ("", {}, None)}
+    prefixes = tuple(
         TopicTemplate(f"{prefix}/#")
         for prefix in dict.fromkeys(prefix for table in tables.values() for prefix in table.prefixes.all)
     )
     configs = {
-        broker: GatewayConfig(broker, table.identifier or f"mercast-{overlay}-{broker}", table, table.exclude + never)
+        broker: GatewayConfig(
+            broker, table.identifier or f"mercast-{overlay}-{broker}", table, table.exclude + prefixes
+        )
         for broker, table in tables.items()
     }
-    _check_apart(configs.values())
+    _check_distinct(configs.values())
     return configs
 
 
@@ -201,8 +207,8 @@ def _table(shared: Mapping[str, object], own: object, broker: str) -> GatewayTab
     return table
 
 
-def _check_apart(configs: Iterable[GatewayConfig]) -> None:
-    """Two gateways at one MQTT broker must not answer to the same names, or everything would be delivered twice."""
+def _check_distinct(configs: Iterable[GatewayConfig]) -> None:
+    """Raises if two gateways at one MQTT broker share topics, because each delivery would then happen twice."""
     users: dict[tuple[str, int, str], str] = {}
     for config in configs:
         table = config.table

@@ -1,4 +1,4 @@
-"""What a topic is to a gateway: a device's, a subscription's, or one that the gateway itself publishes to."""
+"""The topics through which MQTT clients subscribe at a gateway, and to which the gateway publishes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TopicPrefixes:
-    """Topics that stand before a subscription's name."""
+    """The topic prefixes to which a gateway appends a subscription's name."""
 
     subscribe: str
     deliver: str
     error: str
 
     def subscription_name(self, topic: str) -> str | None:
-        """The subscription that a topic is about; None for other topics, empty where the name is missing."""
+        """The name in a subscribe topic: None for other topics, empty if the topic has no name."""
         if topic.startswith(self.subscribe) and topic[len(self.subscribe) : len(self.subscribe) + 1] in ("", "/"):
             return topic[len(self.subscribe) + 1 :]
         return None

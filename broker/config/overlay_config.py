@@ -1,4 +1,4 @@
-"""An overlay file as brokers read it: how each of them listens, stores, and bounds what it does.
+"""The configuration of an overlay and its brokers: addresses, store, deliveries and limits.
 
     schema = 1
     [overlay]
@@ -12,7 +12,7 @@
     listen = "127.0.0.1:7001"
     admin = "127.0.0.1:7101"
 
-`topologies` reads ids, clusters and links; the rest is read here, into one dataclass for each table.
+`topologies` reads ids, clusters and links. This module reads the other tables, each into a dataclass.
 """
 
 from __future__ import annotations
@@ -40,33 +40,33 @@ from routing.registry import info as protocol_info
 from topologies.files.toml import OverlayFile, read_overlay_file
 from topologies.overlay import Overlay
 
-__all__ = ["BrokerConfig", "ConfigError", "NeighbourConfig", "OverlayConfig", "config_of", "read_config"]
+__all__ = ["BrokerConfig", "ConfigError", "NeighbourConfig", "OverlayConfig", "build_config", "read_config"]
 
 
 @dataclass(frozen=True, slots=True)
 class NeighbourConfig:
     id: str
     address: Address | None
-    """None: only the other end can dial."""
+    """None if only the neighbour can open the link."""
     cost: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerConfig:
-    """One broker, with all that it shares with the others of its overlay."""
+    """The configuration of one broker, with the tables that the whole overlay shares."""
 
     id: str
     overlay: OverlayConfig
     clusters: tuple[str, ...]
     listen: Address
     address: Address | None
-    """Where others reach it, if not where it listens."""
+    """The address that others connect to, if it differs from `listen`."""
     admin: Address | None
     data_dir: Path | None
     neighbours: tuple[NeighbourConfig, ...]
 
     def settings(self, *, is_traced: bool = False) -> Settings:
-        """What the broker core is told; `is_traced` if a trace of all that it does is recorded."""
+        """The settings of the broker core. `is_traced` says whether a trace is recorded."""
         shared = self.overlay
         return Settings(
             is_durable=self.data_dir is not None,
@@ -103,8 +103,10 @@ class BrokerConfig:
 
 @dataclass(frozen=True, slots=True)
 class OverlayConfig:
+    """An overlay file, checked and with defaults."""
+
     path: Path
-    """The file, for errors and for paths that are relative to it."""
+    """The overlay file. Errors name it, and other paths are relative to its folder."""
     overlay: Overlay
     general: OverlayTable = field(default_factory=OverlayTable)
     heartbeat: HeartbeatTable = field(default_factory=HeartbeatTable)
@@ -114,8 +116,9 @@ class OverlayConfig:
     reorganise: ReorganiseTable = field(default_factory=ReorganiseTable)
     brokers: Mapping[str, BrokerTable] = field(default_factory=dict)
     raw_tables: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    """The file's tables as parsed. Other modules read theirs from here, such as [tls] and [acl]."""
     gateways: Mapping[str, GatewayConfig] = field(default_factory=dict)
-    """To MQTT brokers, by the broker that has one."""
+    """MQTT gateways by broker id."""
 
     @property
     def name(self) -> str:
@@ -126,8 +129,8 @@ class OverlayConfig:
         return self.general.protocol or ("merc" if self.overlay.clusters else "d-dbr")
 
     def broker(self, id: str) -> BrokerConfig:
-        """The broker's part of the file; it must say where the broker listens."""
-        place = self.overlay.broker(id)
+        """The configuration of one broker. Raises ConfigError if the broker has no `listen` address."""
+        clusters = self.overlay.broker(id).clusters
         table = self.brokers[id]
         if table.listen is None:
             raise ConfigError(
@@ -139,7 +142,7 @@ class OverlayConfig:
             for other in self.overlay.neighbours(id)
         )
         data_dir = self._data_dir(id)
-        return BrokerConfig(id, self, place.clusters, table.listen, table.address, table.admin, data_dir, neighbours)
+        return BrokerConfig(id, self, clusters, table.listen, table.address, table.admin, data_dir, neighbours)
 
     def _data_dir(self, id: str) -> Path | None:
         own = self.brokers[id].data_dir
@@ -149,18 +152,19 @@ class OverlayConfig:
 
 
 def read_config(path: Path) -> OverlayConfig:
+    """Reads and checks an overlay file."""
     return build_config(read_overlay_file(path), path)
 
 
-def build_config(file: OverlayFile, where: Path) -> OverlayConfig:
-    """What an overlay file says; `where` is named in errors."""
+def build_config(file: OverlayFile, path: Path) -> OverlayConfig:
+    """Builds the configuration from a parsed overlay file. Errors name `path`."""
     try:
         brokers = {
             broker.id: read_table(BrokerTable, file.broker_settings.get(broker.id, {}), f"broker {broker.id}:")
             for broker in file.overlay.brokers
         }
         config = OverlayConfig(
-            where,
+            path,
             file.overlay,
             read_table(OverlayTable, file.settings, "[overlay]"),
             read_table(HeartbeatTable, file.tables.get("heartbeat", {}), "[heartbeat]"),
@@ -176,7 +180,7 @@ def build_config(file: OverlayFile, where: Path) -> OverlayConfig:
         )
         _check(config)
     except ConfigError as error:
-        raise ConfigError(f"{where}: {error}") from error
+        raise ConfigError(f"{path}: {error}") from error
     return config
 
 
@@ -198,11 +202,11 @@ def _check(config: OverlayConfig) -> None:
 def _check_addresses(config: OverlayConfig) -> None:
     users: dict[tuple[str, Address], str] = {}
     for id, table in config.brokers.items():
-        # Brokers that are reached at different hosts may each have the same address there.
+        # Brokers on different hosts may use the same address, for example 0.0.0.0:7001.
         host = table.contact_address.host if table.contact_address else ""
-        for address, what in ((table.listen, "listen"), (table.admin, "admin")):
+        for address, name in ((table.listen, "listen"), (table.admin, "admin")):
             if address is None or not address.port:
                 continue
             if (host, address) in users:
-                raise ConfigError(f"broker {id}: {what} = {str(address)!r} is taken by {users[host, address]}")
-            users[host, address] = f"{what} of broker {id}"
+                raise ConfigError(f"broker {id}: {name} = {str(address)!r} is taken by {users[host, address]}")
+            users[host, address] = f"{name} of broker {id}"

@@ -1,7 +1,7 @@
-"""The tables of an overlay file that tell brokers how to run: each a dataclass, each key with a reader and a meaning.
+"""The tables of an overlay file that configure brokers: a dataclass for each table, with a reader for each key.
 
-Another table is another dataclass of such keys, and a field of `config.OverlayConfig`; nothing else must be taught
-about it but its name in `topologies.files.toml.TABLES_OF_OTHERS`.
+To add a table, write a dataclass of such keys, add a field to `overlay_config.OverlayConfig`, and add the table's name
+to `topologies.files.toml.TABLES_OF_OTHERS`.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ OFF = "off"
 
 
 class ConfigError(ValueError):
-    """A configuration that cannot be used as it stands; the message names the place."""
+    """The configuration has a mistake. The message names its place."""
 
     exit_code = 3
 
 
 Reader = Callable[[object, str], object]
+"""Checks and converts a key's value. The second argument names the place of the key, for errors."""
 T = TypeVar("T")
 
 
 def key(default: Any, read: Reader, meaning: str) -> Any:
-    """A key of a table: what it is when left out, how it is read, and what it means."""
+    """Declares a key of a table: its default, its reader and its meaning."""
     return field(default=default, metadata={"read": read, "meaning": meaning})
 
 
@@ -44,7 +45,7 @@ def text(value: object, place: str) -> str:
 
 
 def unchecked(value: object, _place: str) -> object:
-    """For what another module reads."""
+    """Returns the value without a check, because another module reads it."""
     return value
 
 
@@ -55,7 +56,7 @@ def boolean(value: object, place: str) -> bool:
 
 
 def duration(value: object, place: str) -> int:
-    """In nanoseconds."""
+    """Reads a duration into nanoseconds."""
     try:
         return parse_duration(text(value, place))
     except DurationError as error:
@@ -88,7 +89,7 @@ def one_of(*known: str) -> Reader:
 
 
 def read_table(kind: type[T], table: object, place: str) -> T:
-    """The table as its dataclass. A key that the dataclass lacks is an error that names the nearest."""
+    """Reads a table into its dataclass. An unknown key is an error that names the nearest known key."""
     if not isinstance(table, Mapping):
         raise ConfigError(f"{place} must be a table")
     known = {each.name: each.metadata["read"] for each in fields(kind)}  # type: ignore[arg-type]
@@ -100,11 +101,11 @@ def read_table(kind: type[T], table: object, place: str) -> T:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatTable:
-    every: int = key(SECOND, positive_duration, "how often neighbours hear from each other")
-    dead_after: int = key(3 * SECOND, positive_duration, "a neighbour that was silent for so long is lost")
-    redial_first: int = key(100 * MILLISECOND, positive_duration, "the wait before a lost neighbour is dialled again")
-    redial_at_most: int = key(2 * SECOND, positive_duration, "that wait doubles up to this, and varies by half")
-    clock_skew: int = key(50 * MILLISECOND, duration, "how far the clocks of two brokers may be apart")
+    every: int = key(SECOND, positive_duration, "the interval of heartbeats between neighbours")
+    dead_after: int = key(3 * SECOND, positive_duration, "the silence after which a link to a neighbour is down")
+    redial_first: int = key(100 * MILLISECOND, positive_duration, "the first wait before reconnecting to a neighbour")
+    redial_at_most: int = key(2 * SECOND, positive_duration, "the longest wait; waits double up to it and vary by half")
+    clock_skew: int = key(50 * MILLISECOND, duration, "the largest difference between the clocks of two brokers")
 
 
 FSYNC_POLICIES = ("batch", "checkpoint", "never")
@@ -112,54 +113,56 @@ FSYNC_POLICIES = ("batch", "checkpoint", "never")
 
 @dataclass(frozen=True, slots=True)
 class StoreTable:
-    data_dir: str = key("", text, "brokers keep their state in a folder of their own in here; none: in memory only")
+    data_dir: str = key("", text, "the folder in which each broker has a folder for its store; empty: memory only")
     fsync: str = key(
         "batch",
         one_of(*FSYNC_POLICIES),
-        "batch: what is accepted survives a power cut; checkpoint: it survives a killed process; never: the same, and "
-        "a power cut may damage the store",
+        "batch: accepted publications survive a power cut; checkpoint: they survive a killed process; never: as "
+        "checkpoint, and a power cut may damage the store",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryTable:
-    hold: int = key(30 * SECOND, positive_duration, "how long a publication is kept for brokers out of reach")
-    session: int = key(60 * SECOND, duration, "how long a session waits for a client that lost its connection")
-    outbox: int = key(10_000, at_least(1), "deliveries that wait for one client")
-    outbox_bytes: int = key(64 << 20, at_least(1), "their attributes and payloads in bytes")
+    hold: int = key(30 * SECOND, positive_duration, "how long a publication is kept for an unreachable broker")
+    session: int = key(60 * SECOND, duration, "how long a session is kept for a client that lost its connection")
+    outbox: int = key(10_000, at_least(1), "deliveries queued for one client")
+    outbox_bytes: int = key(64 << 20, at_least(1), "attributes and payloads of these deliveries, in bytes")
     when_full: str = key(
         "drop",
         one_of("drop", "disconnect"),
-        "drop: the oldest that was not sent goes; disconnect: so does the connection",
+        "drop: the oldest unsent delivery is dropped; disconnect: the client is disconnected too",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class LimitsTable:
-    frame_bytes: int = key(1 << 20, at_least(1 << 10), "a frame, its length included")
-    header_bytes: int = key(1 << 20, at_least(1 << 10), "what brokers read of a frame when they pass it on")
-    header_depth: int = key(5, at_least(5), "arrays within arrays in a header")
-    text_bytes: int = key(1 << 16, at_least(64), "a name, an address or an expression")
-    destinations: int = key(4096, at_least(1), "brokers that one message names")
-    publication_bytes: int = key(512 << 10, at_least(1), "attributes and payload of a publication")
+    """Limits on frames, publications, clients, links and queues."""
+
+    frame_bytes: int = key(1 << 20, at_least(1 << 10), "size of a frame with its length prefix")
+    header_bytes: int = key(1 << 20, at_least(1 << 10), "size of a frame's header, which brokers decode to forward it")
+    header_depth: int = key(5, at_least(5), "nesting of arrays in a header")
+    text_bytes: int = key(1 << 16, at_least(64), "size of a name, an address or an expression")
+    destinations: int = key(4096, at_least(1), "destinations of one message")
+    publication_bytes: int = key(512 << 10, at_least(1), "size of a publication's attributes and payload")
     attributes: int = key(256, at_least(1), "attributes of a publication")
     subscriptions: int = key(10_000, at_least(1), "subscriptions, and as many advertisements, of one client")
-    connections: int = key(1_000, at_least(1), "clients that are connected")
-    sessions: int = key(10_000, at_least(1), "sessions that are kept, of clients that are connected or away")
+    connections: int = key(1_000, at_least(1), "connected clients")
+    sessions: int = key(10_000, at_least(1), "sessions of connected and absent clients")
     neighbours: int = key(64, at_least(1), "links to other brokers")
-    idle: int = key(60 * SECOND, positive_duration, "a client that was silent for so long is disconnected")
-    hello: int = key(5 * SECOND, positive_duration, "whoever connects says who it is within this time")
-    publish_window: int = key(1_024, at_least(1), "publications of one client that wait for an answer")
-    window: int = key(4096, at_least(1), "publications of a broker that are not settled at all their destinations")
-    retained_bytes: int = key(16 << 20, at_least(0), "settled publications that are kept for late subscriptions")
+    idle: int = key(60 * SECOND, positive_duration, "the silence after which a client is disconnected")
+    hello: int = key(5 * SECOND, positive_duration, "the time in which a new connection must send its hello")
+    publish_window: int = key(1_024, at_least(1), "publications of one client that the broker has not answered")
+    window: int = key(4096, at_least(1), "publications of a broker that some destination has not settled")
+    retained_bytes: int = key(16 << 20, at_least(0), "size of settled publications retained for late subscriptions")
     credit: int = key(256, at_least(1), "publications in flight on a link")
-    link_queue: int = key(4096, at_least(1), "publications that wait for a link")
+    link_queue: int = key(4096, at_least(1), "publications queued for a link")
 
 
 @dataclass(frozen=True, slots=True)
 class ReorganiseTable:
-    every: int = key(0, duration, "the cycle in which brokers may change their links; none: links stay as they are")
-    most_links: int = key(8, at_least(1), "links that a broker keeps to")
+    every: int = key(0, duration, "the interval at which brokers may change their links; 0s: links never change")
+    most_links: int = key(8, at_least(1), "the largest number of links that a broker aims for")
 
 
 def _address(value: object, place: str) -> Address:
@@ -178,13 +181,13 @@ class OverlayTable:
     protocol: str = key(
         "",
         one_of(*protocol_names()),
-        "how publications are routed; left out: merc where there are clusters, else d-dbr",
+        "the routing protocol; default: merc for an overlay with clusters, else d-dbr",
     )
     advertise: str = key("open", one_of("open", "strict"), "strict: publishing needs an advertisement")
     matcher: str = key("auto", one_of(*matcher_names()), "the index that matches publications")
-    metric: Metric = key("hops", one_of(*METRICS), "what the shortest path is the shortest of")  # noqa: RUF009
-    covering: bool | None = key(None, boolean, "fbr: a subscription that another covers is not passed on")
-    readvertise: bool | None = key(None, boolean, "fbr: trees are mended")
+    metric: Metric = key("hops", one_of(*METRICS), "the link cost that shortest paths minimise")  # noqa: RUF009
+    covering: bool | None = key(None, boolean, "fbr: covered subscriptions are not forwarded")
+    readvertise: bool | None = key(None, boolean, "fbr: brokers repair broken trees")
 
     @property
     def router_options(self) -> dict[str, object]:
@@ -194,13 +197,14 @@ class OverlayTable:
 
 @dataclass(frozen=True, slots=True)
 class BrokerTable:
-    listen: Address | None = key(None, _address, "where clients and other brokers connect")  # noqa: RUF009
-    address: Address | None = key(None, _address, "where others reach it, if not where it listens")  # noqa: RUF009
-    admin: Address | None = key(ANY_LOOPBACK_PORT, _address_or_off, "the admin pages; off: none")  # noqa: RUF009
-    data_dir: str | None = key(None, text, "this broker's own folder, instead of one in the store's")
-    cores: int = key(1, at_least(1), "for simulations")
-    mqtt: object = key("", unchecked, "the MQTT broker that it is a gateway to, as an address or a table")
+    listen: Address | None = key(None, _address, "the address to listen on, for clients and brokers")  # noqa: RUF009
+    address: Address | None = key(None, _address, "the address that others connect to; default: listen")  # noqa: RUF009
+    admin: Address | None = key(ANY_LOOPBACK_PORT, _address_or_off, "address of the admin pages; off: none")  # noqa: RUF009
+    data_dir: str | None = key(None, text, "the folder of this broker's store; default: a folder in [store] data_dir")
+    cores: int = key(1, at_least(1), "processor cores of the broker in simulations")
+    mqtt: object = key("", unchecked, "the MQTT broker that this broker has a gateway to: an address or a table")
 
     @property
     def contact_address(self) -> Address | None:
+        """The address that clients and other brokers connect to."""
         return self.address or self.listen

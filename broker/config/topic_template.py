@@ -1,7 +1,8 @@
-"""Topics by template: `devices/{room}/{sensor}` takes in `devices/lab/t1` with room = 'lab' and sensor = 't1'.
+"""Topic templates: `devices/{room}/{sensor}` matches `devices/lab/t1` and yields room = 'lab' and sensor = 't1'.
 
 A level in braces becomes an attribute: a string, unless the template says `{floor:number}` or `{indoors:boolean}`.
-`+` is any level and `#`, at the end, any levels; both leave no attribute. Everything else stands for itself.
+`+` matches any level. `#` at the end matches any number of levels. Neither yields an attribute. Other levels must be
+equal.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from matching.languages.tokens import NUMBER, parse_number
 
 ANY_LEVEL = "+"
 ANY_LEVELS = "#"
-LONGEST_TOPIC_BYTES = 65_535
+TOPIC_BYTES_MAX = 65_535
 
 _FIELD = re.compile(r"\{([^{}:]*)(?::([^{}:]*))?\}")
 
 
 class LevelError(ValueError):
-    """A topic's level that is not what its template says."""
+    """A topic's level does not have the type that its template requires."""
 
 
 def _number(text: str) -> Value:
@@ -52,7 +53,7 @@ class _Field:
 
 
 class TopicTemplate:
-    """`TopicTemplate("devices/{room}/+")`; an error names what is wrong with the text."""
+    """A parsed template, for example `TopicTemplate("devices/{room}/+")`. Raises ConfigError for an invalid text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -64,7 +65,7 @@ class TopicTemplate:
         self._is_open = levels[-1] == ANY_LEVELS
         self._count = len(levels) - self._is_open
         self.topic_filter = _FIELD.sub(ANY_LEVEL, text)
-        """What is subscribed to at the MQTT broker."""
+        """The MQTT topic filter that matches the same topics."""
         check_topic(self.topic_filter, text)
 
     def __repr__(self) -> str:
@@ -99,7 +100,7 @@ class TopicTemplate:
         self._fields.append(_Field(place, name, _READERS[kind]))
 
     def read(self, topic: str) -> dict[str, Value] | None:
-        """The attributes that the topic's levels give; None for a topic of another form."""
+        """The attributes in the topic's levels, or None if the template does not match the topic."""
         levels = topic.split("/")
         if len(levels) != self._count and not (self._is_open and len(levels) > self._count):
             return None
@@ -107,7 +108,7 @@ class TopicTemplate:
             if levels[place] != literal:
                 return None
         if topic[:1] == "$" and not (self._literals and self._literals[0][0] == 0):
-            # Topics of the MQTT broker itself are taken in only where they are named.
+            # Topics with a dollar sign belong to the MQTT broker. They match only if the template names them.
             return None
         attributes: dict[str, Value] = {}
         for field in self._fields:
@@ -119,21 +120,21 @@ class TopicTemplate:
 
 
 def check_topic(text: str, place: str) -> None:
-    """Refuses what no MQTT broker would take."""
+    """Raises ConfigError for a topic that is invalid in MQTT."""
     if not text:
         raise ConfigError(f"topic {place!r} is empty")
     if "\0" in text:
         raise ConfigError(f"topic {place!r} holds the character 0")
-    if len(text.encode(errors="surrogatepass")) > LONGEST_TOPIC_BYTES:
-        raise ConfigError(f"topic {place[:40]!r}… is longer than {LONGEST_TOPIC_BYTES} bytes")
+    if len(text.encode(errors="surrogatepass")) > TOPIC_BYTES_MAX:
+        raise ConfigError(f"topic {place[:40]!r}… is longer than {TOPIC_BYTES_MAX} bytes")
 
 
 def filter_covers(wide: str, narrow: str) -> bool:
-    """Does a subscription to `wide` bring everything that one to `narrow` brings?"""
+    """Whether the filter `wide` matches every topic that `narrow` matches."""
     wider, narrower = wide.split("/"), narrow.split("/")
     for place, level in enumerate(wider):
         if level == ANY_LEVELS:
-            # A wildcard at the start leaves out topics that start with a dollar sign.
+            # A wildcard at the start does not match topics that start with a dollar sign.
             return place > 0 or not narrower[0].startswith("$")
         if place >= len(narrower) or narrower[place] == ANY_LEVELS:
             return False
@@ -142,7 +143,7 @@ def filter_covers(wide: str, narrow: str) -> bool:
     return len(wider) == len(narrower)
 
 
-def needed_filters(templates: Sequence[TopicTemplate]) -> list[str]:
-    """Filters for all templates, without those that another covers: the MQTT broker may send overlaps twice."""
+def minimal_filters(templates: Sequence[TopicTemplate]) -> list[str]:
+    """Filters for all templates, without covered ones: an MQTT broker may send a message once for each filter."""
     filters = list(dict.fromkeys(each.topic_filter for each in templates))
     return [each for each in filters if not any(other != each and filter_covers(other, each) for other in filters)]

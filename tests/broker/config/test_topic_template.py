@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.config.tables import ConfigError
-from broker.config.topic_template import LevelError, TopicTemplate, filter_covers, needed_filters
+from broker.config.topic_template import LevelError, TopicTemplate, filter_covers, minimal_filters
 
 level_texts = st.sampled_from(["", "a", "b", "lab", "$SYS", "x y", "ä"])
 topics = st.lists(level_texts, min_size=1, max_size=4).map("/".join).filter(bool)
@@ -52,7 +52,7 @@ def test_a_filter_that_covers_another_brings_all_that_it_brings(wide: str, narro
 @given(st.lists(filters(), max_size=5), topics)
 def test_filters_that_are_needed_bring_what_all_of_them_bring(texts: list[str], topic: str) -> None:
     templates = [TopicTemplate(text) for text in texts]
-    needed = needed_filters(templates)
+    needed = minimal_filters(templates)
     assert any(mqtt_matches(each, topic) for each in texts) == any(mqtt_matches(each, topic) for each in needed)
 
 
