@@ -1,7 +1,7 @@
 """`mercast demo`: one workload on 100 brokers under FBR, D-DBR and MERC, analysed with Spark; one table, one page.
 
-The overlay and its brokers are the paper's [THESIS 10.1.1]. The workload is smaller, so that all is done in minutes: a
-tenth of the subscriptions at ten times the rate, which keeps brokers as busy, and 240 publications.
+The overlay and its brokers are those of [THESIS 10.1.1]. The workload is smaller, so that the demo takes minutes: it
+has 240 publications and a tenth of the subscriptions. The rate is ten times higher, so brokers are as busy.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import typer
 
 from experiments.errors import SimulationError
 from experiments.figures.figure import PROTOCOLS, Figure, Panel, Point, Row, Rows, Scale, Shape
-from experiments.figures.points import point
+from experiments.figures.points import simulation_point
 from experiments.sweeps.sweep import LocalProcesses, RunOutcome
 
 NAME = "demo"
@@ -24,7 +24,7 @@ LATENCY, BUSY, LISTS, STORED = "latency", "busy", "lists", "stored"
 
 
 def points(_: Scale) -> list[Point]:
-    return [point(SCENARIO, protocol, 0, {}) for protocol in PROTOCOLS]
+    return [simulation_point(SCENARIO, protocol, 0, {}) for protocol in PROTOCOLS]
 
 
 def rows(of: Point, outcome: RunOutcome) -> Iterable[Row]:
@@ -44,8 +44,8 @@ def rows(of: Point, outcome: RunOutcome) -> Iterable[Row]:
             yield Row(LISTS, of.series, size, 100 * float(share))
 
 
-def _median(found: Rows, measure: str, series: str) -> float:
-    values = sorted(found.values(measure, series))
+def _median(results: Rows, measure: str, series: str) -> float:
+    values = sorted(results.values(measure, series))
     return values[len(values) // 2] if values else 0.0
 
 
@@ -84,8 +84,8 @@ DEMO = Figure(
     shapes=tuple(
         Shape(
             f"{series} is better than FBR in {what}",
-            lambda found, series=series, measure=measure: (  # type: ignore[misc]
-                _median(found, measure, series) < _median(found, measure, "FBR")
+            lambda results, series=series, measure=measure: (  # type: ignore[misc]
+                _median(results, measure, series) < _median(results, measure, "FBR")
             ),
         )
         for series in ("D-DBR", "MERC")
@@ -98,7 +98,7 @@ DEMO = Figure(
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of the table: a column of the analysis, with one value for a run or the largest of several."""
+    """A line of the table: a column of the analysis. If a run has several values, the line shows the largest."""
 
     title: str
     column: str
@@ -143,8 +143,8 @@ def demo(
     check_packages("the demo's simulations", "sim,spark", SIMULATION + TRACES)
     check_packages("the demo's figures", "sim,spark", FIGURES)
     check_programs()
-    from experiments.figures.run_figure import conclude, run_entry
-    from experiments.figures.spark_columns import with_tables
+    from experiments.figures.run_figure import evaluate_runs, run_points
+    from experiments.figures.spark_columns import with_spark_columns
     from experiments.output_paths import check_file, check_folder
     from experiments.progress_bar import progress_bar
     from experiments.report.page import write_demo_page
@@ -154,22 +154,24 @@ def demo(
     check_file(out / "index.html")
     typer.echo("1 of 3: simulating 100 brokers under FBR, D-DBR and MERC, about a minute", err=True)
     with progress_bar() as progress, LocalProcesses(out / "runs", jobs) as workers:
-        ran = run_entry(DEMO, "quick", runs=out / "runs", submit=workers.submit, progress=progress, force=force)
-    for outcome in ran.outcomes.values():
+        run_outcomes = run_points(
+            DEMO, "quick", runs=out / "runs", submit=workers.submit, progress=progress, force=force
+        )
+    for outcome in run_outcomes.outcomes.values():
         if outcome.error:
             raise SimulationError(f"the demo's simulation failed: {outcome.error}")
     typer.echo("2 of 3: analysing the traces with Spark, about half a minute", err=True)
-    outcomes = with_tables(ran.outcomes, DEMO.tables, DEMO.step_s)
-    performed = conclude(DEMO, "quick", ran, out / "results")
+    outcomes = with_spark_columns(run_outcomes.outcomes, DEMO.tables, DEMO.step_s)
+    figure_run = evaluate_runs(DEMO, "quick", run_outcomes, out / "results")
     typer.echo("3 of 3: the table and the page", err=True)
-    by_series = {each.series: outcomes[each.spec.folder_name] for each in ran.points}
+    by_series = {each.series: outcomes[each.spec.folder_name] for each in run_outcomes.points}
     _show(by_series)
-    page = write_demo_page(DEMO, performed, lines_of(by_series), tuple(by_series), out / "results", out / "index.html")
+    page = write_demo_page(DEMO, figure_run, lines_of(by_series), tuple(by_series), out / "results", out / "index.html")
     typer.echo(f"The page: {page.absolute().as_uri()}")
 
 
 def lines_of(by_series: dict[str, RunOutcome]) -> list[tuple[str, ...]]:
-    """The table's lines: what, and a value for each protocol."""
+    """The table's lines: a title and a value for each protocol."""
     return [(line.title, *(_value(line, outcome) for outcome in by_series.values())) for line in TABLE]
 
 

@@ -11,7 +11,7 @@ import typer
 
 if TYPE_CHECKING:
     from experiments.figures.figure import Figure
-    from experiments.figures.run_figure import Performed
+    from experiments.figures.run_figure import FigureRun
     from experiments.sweeps.spark import SparkTasks
     from experiments.sweeps.sweep import LocalProcesses
 
@@ -35,7 +35,7 @@ def experiment_list(
     """
     from experiments.figures.registry import find, names
 
-    entries = [find(name) for name in names()]
+    figures = [find(name) for name in names()]
     if as_json:
         import json
 
@@ -46,7 +46,7 @@ def experiment_list(
                 "claim": each.claim,
                 "minutes": {str(scale): time for scale, time in each.minutes.items()},
             }
-            for each in entries
+            for each in figures
         ]
         print(json.dumps(shown, indent=2, ensure_ascii=False))
         return
@@ -59,7 +59,7 @@ def experiment_list(
     table.add_column("the paper's claim")
     table.add_column("quick", justify="right")
     table.add_column("paper", justify="right")
-    for each in entries:
+    for each in figures:
         table.add_row(each.name, each.title, each.claim, f"{each.minutes['quick']:g}", f"{each.minutes['paper']:g}")
     Console().print(table)
 
@@ -93,13 +93,13 @@ def experiment_run(
     """
     from experiments.analysis.spark_session import check_programs
     from experiments.errors import FigureError
-    from experiments.figures.registry import chosen
-    from experiments.figures.run_figure import conclude, needs_spark, run_entry
+    from experiments.figures.registry import select
+    from experiments.figures.run_figure import evaluate_runs, needs_spark, run_points
     from experiments.optional_packages import FIGURES, SIMULATION, TRACES, check_packages
     from experiments.output_paths import check_folder
     from experiments.progress_bar import progress_bar
 
-    wanted = chosen(entries)
+    wanted = select(entries)
     if jobs is not None and (jobs < 1 or master is not None):
         raise FigureError(f"--jobs {jobs}: give 1 or more, and not together with --master")
     if dry_run:
@@ -107,30 +107,32 @@ def experiment_run(
         return
     check_packages("the experiments' runs", "sim,spark", SIMULATION + TRACES)
     check_packages("the experiments' figures", "sim,spark", FIGURES)
-    if any(needs_spark(entry, scale.value, runs, force=force) for entry in wanted):
+    if any(needs_spark(figure, scale.value, runs, force=force) for figure in wanted):
         check_programs()
-    place = out if out is not None else RUNS.parent / "results" / scale.value
-    for folder in (runs, place):
+    results = out if out is not None else RUNS.parent / "results" / scale.value
+    for folder in (runs, results):
         check_folder(folder)
-    performed: list[Performed] = []
-    waiting = [wanted] if master is not None else [[entry] for entry in wanted]
+    figure_runs: list[FigureRun] = []
+    batches = [wanted] if master is not None else [[figure] for figure in wanted]
     with progress_bar() as progress:
-        # A cluster's session ends before the analysis of traces, which are here and not on the cluster, begins its own.
-        for together in waiting:
+        # The session of a cluster must end before the analysis starts its own: traces are here, not on the cluster.
+        for batch in batches:
             with _workers(runs, jobs, master) as workers:
-                ran = [
-                    run_entry(entry, scale.value, runs=runs, submit=workers.submit, progress=progress, force=force)
-                    for entry in together
+                outcomes = [
+                    run_points(figure, scale.value, runs=runs, submit=workers.submit, progress=progress, force=force)
+                    for figure in batch
                 ]
-            for entry, each in zip(together, ran, strict=True):
-                performed.append(conclude(entry, scale.value, each, place))
+            for figure, each in zip(batch, outcomes, strict=True):
+                figure_runs.append(evaluate_runs(figure, scale.value, each, results))
                 if not as_json:
-                    _show(entry, performed[-1])
+                    _show(figure, figure_runs[-1])
     if as_json:
-        _show_json(performed)
-    typer.echo(f"rows and figures are in {place}; `mercast experiment report --results {place}` makes a page", err=True)
-    if failed := sum(each.provenance.failed for each in performed):
-        raise FigureError(f"{failed} of {sum(each.provenance.runs for each in performed)} runs failed; see {place}")
+        _show_json(figure_runs)
+    typer.echo(
+        f"rows and figures are in {results}; `mercast experiment report --results {results}` makes a page", err=True
+    )
+    if failed := sum(each.provenance.failed for each in figure_runs):
+        raise FigureError(f"{failed} of {sum(each.provenance.runs for each in figure_runs)} runs failed; see {results}")
 
 
 def _workers(runs: Path, jobs: int | None, master: str | None) -> LocalProcesses | SparkTasks:
@@ -145,22 +147,24 @@ def _workers(runs: Path, jobs: int | None, master: str | None) -> LocalProcesses
     return LocalProcesses(runs, jobs or os.cpu_count() or 1)
 
 
-def _show_plan(entries: list[Figure], scale: ScaleChoice, runs: Path, *, force: bool) -> None:
-    from experiments.sweeps.sweep import finished
+def _show_plan(figures: list[Figure], scale: ScaleChoice, runs: Path, *, force: bool) -> None:
+    from experiments.sweeps.sweep import read_outcome
 
-    for entry in entries:
-        specs = {point.spec.folder_name: point.spec for point in entry.points(scale.value)}
-        done = {name for name, spec in specs.items() if not force and finished(spec, runs) is not None}
-        print(f"{entry.name}: {len(specs)} runs, {len(done)} finished, about {entry.minutes[scale.value]:g} min in all")
+    for figure in figures:
+        specs = {point.spec.folder_name: point.spec for point in figure.points(scale.value)}
+        done = {name for name, spec in specs.items() if not force and read_outcome(spec, runs) is not None}
+        print(
+            f"{figure.name}: {len(specs)} runs, {len(done)} finished, about {figure.minutes[scale.value]:g} min in all"
+        )
         for name, spec in specs.items():
             print(f"  {'done' if name in done else 'run '}  {name}  {spec}")
 
 
-def _show(entry: Figure, done: Performed) -> None:
+def _show(figure: Figure, done: FigureRun) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    title = f"{entry.name}, {done.provenance.scale} scale: {entry.title}. {done.overall.capitalize()}."
+    title = f"{figure.name}, {done.provenance.scale} scale: {figure.title}. {done.overall.capitalize()}."
     table = Table(title=title, title_justify="left")
     table.add_column("claim")
     table.add_column("paper", justify="right")
@@ -174,7 +178,7 @@ def _show(entry: Figure, done: Performed) -> None:
     Console().print(table)
 
 
-def _show_json(performed: list[Performed]) -> None:
+def _show_json(figure_runs: list[FigureRun]) -> None:
     import dataclasses
     import json
 
@@ -185,7 +189,7 @@ def _show_json(performed: list[Performed]) -> None:
             "verdicts": [dataclasses.asdict(verdict) for verdict in each.verdicts],
             "rows": [dataclasses.asdict(row) for row in each.rows.all],
         }
-        for each in performed
+        for each in figure_runs
     ]
     print(json.dumps(shown, indent=2, ensure_ascii=False))
 

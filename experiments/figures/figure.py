@@ -1,8 +1,9 @@
-"""What an experiment is: runs at two scales, rows made of them, a plot, the paper's numbers and the expected shape.
+"""A figure of a paper as an experiment: runs at two scales, rows, panels, claims and verdicts.
 
-A row belongs to a measure (what a panel of the plot shows) and to a series (a line or a bar's colour in it). A claim is
-something that the paper says, put beside what the rows say. A number agrees when it is within `TOLERANCE` of the
-paper's: one rule for all, fixed before anything was measured.
+A row belongs to a measure and to a series. A measure is the quantity that a panel shows. A series is a line in the
+panel, or the colour of its bars. A claim is a statement of the paper that the rows are compared with. A number agrees
+when it is within `TOLERANCE` of the paper's number. This rule holds for all numbers and was fixed before the first
+measurement.
 """
 
 from __future__ import annotations
@@ -20,32 +21,34 @@ X: TypeAlias = float | str
 SCALES: tuple[Scale, ...] = ("quick", "paper")
 TOLERANCE = 0.15
 PROTOCOLS = {"fbr": "FBR", "d-dbr": "D-DBR", "merc": "MERC"}
-"""As the paper writes them."""
+"""Protocol names as the paper writes them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A run, and where it stands in the figure."""
+    """A run and its position in the figure: series and x."""
 
     series: str
     x: X
     spec: RunSpec
     measure: str = ""
-    """Where an error of this run is shown."""
+    """The measure under which an error of this run is shown; empty means the first panel's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
+    """One value of a figure."""
+
     measure: str
     series: str
     x: X
     y: float | None
-    """None for a run that failed."""
+    """None if the run failed."""
     error: str = ""
 
 
 class Rows:
-    """The rows of an entry, looked up by claims and plots. What failed, or is not there, is None."""
+    """The rows of a figure, for lookup by claims and plots. The value of a failed or missing row is None."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self.all = tuple(rows)
@@ -59,7 +62,7 @@ class Rows:
         return tuple(dict.fromkeys(row.series for row in self.all if row.measure == measure))
 
     def line(self, measure: str, series: str) -> list[tuple[X, float]]:
-        """The points of a series that have a value, in their order."""
+        """The x and y of the rows of a series that have a value, in their order."""
         return [
             (row.x, row.y) for row in self.all if (row.measure, row.series) == (measure, series) and row.y is not None
         ]
@@ -72,25 +75,25 @@ class Rows:
         return tuple(row for row in self.all if row.error)
 
 
-Ours: TypeAlias = Callable[[Rows], float | None]
+ClaimValue: TypeAlias = Callable[[Rows], float | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A number of the paper."""
+    """A number that the paper states, and the function that computes ours from the rows."""
 
     what: str
     paper: float
-    ours: Ours
+    ours: ClaimValue
     unit: str = ""
     relation: Literal["about", "at least", "at most", "more than", "less than"] = "about"
     why: str = ""
-    """Where the number comes from, or why ours is another."""
+    """The origin of the number, or the reason why ours differs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the paper says without a number, or between its numbers; it should hold at every scale."""
+    """A statement of the paper without a number, or about a relation of numbers. It should hold at every scale."""
 
     what: str
     holds: Callable[[Rows], bool | None]
@@ -99,7 +102,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class PaperPoint:
-    """A number of the paper, to be drawn into a panel."""
+    """A number of the paper that is drawn into a panel."""
 
     series: str
     x: X
@@ -108,6 +111,8 @@ class PaperPoint:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
+    """One plot of a figure: a measure over x."""
+
     measure: str
     title: str
     x: str
@@ -122,45 +127,47 @@ RowMaker: TypeAlias = Callable[[Point, RunOutcome], Iterable[Row]]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
+    """A figure or table of a paper as data. `run_figure` runs it."""
+
     name: str
     title: str
     reference: str
     claim: str
-    """What the paper reports."""
+    """The paper's report in one or two sentences."""
     setting: str
-    """What is run, and where that is our own choice because the paper does not say."""
+    """The parameters of the runs. Names those that are our own choice because the paper does not state them."""
     points: Callable[[Scale], Sequence[Point]]
     rows: RowMaker
     panels: tuple[Panel, ...]
     claims: tuple[Claim, ...]
     shapes: tuple[Shape, ...]
     minutes: Mapping[Scale, float]
-    """About how long all runs take on one core."""
+    """Approximate duration of all runs on one core."""
     seed: int = 1
     tables: tuple[str, ...] = ()
-    """Tables of the Spark analysis that rows are made of."""
+    """Tables of the Spark analysis that the rows need."""
     step_s: float = 10.0
     """The step of tables over time."""
     has_generated_quotes: bool = False
-    """Said wherever results are shown: the papers' quotes are not public here."""
+    """Whether the quotes are generated: the papers' quotes are not public. Every display of results says so."""
 
 
-def rows_of(entry: Figure, points: Sequence[Point], outcomes: Mapping[str, RunOutcome]) -> Rows:
-    """The entry's rows, from the outcomes by folder name. A run that failed is a row with its error."""
+def rows_of(figure: Figure, points: Sequence[Point], outcomes: Mapping[str, RunOutcome]) -> Rows:
+    """The figure's rows. `outcomes` has the names of run folders as keys. A failed run gives a row with its error."""
     rows: list[Row] = []
     for point in points:
         outcome = outcomes[point.spec.folder_name]
         if outcome.error:
-            measure = point.measure or entry.panels[0].measure
+            measure = point.measure or figure.panels[0].measure
             rows.append(Row(measure, point.series, point.x, None, outcome.error))
         else:
-            rows += entry.rows(point, outcome)
+            rows += figure.rows(point, outcome)
     return Rows(rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A claim, the paper's number and ours beside it. `agrees` is None where the scale allows no comparison."""
+    """A claim with the paper's number and ours. `agrees` is None if the scale allows no comparison."""
 
     what: str
     paper: str
@@ -169,26 +176,27 @@ class Verdict:
     why: str
 
 
-def verdicts(entry: Figure, rows: Rows, scale: Scale) -> list[Verdict]:
+def verdicts(figure: Figure, rows: Rows, scale: Scale) -> list[Verdict]:
     return [
-        *(_judged_number(claim, rows, scale) for claim in entry.claims),
-        *(_judged_shape(shape, rows) for shape in entry.shapes),
+        *(_number_verdict(claim, rows, scale) for claim in figure.claims),
+        *(_shape_verdict(shape, rows) for shape in figure.shapes),
     ]
 
 
-def overall(found: Sequence[Verdict]) -> str:
-    judged = [verdict.agrees for verdict in found if verdict.agrees is not None]
-    if not judged:
+def overall(figure_verdicts: Sequence[Verdict]) -> str:
+    """Sums up a figure's verdicts in one phrase."""
+    comparable = [verdict.agrees for verdict in figure_verdicts if verdict.agrees is not None]
+    if not comparable:
         return "not comparable"
-    if all(judged):
-        return "agrees" if len(judged) == len(found) else "agrees in shape"
-    return "agrees in part" if any(judged) else "differs"
+    if all(comparable):
+        return "agrees" if len(comparable) == len(figure_verdicts) else "agrees in shape"
+    return "agrees in part" if any(comparable) else "differs"
 
 
-def _judged_number(claim: Claim, rows: Rows, scale: Scale) -> Verdict:
+def _number_verdict(claim: Claim, rows: Rows, scale: Scale) -> Verdict:
     ours = claim.ours(rows)
     prefix = "" if claim.relation == "about" else f"{claim.relation} "
-    agrees = None if ours is None or scale != "paper" else _holds(claim, ours)
+    agrees = None if ours is None or scale != "paper" else _agrees(claim, ours)
     return Verdict(
         claim.what,
         f"{prefix}{number_text(claim.paper)}{claim.unit}",
@@ -198,7 +206,7 @@ def _judged_number(claim: Claim, rows: Rows, scale: Scale) -> Verdict:
     )
 
 
-def _holds(claim: Claim, ours: float) -> bool:
+def _agrees(claim: Claim, ours: float) -> bool:
     match claim.relation:
         case "about":
             return abs(ours - claim.paper) <= TOLERANCE * abs(claim.paper)
@@ -212,7 +220,7 @@ def _holds(claim: Claim, ours: float) -> bool:
             return ours < claim.paper
 
 
-def _judged_shape(shape: Shape, rows: Rows) -> Verdict:
+def _shape_verdict(shape: Shape, rows: Rows) -> Verdict:
     holds = shape.holds(rows)
     ours = {True: "holds", False: "does not hold", None: "no value"}[holds]
     return Verdict(shape.what, "holds", ours, holds, shape.why)
@@ -225,6 +233,6 @@ def number_text(value: float) -> str:
 
 
 def is_rising(values: Sequence[float], slack: float = 0.02) -> bool:
-    """From each value to the next, but for so small a share; and from the first to the last."""
+    """Whether values rise from first to last, and no value is below the previous one by more than the share `slack`."""
     is_steady = all(later >= earlier * (1 - slack) for earlier, later in pairwise(values))
     return len(values) > 1 and values[-1] > values[0] and is_steady

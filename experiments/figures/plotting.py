@@ -1,4 +1,4 @@
-"""Entries as pictures: a panel for each measure, with the paper's numbers as open diamonds."""
+"""Draws figures: a panel for each measure, with the paper's numbers as open diamonds."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ MARKERS = "osv^Dx+<>p"
 DASHES = ("solid", "dashed", "dotted", "dashdot")
 PANEL_INCHES = (5.6, 4.2)
 INSIDE = 3
-"""So many series at most have their names inside the axes; more would hide lines."""
+"""The legend is inside the axes for at most this number of series; a longer one would hide lines."""
 MARKED = 30
-"""So many points at most are marked; more would hide the line."""
+"""Points have markers if a line has at most this number of them; more would hide the line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +33,13 @@ class Look:
     marker: str
 
 
-def looks_of(entry: Figure, rows: Rows) -> dict[str, Look]:
-    """How each series looks, the same in all panels. Variants of a protocol, as `D-DBR, flooded`, have its colour and
-    different dashes; where they are more than there are dashes, all series have colours of their own."""
-    names = list(dict.fromkeys(name for panel in entry.panels for name in rows.series(panel.measure)))
+def looks_of(figure: Figure, rows: Rows) -> dict[str, Look]:
+    """Colour, dash and marker of each series, the same in all panels.
+
+    Variants of a protocol, such as `D-DBR, flooded`, have its colour and different dashes. If there are more variants
+    than dashes, each series has its own colour.
+    """
+    names = list(dict.fromkeys(name for panel in figure.panels for name in rows.series(panel.measure)))
     protocols = [name.partition(",")[0] for name in names]
     has_own_colours = any(each not in COLOURS or protocols.count(each) > len(DASHES) for each in protocols)
     looks = {}
@@ -49,34 +52,36 @@ def looks_of(entry: Figure, rows: Rows) -> dict[str, Look]:
     return looks
 
 
-def draw(entry: Figure, rows: Rows, scale: Scale, folder: Path) -> list[Path]:
-    """Writes the entry's figure: a PNG of all panels side by side, and an SVG of each, for pages of any width."""
+def draw(figure: Figure, rows: Rows, scale: Scale, folder: Path) -> list[Path]:
+    """Writes a PNG of all panels side by side, and an SVG of each panel for pages of any width."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
     width, height = PANEL_INCHES
-    paths = [folder / f"{entry.name}.png", *panel_paths(entry, folder)]
-    looks = looks_of(entry, rows)
+    paths = [folder / f"{figure.name}.png", *panel_paths(figure, folder)]
+    looks = looks_of(figure, rows)
     with matplotlib.rc_context({"svg.hashsalt": "mercast", "font.size": 10, "axes.titlesize": 11}):
-        figure, axes = pyplot.subplots(1, len(entry.panels), figsize=(width * len(entry.panels), height), squeeze=False)
-        for panel, place in zip(entry.panels, axes[0], strict=True):
-            _draw_panel(panel, rows, scale, looks, place)
-        figure.tight_layout()
-        figure.savefig(paths[0], dpi=110)
-        pyplot.close(figure)
-        for panel, path in zip(entry.panels, paths[1:], strict=True):
-            single, place = pyplot.subplots(figsize=PANEL_INCHES)
-            _draw_panel(panel, rows, scale, looks, place)
+        canvas, axes = pyplot.subplots(
+            1, len(figure.panels), figsize=(width * len(figure.panels), height), squeeze=False
+        )
+        for panel, panel_axes in zip(figure.panels, axes[0], strict=True):
+            _draw_panel(panel, rows, scale, looks, panel_axes)
+        canvas.tight_layout()
+        canvas.savefig(paths[0], dpi=110)
+        pyplot.close(canvas)
+        for panel, path in zip(figure.panels, paths[1:], strict=True):
+            single, panel_axes = pyplot.subplots(figsize=PANEL_INCHES)
+            _draw_panel(panel, rows, scale, looks, panel_axes)
             single.tight_layout()
             single.savefig(path, metadata={"Date": None})
             pyplot.close(single)
     return paths
 
 
-def panel_paths(entry: Figure, folder: Path) -> list[Path]:
-    return [folder / f"{entry.name}-{number}.svg" for number in range(1, len(entry.panels) + 1)]
+def panel_paths(figure: Figure, folder: Path) -> list[Path]:
+    return [folder / f"{figure.name}-{number}.svg" for number in range(1, len(figure.panels) + 1)]
 
 
 def _draw_panel(panel: Panel, rows: Rows, scale: Scale, looks: Mapping[str, Look], axes: Axes) -> None:
@@ -87,8 +92,8 @@ def _draw_panel(panel: Panel, rows: Rows, scale: Scale, looks: Mapping[str, Look
         xs: list[Any] = [x for x, _ in line]
         ys = [y for _, y in line]
         if panel.kind == "bars":
-            places = [_bar_place(rows, panel, name, x) for x in xs]
-            axes.bar(places, ys, width=_bar_width(names), color=look.colour, label=name)
+            positions = [_bar_position(rows, panel, name, x) for x in xs]
+            axes.bar(positions, ys, width=_bar_width(names), color=look.colour, label=name)
         elif panel.kind == "points":
             axes.plot(xs, ys, look.marker, color=look.colour, label=name, markersize=4)
         else:
@@ -112,7 +117,7 @@ def _draw_panel(panel: Panel, rows: Rows, scale: Scale, looks: Mapping[str, Look
     if panel.is_log:
         _logarithmic(axes)
     else:
-        # Infinite where nothing was drawn, because all runs failed.
+        # The limit is infinite if nothing was drawn because all runs failed.
         highest = axes.dataLim.ymax
         axes.set_ylim(bottom=0, top=1.06 * highest if 0 < highest < math.inf else 1)
     axes.yaxis.set_major_formatter(_written_out)
@@ -123,7 +128,7 @@ def _draw_panel(panel: Panel, rows: Rows, scale: Scale, looks: Mapping[str, Look
 
 
 def _logarithmic(axes: Axes) -> None:
-    """With 1, 2 and 5 of each power of ten."""
+    """Makes the y axis logarithmic, with ticks at 1, 2 and 5 of each power of ten."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     axes.set_yscale("log")
@@ -139,15 +144,15 @@ def _bar_width(names: Sequence[str]) -> float:
     return 0.8 / len(names)
 
 
-def _bar_place(rows: Rows, panel: Panel, name: str, x: X) -> float:
-    """Bars of several series stand beside each other, over the values of x."""
+def _bar_position(rows: Rows, panel: Panel, name: str, x: X) -> float:
+    """Bars of several series are side by side, centred on the position of x."""
     names = rows.series(panel.measure)
-    beside = names.index(name) - (len(names) - 1) / 2
-    return _order(rows, panel.measure).index(x) + beside * _bar_width(names)
+    offset = names.index(name) - (len(names) - 1) / 2
+    return _order(rows, panel.measure).index(x) + offset * _bar_width(names)
 
 
 def _order(rows: Rows, measure: str) -> list[X]:
-    """The values of x, in the order in which they first appear: where bars stand."""
+    """The values of x in the order in which they first appear. Bars are drawn in this order."""
     return list(dict.fromkeys(row.x for row in rows.all if row.measure == measure))
 
 
@@ -157,9 +162,9 @@ def _draw_paper(panel: Panel, rows: Rows, looks: Mapping[str, Look], axes: Axes)
     for point in panel.paper:
         if panel.kind == "bars" and not (point.series in names and point.x in _order(rows, panel.measure)):
             continue
-        place = _bar_place(rows, panel, point.series, point.x) if panel.kind == "bars" else point.x
+        position = _bar_position(rows, panel, point.series, point.x) if panel.kind == "bars" else point.x
         axes.plot(
-            [place],
+            [position],
             [point.y],
             "D",
             markersize=9,

@@ -1,4 +1,4 @@
-"""All experiments on routing, in the paper's order. A module is loaded when its entry is asked for."""
+"""All figures on routing, in the paper's order. `find` loads a figure's module."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def names() -> tuple[str, ...]:
 def find(name: str) -> Figure:
     if name not in MODULES:
         raise FigureError(f"no experiment is called {name!r}; {nearest(name, MODULES)}")
-    entry = importlib.import_module(MODULES[name]).ENTRY
-    assert isinstance(entry, Figure)
-    return entry
+    figure = importlib.import_module(MODULES[name]).FIGURE
+    assert isinstance(figure, Figure)
+    return figure
 
 
-def chosen(wanted: list[str]) -> list[Figure]:
-    """The entries of these names, each once; `all` stands for all of them."""
+def select(wanted: list[str]) -> list[Figure]:
+    """The figures of these names, each once. The name `all` means all figures."""
     expanded = [each for name in wanted for each in (names() if name == "all" else (name,))]
     return [find(name) for name in dict.fromkeys(expanded)]

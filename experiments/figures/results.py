@@ -1,4 +1,4 @@
-"""Results of experiments as small files: rows (CSV), figures (PNG, SVG) and where they come from (JSON)."""
+"""Results of figures as small files: rows (CSV), plots (PNG, SVG) and provenance (JSON)."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ PACKAGES = ("mercast", "simpy", "numpy", "pyarrow", "pyspark", "matplotlib")
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
+    """How a figure's rows were made: command, seed, date, versions, machine and code."""
+
     entry: str
     scale: Scale
     command: str
@@ -33,49 +35,51 @@ class Provenance:
     runs: int
     failed: int
     seconds: float
-    """Of all runs together."""
+    """CPU time of all runs together."""
     backend: str
     versions: Mapping[str, str]
     machine: str
     code: tuple[str, ...] = ()
-    """Which code made the runs, and the rows of them: one where all is of one commit. Old results do not say."""
+    """The code that made the runs and the rows. Has one element if all is of one commit; old results have none."""
 
 
 @dataclass(frozen=True, slots=True)
-class EntryResult:
+class FigureResult:
+    """The rows of a figure as read from a folder of results."""
+
     provenance: Provenance
     rows: Rows
 
 
-def provenance_of(entry: str, scale: Scale, seed: int, outcomes: Collection[RunOutcome]) -> Provenance:
-    from matching.registry import backend_in_words
+def provenance_of(name: str, scale: Scale, seed: int, outcomes: Collection[RunOutcome]) -> Provenance:
+    from matching.registry import describe_backend
 
-    made = [outcome for outcome in outcomes if not outcome.error]
+    successful = [outcome for outcome in outcomes if not outcome.error]
     return Provenance(
-        entry=entry,
+        entry=name,
         scale=scale,
-        command=f"mercast experiment run {entry} --scale {scale}",
+        command=f"mercast experiment run {name} --scale {scale}",
         seed=seed,
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         runs=len(outcomes),
-        failed=len(outcomes) - len(made),
-        seconds=round(sum(outcome.seconds for outcome in made), 1),
-        backend=backend_in_words(),
+        failed=len(outcomes) - len(successful),
+        seconds=round(sum(outcome.seconds for outcome in successful), 1),
+        backend=describe_backend(),
         versions={"python": platform.python_version(), **_versions()},
         machine=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        code=tuple(dict.fromkeys([*(outcome.code or NOT_RECORDED for outcome in made), str(code_version())])),
+        code=tuple(dict.fromkeys([*(outcome.code or NOT_RECORDED for outcome in successful), str(code_version())])),
     )
 
 
 def _versions() -> dict[str, str]:
-    found = {}
+    versions = {}
     for name in PACKAGES:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
-            # Not every experiment needs every package.
+            # Not every figure needs every package.
             continue
-    return found
+    return versions
 
 
 def write_rows(provenance: Provenance, rows: Rows, folder: Path) -> None:
@@ -90,24 +94,22 @@ def write_rows(provenance: Provenance, rows: Rows, folder: Path) -> None:
     (folder / f"{provenance.entry}.json").write_text(document + "\n", encoding="utf-8")
 
 
-def read_result(entry: str, folder: Path) -> EntryResult | None:
-    """What was found for the entry; None if it has not been run."""
-    document, table = (folder / f"{entry}.{kind}" for kind in ("json", "csv"))
+def read_result(name: str, folder: Path) -> FigureResult | None:
+    """The figure's result in this folder; None if it has not been run."""
+    document, table = (folder / f"{name}.{kind}" for kind in ("json", "csv"))
     if not document.is_file():
         return None
     if not table.is_file():
-        raise FigureError(f"{table} is missing beside {document.name}; run the experiment again: {entry}")
+        raise FigureError(f"{table} is missing beside {document.name}; run the experiment again: {name}")
     try:
-        told = json.loads(document.read_text(encoding="utf-8"))
-        provenance = Provenance(**{**told, "code": tuple(told.get("code", ()))})
+        content = json.loads(document.read_text(encoding="utf-8"))
+        provenance = Provenance(**{**content, "code": tuple(content.get("code", ()))})
         rows = Rows(_read_rows(table))
     except (TypeError, ValueError, KeyError) as error:
-        raise FigureError(
-            f"{folder}: the results of {entry} are damaged ({error}); run the experiment again"
-        ) from error
+        raise FigureError(f"{folder}: the results of {name} are damaged ({error}); run the experiment again") from error
     if provenance.scale not in SCALES:
         raise FigureError(f"{document}: scale is {provenance.scale!r}; it must be one of {', '.join(SCALES)}")
-    return EntryResult(provenance, rows)
+    return FigureResult(provenance, rows)
 
 
 def _read_rows(path: Path) -> list[Row]:

@@ -1,4 +1,4 @@
-"""Performs an experiment: its runs, then rows, figure and provenance in a folder of results."""
+"""Runs a figure: its runs first, then rows, plot and provenance in a folder of results."""
 
 from __future__ import annotations
 
@@ -9,22 +9,26 @@ from pathlib import Path
 from experiments.figures.figure import Figure, Point, Rows, Scale, Verdict, overall, rows_of, verdicts
 from experiments.figures.plotting import draw
 from experiments.figures.results import Provenance, provenance_of, write_rows
-from experiments.figures.spark_columns import are_kept, with_tables
-from experiments.sweeps.sweep import RunOutcome, RunSpec, Submit, finished, sweep
+from experiments.figures.spark_columns import has_spark_columns, with_spark_columns
+from experiments.sweeps.sweep import RunOutcome, RunSpec, Submit, read_outcome, sweep
 
 Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class RunOutcomes:
+    """The points of a figure and the outcomes of their runs."""
+
     points: tuple[Point, ...]
     outcomes: Mapping[str, RunOutcome]
-    """By the name of the run's folder."""
+    """Keys are the names of the runs' folders."""
     new_runs: int
 
 
 @dataclass(frozen=True, slots=True)
-class Performed:
+class FigureRun:
+    """The result of a figure: rows, verdicts and provenance."""
+
     provenance: Provenance
     rows: Rows
     verdicts: tuple[Verdict, ...]
@@ -35,34 +39,36 @@ class Performed:
         return overall(self.verdicts)
 
 
-def run_entry(
-    entry: Figure, scale: Scale, *, runs: Path, submit: Submit, progress: Progress, force: bool = False
-) -> Ran:
-    """Does the entry's runs, those that are not finished."""
-    points = tuple(entry.points(scale))
+def run_points(
+    figure: Figure, scale: Scale, *, runs: Path, submit: Submit, progress: Progress, force: bool = False
+) -> RunOutcomes:
+    """Executes the figure's runs, except those that are finished."""
+    points = tuple(figure.points(scale))
     outcomes: dict[str, RunOutcome] = {}
     total = len({point.spec.folder_name for point in points})
     new = 0
     for step in sweep([point.spec for point in points], runs, submit, force=force):
         outcomes[step.spec.folder_name] = step.outcome
         new += step.is_new
-        progress(f"{entry.name}: runs", len(outcomes), total)
-    return Ran(points, outcomes, new)
+        progress(f"{figure.name}: runs", len(outcomes), total)
+    return RunOutcomes(points, outcomes, new)
 
 
-def needs_spark(entry: Figure, scale: Scale, runs: Path, *, force: bool) -> bool:
-    """Whether traces are to be analysed, and not only tables read that were kept."""
+def needs_spark(figure: Figure, scale: Scale, runs: Path, *, force: bool) -> bool:
+    """Whether traces must be analysed. It is False if the tables of all runs were written earlier."""
 
     def is_done(spec: RunSpec) -> bool:
-        return finished(spec, runs) is not None and are_kept(runs / spec.folder_name, entry.tables, entry.step_s)
+        return read_outcome(spec, runs) is not None and has_spark_columns(
+            runs / spec.folder_name, figure.tables, figure.step_s
+        )
 
-    return bool(entry.tables) and (force or not all(is_done(point.spec) for point in entry.points(scale)))
+    return bool(figure.tables) and (force or not all(is_done(point.spec) for point in figure.points(scale)))
 
 
-def conclude(entry: Figure, scale: Scale, ran: Ran, out: Path) -> Performed:
-    """Makes rows, figure and provenance of the runs, and judges the paper's claims by them."""
-    rows = rows_of(entry, ran.points, with_tables(ran.outcomes, entry.tables, entry.step_s))
-    provenance = provenance_of(entry.name, scale, entry.seed, ran.outcomes.values())
+def evaluate_runs(figure: Figure, scale: Scale, ran: RunOutcomes, out: Path) -> FigureRun:
+    """Writes rows, plot and provenance to `out`, and compares the rows with the paper's claims."""
+    rows = rows_of(figure, ran.points, with_spark_columns(ran.outcomes, figure.tables, figure.step_s))
+    provenance = provenance_of(figure.name, scale, figure.seed, ran.outcomes.values())
     write_rows(provenance, rows, out)
-    draw(entry, rows, scale, out)
-    return Performed(provenance, rows, tuple(verdicts(entry, rows, scale)), ran.new_runs)
+    draw(figure, rows, scale, out)
+    return FigureRun(provenance, rows, tuple(verdicts(figure, rows, scale)), ran.new_runs)

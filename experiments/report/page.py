@@ -1,7 +1,6 @@
-"""The report: for each experiment the paper's claim, our figure, the numbers side by side, and a verdict.
+"""The report: for each figure the paper's claim, our plots, both numbers and a verdict.
 
-The page carries its figures and its style in itself and has no script. An experiment that has not been run is on it
-too, and says so.
+The page embeds its plots and its style and has no script. Figures that have not been run have a section that says so.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from experiments.errors import FigureError
 from experiments.figures.figure import TOLERANCE, Figure, Verdict, overall, verdicts
 from experiments.figures.plotting import draw, panel_paths
 from experiments.figures.registry import find, names
-from experiments.figures.results import NOT_RECORDED, EntryResult, read_result
+from experiments.figures.results import NOT_RECORDED, FigureResult, read_result
 from experiments.workloads.stock_quotes import StockQuotes
 
 if TYPE_CHECKING:
-    from experiments.figures.run_figure import Performed
+    from experiments.figures.run_figure import FigureRun
 
 NOT_RUN = "not run"
 TONES = {
@@ -34,32 +33,37 @@ TONES = {
 
 
 def write_page(results: Path, out: Path) -> int:
-    """Writes the page of the results in that folder. Returns how many experiments have results."""
+    """Writes the page of the results in that folder. Returns the number of figures with results."""
     if not results.is_dir():
         raise FigureError(f"{results} is not a folder with results; mercast experiment run makes one")
-    entries = [find(name) for name in names()]
-    found = {entry.name: read_result(entry.name, results) for entry in entries}
+    figures = [find(name) for name in names()]
+    found = {figure.name: read_result(figure.name, results) for figure in figures}
     shown = [result for result in found.values() if result is not None]
     if not shown:
         raise FigureError(f"{results} has no results of any experiment; mercast experiment run all --out {results}")
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(page(entries, found, results), encoding="utf-8")
+    out.write_text(page(figures, found, results), encoding="utf-8")
     return len(shown)
 
 
 def redraw_figures(results: Path) -> None:
-    """After a change of how figures look: the rows stay what they are."""
-    for entry in map(find, names()):
-        result = read_result(entry.name, results)
+    """Draws the plots again from their rows, for example after a change of style. Does not change the rows."""
+    for figure in map(find, names()):
+        result = read_result(figure.name, results)
         if result is not None:
-            draw(entry, result.rows, result.provenance.scale, results)
+            draw(figure, result.rows, result.provenance.scale, results)
 
 
 def write_demo_page(
-    entry: Figure, performed: Performed, lines: list[tuple[str, ...]], series: tuple[str, ...], results: Path, out: Path
+    figure: Figure,
+    figure_run: FigureRun,
+    lines: list[tuple[str, ...]],
+    series: tuple[str, ...],
+    results: Path,
+    out: Path,
 ) -> Path:
-    """Writes the page of the demo: its table, figures and where they come from."""
-    result = EntryResult(performed.provenance, performed.rows)
+    """Writes the page of the demo: its table, plots and provenance."""
+    result = FigureResult(figure_run.provenance, figure_run.rows)
     head = "".join(f'<th class="number">{escape(name)}</th>' for name in series)
     body = "\n".join(
         f"<tr><td>{escape(line[0])}</td>"
@@ -68,13 +72,13 @@ def write_demo_page(
         for line in lines
     )
     origin = result.provenance
-    content = f"""<h1>{escape(entry.title)}</h1>
-<p>{escape(entry.setting)} Times are virtual: they come from a cost profile, not from this machine. Quotes are
+    content = f"""<h1>{escape(figure.title)}</h1>
+<p>{escape(figure.setting)} Times are virtual: they come from a cost profile, not from this machine. Quotes are
 generated.</p>
 <div class="wide"><table><thead><tr><th></th>{head}</tr></thead><tbody>
 {body}
 </tbody></table></div>
-{_figure(entry, results)}
+{_figure(figure, results)}
 <p class="origin">Seed {origin.seed}, {escape(origin.date)}, {escape(origin.backend)}.
 Code: {escape("; ".join(origin.code))}. Again: <code>mercast demo</code>.
 The papers' figures: <code>mercast experiment list</code>.</p>"""
@@ -82,12 +86,12 @@ The papers' figures: <code>mercast experiment list</code>.</p>"""
     return out
 
 
-def page(entries: list[Figure], found: dict[str, EntryResult | None], results: Path) -> str:
-    judged = {entry.name: _judged(entry, found[entry.name]) for entry in entries}
-    sections = "\n".join(_section(entry, found[entry.name], judged[entry.name], results) for entry in entries)
+def page(figures: list[Figure], found: dict[str, FigureResult | None], results: Path) -> str:
+    judged = {figure.name: _judged(figure, found[figure.name]) for figure in figures}
+    sections = "\n".join(_section(figure, found[figure.name], judged[figure.name], results) for figure in figures)
     content = f"""<h1>The papers' routing results, and ours</h1>
-{_introduction(entries, found, judged)}
-{_contents(entries, found, judged)}
+{_introduction(figures, found, judged)}
+{_contents(figures, found, judged)}
 {sections}"""
     return _document("Mercast: the papers' routing results", content)
 
@@ -112,20 +116,22 @@ def _document(title: str, content: str) -> str:
 """
 
 
-def _judged(entry: Figure, result: EntryResult | None) -> list[Verdict]:
-    return [] if result is None else verdicts(entry, result.rows, result.provenance.scale)
+def _judged(figure: Figure, result: FigureResult | None) -> list[Verdict]:
+    return [] if result is None else verdicts(figure, result.rows, result.provenance.scale)
 
 
-def _overall(result: EntryResult | None, judged: list[Verdict]) -> str:
+def _overall(result: FigureResult | None, judged: list[Verdict]) -> str:
     return NOT_RUN if result is None else overall(judged)
 
 
-def _introduction(entries: list[Figure], found: dict[str, EntryResult | None], judged: dict[str, list[Verdict]]) -> str:
-    tally = Counter(_overall(found[entry.name], judged[entry.name]) for entry in entries)
+def _introduction(
+    figures: list[Figure], found: dict[str, FigureResult | None], judged: dict[str, list[Verdict]]
+) -> str:
+    tally = Counter(_overall(found[figure.name], judged[figure.name]) for figure in figures)
     scales = Counter(result.provenance.scale for result in found.values() if result is not None)
     counted = ", ".join(f"{name} {count}" for name, count in tally.most_common())
     at_scale = " and ".join(f"{count} at {name} scale" for name, count in scales.most_common())
-    return f"""<p>Content-based routing with FBR, D-DBR and MERC as in [THESIS 10.1]. {len(entries)} experiments,
+    return f"""<p>Content-based routing with FBR, D-DBR and MERC as in [THESIS 10.1]. {len(figures)} experiments,
 {escape(at_scale)}. Verdicts: {escape(counted)}.</p>
 <div class="note">
 <p>A number agrees when it is within {TOLERANCE:.0%} of the paper's, or on the right side of a bound: one rule for
@@ -138,17 +144,17 @@ nothing. {escape(StockQuotes.notice[0].upper() + StockQuotes.notice[1:])}.</p>
 </div>"""
 
 
-def _contents(entries: list[Figure], found: dict[str, EntryResult | None], judged: dict[str, list[Verdict]]) -> str:
+def _contents(figures: list[Figure], found: dict[str, FigureResult | None], judged: dict[str, list[Verdict]]) -> str:
     rows = []
-    for entry in entries:
-        result = found[entry.name]
-        verdict = _overall(result, judged[entry.name])
-        agreeing = sum(each.agrees is True for each in judged[entry.name])
-        comparable = sum(each.agrees is not None for each in judged[entry.name])
+    for figure in figures:
+        result = found[figure.name]
+        verdict = _overall(result, judged[figure.name])
+        agreeing = sum(each.agrees is True for each in judged[figure.name])
+        comparable = sum(each.agrees is not None for each in judged[figure.name])
         share = f"{agreeing} of {comparable}" if comparable else ""
         scale = "" if result is None else result.provenance.scale
         rows.append(
-            f'<tr><td><a href="#{entry.name}">{entry.name}</a></td><td class="title">{escape(entry.title)}</td>'
+            f'<tr><td><a href="#{figure.name}">{figure.name}</a></td><td class="title">{escape(figure.title)}</td>'
             f"<td>{_mark(verdict)}</td><td>{share}</td><td>{scale}</td></tr>"
         )
     return (
@@ -157,51 +163,51 @@ def _contents(entries: list[Figure], found: dict[str, EntryResult | None], judge
     )
 
 
-def _section(entry: Figure, result: EntryResult | None, judged: list[Verdict], results: Path) -> str:
+def _section(figure: Figure, result: FigureResult | None, judged: list[Verdict], results: Path) -> str:
     head = (
-        f'<section class="entry" id="{entry.name}">\n<h2>{entry.name}: {escape(entry.title)}</h2>\n'
-        f'<p class="reference">{escape(entry.reference)} · {_mark(_overall(result, judged))}</p>\n'
-        f"<p><strong>The paper:</strong> {escape(entry.claim)}</p>\n"
-        f"<p><strong>Setting:</strong> {escape(entry.setting)}</p>\n"
+        f'<section class="entry" id="{figure.name}">\n<h2>{figure.name}: {escape(figure.title)}</h2>\n'
+        f'<p class="reference">{escape(figure.reference)} · {_mark(_overall(result, judged))}</p>\n'
+        f"<p><strong>The paper:</strong> {escape(figure.claim)}</p>\n"
+        f"<p><strong>Setting:</strong> {escape(figure.setting)}</p>\n"
     )
     if result is None:
-        command = f"mercast experiment run {entry.name} --scale paper"
+        command = f"mercast experiment run {figure.name} --scale paper"
         return f"{head}<p>Not run yet. To run it: <code>{command}</code></p>\n</section>"
     return (
-        f"{head}{_scale_note(entry, result)}{_figure(entry, results)}\n{_claims(judged)}\n"
-        f"{_failures(result)}{_origin(entry, result)}\n</section>"
+        f"{head}{_scale_note(figure, result)}{_figure(figure, results)}\n{_claims(judged)}\n"
+        f"{_failures(result)}{_origin(figure, result)}\n</section>"
     )
 
 
-def _scale_note(entry: Figure, result: EntryResult) -> str:
+def _scale_note(figure: Figure, result: FigureResult) -> str:
     if result.provenance.scale == "paper":
         return ""
-    command = f"mercast experiment run {entry.name} --scale paper"
+    command = f"mercast experiment run {figure.name} --scale paper"
     return (
         '<p class="note"><strong>Run at quick scale only</strong>, with fewer brokers, subscriptions or publications '
         "than in the setting above: the shape can be compared, the numbers cannot. The paper's scale takes about "
-        f"{entry.minutes['paper']:g} minutes of one core: <code>{command}</code></p>\n"
+        f"{figure.minutes['paper']:g} minutes of one core: <code>{command}</code></p>\n"
     )
 
 
-def _figure(entry: Figure, results: Path) -> str:
+def _figure(figure: Figure, results: Path) -> str:
     images = []
-    for panel, path in zip(entry.panels, panel_paths(entry, results), strict=True):
+    for panel, path in zip(figure.panels, panel_paths(figure, results), strict=True):
         if not path.is_file():
-            raise FigureError(f"{path} is missing beside {entry.name}.json; run the experiment again: {entry.name}")
+            raise FigureError(f"{path} is missing beside {figure.name}.json; run the experiment again: {figure.name}")
         data = base64.b64encode(path.read_bytes()).decode("ascii")
-        described = f"{entry.name}: {panel.title}, {panel.y} over {panel.x or 'all brokers'}"
+        described = f"{figure.name}: {panel.title}, {panel.y} over {panel.x or 'all brokers'}"
         images.append(f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(described)}">')
     return f"<figure>{''.join(images)}</figure>"
 
 
 def _claims(judged: list[Verdict]) -> str:
     rows = []
-    said = ""
+    last_reason = ""
     for verdict in judged:
-        # Neighbouring claims may have one reason.
-        why = f'<span class="why">{escape(verdict.why)}</span>' if verdict.why not in ("", said) else ""
-        said = verdict.why
+        # Consecutive claims may have the same reason; it is shown once.
+        why = f'<span class="why">{escape(verdict.why)}</span>' if verdict.why not in ("", last_reason) else ""
+        last_reason = verdict.why
         word = {True: "agrees", False: "differs", None: "not comparable"}[verdict.agrees]
         rows.append(
             f'<tr><td>{escape(verdict.what)}{why}</td><td class="number" data-name="paper">{escape(verdict.paper)}</td>'
@@ -213,7 +219,7 @@ def _claims(judged: list[Verdict]) -> str:
     )
 
 
-def _failures(result: EntryResult) -> str:
+def _failures(result: FigureResult) -> str:
     if not result.rows.errors:
         return ""
     lines = "".join(
@@ -222,10 +228,10 @@ def _failures(result: EntryResult) -> str:
     return f'<p class="bad">{result.provenance.failed} runs failed:</p><ul>{lines}</ul>\n'
 
 
-def _origin(entry: Figure, result: EntryResult) -> str:
+def _origin(figure: Figure, result: FigureResult) -> str:
     origin = result.provenance
     versions = ", ".join(f"{name} {number}" for name, number in origin.versions.items())
-    quotes = " Quotes are generated." if entry.has_generated_quotes else ""
+    quotes = " Quotes are generated." if figure.has_generated_quotes else ""
     scale = "the paper's parameters" if origin.scale == "paper" else "quick scale: smaller than the paper's"
     return (
         f'<p class="origin">Again: <code>{escape(origin.command)}</code><br>{origin.runs} runs, '

@@ -1,1 +1,1 @@
-"""Many runs: their parameters, their results on disk, and their distribution over processes or Spark."""
+"""Sweeps: parameters of many runs, their outcomes on disk, and their distribution over processes or Spark."""

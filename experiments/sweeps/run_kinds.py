@@ -1,4 +1,4 @@
-"""The kinds of work that a run can be: each takes parameters and a folder, and returns numbers and lists of numbers."""
+"""The kinds of runs. Each is a function of parameters and a folder that returns numbers and lists of numbers."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from topologies.overlay import Overlay
 
 Parameters: TypeAlias = "Mapping[str, Value]"
-Found: TypeAlias = tuple[dict[str, float], dict[str, tuple[float, ...]]]
+RunResult: TypeAlias = tuple[dict[str, float], dict[str, tuple[float, ...]]]
 
 SETTING = "set."
-"""Prefix of the keys that are laid over a scenario."""
+"""Prefix of the parameters that replace values of a scenario."""
 
 
 def identity_of(spec: RunSpec) -> dict[str, Value]:
-    """What the run's result depends on. A scenario counts as it reads with everything written out."""
+    """The values that determine the run's result. For a simulation they include the scenario with all defaults."""
     identity = dict(spec.parameters)
     if spec.kind == "simulate":
         from experiments.scenario.load import to_toml
@@ -39,12 +39,15 @@ def scenario_of(parameters: Parameters) -> Scenario:
     return load(str(parameters["scenario"]), overrides)
 
 
-def simulate(parameters: Parameters, folder: Path) -> Found:
-    """A scenario under one protocol; the folder holds its trace. To miss or repeat what was owed is an error."""
+def simulate(parameters: Parameters, folder: Path) -> RunResult:
+    """Simulates a scenario under one protocol and writes its trace to the folder.
+
+    Raises SimulationError if an owed delivery was missed or repeated.
+    """
     from experiments.simulate.run import simulate as run
 
     protocol = str(parameters["protocol"])
-    summary = run(scenario_of(parameters), protocol, _unseen, folder)
+    summary = run(scenario_of(parameters), protocol, _ignore_progress, folder)
     if summary.missed or summary.duplicated:
         raise SimulationError(f"{protocol} missed {summary.missed} and repeated {summary.duplicated} of {summary.owed}")
     numbers: dict[str, float] = {}
@@ -57,8 +60,8 @@ def simulate(parameters: Parameters, folder: Path) -> Found:
     return numbers, {}
 
 
-def count_lists(parameters: Parameters, _folder: Path) -> Found:
-    """Destination lists of random publications, without simulating time."""
+def count_lists(parameters: Parameters, _folder: Path) -> RunResult:
+    """Counts the destination lists of random publications, without simulating time."""
     from experiments.studies.destination_lists import count_lists as count
     from experiments.studies.destination_lists import draw_publications
 
@@ -79,7 +82,7 @@ def count_lists(parameters: Parameters, _folder: Path) -> Found:
 
 
 def overlay_of(parameters: Parameters) -> Overlay:
-    """A random overlay of so many brokers; for MERC a transit-stub one with clusters of so many, and a backbone."""
+    """A random overlay; for MERC a transit-stub overlay with clusters of `cluster_size` brokers and a backbone."""
     from topologies.clustering.clusters import cluster_by_domain
     from topologies.registry import generate
 
@@ -91,7 +94,8 @@ def overlay_of(parameters: Parameters) -> Overlay:
     return cluster_by_domain(generate("transit-stub", shape, seed=seed))
 
 
-def reorganise(parameters: Parameters, _folder: Path) -> Found:
+def reorganise(parameters: Parameters, _folder: Path) -> RunResult:
+    """Measures hops before and after self-reorganisation, without simulating time."""
     from experiments.studies.reorganisation import reorganise_by_load
 
     result = reorganise_by_load(
@@ -111,7 +115,8 @@ def reorganise(parameters: Parameters, _folder: Path) -> Found:
     }, {"hops": result.hops, "hops_before": result.by_hops_before, "hops_after": result.by_hops_after}
 
 
-def routing_memory(parameters: Parameters, _folder: Path) -> Found:
+def routing_memory(parameters: Parameters, _folder: Path) -> RunResult:
+    """Measures the size of routing tables, and the messages of one reconfiguration."""
     from experiments.studies.routing_memory import measure
 
     result = measure(overlay_of(parameters), str(parameters["protocol"]))
@@ -123,11 +128,11 @@ def routing_memory(parameters: Parameters, _folder: Path) -> Found:
     }, {}
 
 
-def _unseen(what: str, done: int, total: int) -> None:
-    """A sweep shows its progress run by run."""
+def _ignore_progress(activity: str, done: int, total: int) -> None:
+    """Does nothing: a sweep shows its progress in runs, not within a run."""
 
 
-KINDS: dict[str, Callable[[Parameters, Path], Found]] = {
+KINDS: dict[str, Callable[[Parameters, Path], RunResult]] = {
     "simulate": simulate,
     "count-lists": count_lists,
     "reorganise": reorganise,

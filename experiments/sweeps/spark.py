@@ -1,7 +1,7 @@
-"""Sweeps as tasks of a Spark cluster: the same runs with the same outcomes, somewhere else.
+"""Sweeps as tasks of a Spark cluster: the same runs with the same outcomes, on other machines.
 
-Each run is a job of one task. The task runs it in a folder of its own machine and sends that folder back, so cluster
-and driver need no common file system; workers need this version of mercast in their Python.
+Each run is a job of one task. The task executes the run in a folder on its machine and sends that folder back, so
+cluster and driver need no common file system. Workers need this version of mercast in their Python.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.sweeps.sweep import RunOutcome, RunSpec, finished, in_words, perform
+from experiments.sweeps.sweep import RunOutcome, RunSpec, error_text, execute_run, read_outcome
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 MEMORY = "512m"
-"""Of Java on each worker, which only passes folders on: a run's own memory is its Python's."""
-WAITING = 64
-"""Runs that are given to the cluster at a time; it does as many of them at once as it has cores."""
+"""Memory of Java on each worker. Java only transfers folders; a run uses the memory of its Python process."""
+SUBMITTED_MAX = 64
+"""The largest number of runs that are submitted to the cluster. It executes one on each of its cores."""
 
 
 class SparkTasks(AbstractContextManager["SparkTasks"]):
-    """Runs as tasks of a cluster, or of Spark on this machine."""
+    """Executes runs as tasks of a cluster, or of Spark on this machine."""
 
     def __init__(self, runs: Path, master: str) -> None:
         from experiments import analysis
 
         self._runs = runs
         self._session: SparkSession = analysis.session(master, memory=MEMORY, is_short=True)
-        # Without this a task takes whichever Python is first on the worker's path.
+        # Without this a task uses the first Python on the worker's path.
         self._session.sparkContext.pythonExec = os.environ.get("PYSPARK_PYTHON", sys.executable)
-        self._threads = ThreadPoolExecutor(WAITING)
+        self._threads = ThreadPoolExecutor(SUBMITTED_MAX)
 
     def submit(self, spec: RunSpec) -> Future[RunOutcome]:
         return self._threads.submit(self._run, spec)
@@ -50,23 +50,26 @@ class SparkTasks(AbstractContextManager["SparkTasks"]):
         self._session.stop()
 
     def _run(self, spec: RunSpec) -> RunOutcome:
-        ((packed, error),) = self._session.sparkContext.parallelize([spec], 1).map(performed_and_packed).collect()
+        ((packed, error),) = self._session.sparkContext.parallelize([spec], 1).map(execute_and_pack).collect()
         if error:
             return RunOutcome(error=error)
         folder = self._runs / spec.folder_name
         unpack(packed, folder)
-        outcome = finished(spec, self._runs)
+        outcome = read_outcome(spec, self._runs)
         assert outcome is not None, f"{folder} came back without an outcome"
         return replace(outcome, folder=str(folder))
 
 
-def performed_and_packed(spec: RunSpec) -> tuple[bytes, str]:
-    """What a task does. A run that fails is an answer too: the cluster would try a failed task again."""
-    with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(1) as one:
-        folder = Path(place) / spec.folder_name
-        error = one.submit(perform, spec, folder).exception()
+def execute_and_pack(spec: RunSpec) -> tuple[bytes, str]:
+    """The task: executes the run and returns its folder as an archive, and an error text.
+
+    The error of a run is returned, not raised: the cluster would try a failed task again.
+    """
+    with tempfile.TemporaryDirectory() as temporary, ThreadPoolExecutor(1) as one:
+        folder = Path(temporary) / spec.folder_name
+        error = one.submit(execute_run, spec, folder).exception()
         if error is not None:
-            return b"", in_words(error)
+            return b"", error_text(error)
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w") as archive:
             archive.add(folder, arcname=".")
@@ -74,6 +77,7 @@ def performed_and_packed(spec: RunSpec) -> tuple[bytes, str]:
 
 
 def unpack(packed: bytes, folder: Path) -> None:
+    """Replaces the folder by the content of the archive."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:

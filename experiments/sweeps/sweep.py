@@ -1,8 +1,8 @@
-"""Runs of experiments as data, and sweeps over them on this machine's processes.
+"""Runs as data, and sweeps over them in processes of this machine.
 
-A run's folder is named after a hash of its parameters, and for a simulation of the whole scenario that they resolve
-to: what has been run is not run again, in whichever experiment it appears. A run that fails has an outcome too, its
-error, and is tried again the next time.
+A run's folder is named after a hash of its parameters; for a simulation, of the whole scenario that they resolve to.
+So a finished run is not executed again, even for another figure. The outcome of a failed run is its error; the next
+sweep executes it again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ OUTCOME = "outcome.json"
 
 @dataclass(frozen=True, slots=True)
 class RunSpec:
-    """One run: what kind of work, and its parameters (for a simulation: scenario, protocol, seed and `set.` keys)."""
+    """One run: its kind and its parameters. Those of a simulation are scenario, protocol, seed and `set.` keys."""
 
     kind: Kind
     parameters: Mapping[str, Value]
@@ -39,8 +39,8 @@ class RunSpec:
     def folder_name(self) -> str:
         from experiments.sweeps.run_kinds import identity_of
 
-        told = json.dumps([self.kind, code_version().version, identity_of(self)], sort_keys=True)
-        return f"{self.kind}-{hashlib.sha256(told.encode()).hexdigest()[:20]}"
+        identity = json.dumps([self.kind, code_version().version, identity_of(self)], sort_keys=True)
+        return f"{self.kind}-{hashlib.sha256(identity.encode()).hexdigest()[:20]}"
 
     def __str__(self) -> str:
         return f"{self.kind} " + " ".join(f"{key}={value}" for key, value in self.parameters.items())
@@ -48,41 +48,41 @@ class RunSpec:
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """What came of a run: numbers by name, or the error that ended it."""
+    """The outcome of a run: numbers by name, or the error that ended it."""
 
     numbers: Mapping[str, float] = field(default_factory=dict)
     lists: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
-    """Histograms and the like, and columns of analysed tables (see `experiments.figures.spark_columns`)."""
+    """Lists such as histograms, and columns of tables of the analysis (see `experiments.figures.spark_columns`)."""
     error: str = ""
     seconds: float = 0.0
-    """CPU time that it took on the machine that ran it."""
+    """CPU time on the machine that executed the run."""
     folder: str = ""
-    """Where its trace is, if it has one."""
+    """The run's folder. A simulation has its trace there."""
     code: str = ""
-    """Which code ran it; empty where that was not recorded."""
+    """The version of the code that executed the run; empty if it was not recorded."""
 
 
-def perform(spec: RunSpec, folder: Path) -> RunOutcome:
-    """Runs it now, into that folder. What was there before is gone."""
+def execute_run(spec: RunSpec, folder: Path) -> RunOutcome:
+    """Executes the run and writes its outcome to the folder. Deletes the folder's earlier content."""
     from experiments.sweeps.run_kinds import KINDS
 
     shutil.rmtree(folder, ignore_errors=True)
-    # CPU time: on a busy machine the clock would tell of others.
+    # CPU time: on a busy machine, wall-clock time would include the work of other processes.
     start = time.process_time()
     numbers, lists = KINDS[spec.kind](spec.parameters, folder)
     seconds = round(time.process_time() - start, 2)
     outcome = RunOutcome(numbers, lists, seconds=seconds, folder=str(folder), code=str(code_version()))
     folder.mkdir(parents=True, exist_ok=True)
     unfinished = folder / f".{OUTCOME}"
-    document = {"spec": {"kind": spec.kind, **spec.parameters}, "numbers": numbers, "lists": lists}
-    told = {**document, "seconds": outcome.seconds, "code": outcome.code}
-    unfinished.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    found = {"spec": {"kind": spec.kind, **spec.parameters}, "numbers": numbers, "lists": lists}
+    document = {**found, "seconds": outcome.seconds, "code": outcome.code}
+    unfinished.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     unfinished.rename(folder / OUTCOME)
     return outcome
 
 
-def finished(spec: RunSpec, runs: Path) -> RunOutcome | None:
-    """The outcome of a run that is complete, or None."""
+def read_outcome(spec: RunSpec, runs: Path) -> RunOutcome | None:
+    """The outcome of a finished run, or None if the run is not finished."""
     path = runs / spec.folder_name / OUTCOME
     if not path.is_file():
         return None
@@ -93,8 +93,8 @@ def finished(spec: RunSpec, runs: Path) -> RunOutcome | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """A run of a sweep is done."""
+class CompletedRun:
+    """A completed run of a sweep."""
 
     spec: RunSpec
     outcome: RunOutcome
@@ -102,36 +102,37 @@ class Step:
 
 
 class LocalProcesses(AbstractContextManager["LocalProcesses"]):
-    """Runs on this machine, each in one of so many processes."""
+    """Executes runs in processes of this machine, `jobs` at a time."""
 
     def __init__(self, runs: Path, jobs: int) -> None:
         self._runs = runs
-        # A fresh interpreter for each process: a forked one would share a Spark session's threads and sockets.
+        # Each process starts a new interpreter: a forked one would share a Spark session's threads and sockets.
         self._executor: Executor = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"))
 
     def submit(self, spec: RunSpec) -> Future[RunOutcome]:
-        return self._executor.submit(perform, spec, self._runs / spec.folder_name)
+        return self._executor.submit(execute_run, spec, self._runs / spec.folder_name)
 
     def __exit__(self, *_: object) -> None:
         self._executor.shutdown(cancel_futures=True)
 
 
-def sweep(specs: Sequence[RunSpec], runs: Path, submit: Submit, *, force: bool = False) -> Iterator[Step]:
-    """All runs, each once however often it is asked for, those that were finished before first."""
-    waiting: dict[Future[RunOutcome], RunSpec] = {}
+def sweep(specs: Sequence[RunSpec], runs: Path, submit: Submit, *, force: bool = False) -> Iterator[CompletedRun]:
+    """Executes the runs, each once even if it is given several times. Yields runs that were finished before first."""
+    submitted: dict[Future[RunOutcome], RunSpec] = {}
     for name, spec in {spec.folder_name: spec for spec in specs}.items():
-        before = None if force else finished(spec, runs)
+        before = None if force else read_outcome(spec, runs)
         if before is not None:
-            yield Step(spec, before, is_new=False)
+            yield CompletedRun(spec, before, is_new=False)
         else:
             (runs / name).parent.mkdir(parents=True, exist_ok=True)
-            waiting[submit(spec)] = spec
-    for future in as_completed(waiting):
+            submitted[submit(spec)] = spec
+    for future in as_completed(submitted):
         error = future.exception()
-        outcome = RunOutcome(error=in_words(error)) if error is not None else future.result()
-        yield Step(waiting[future], outcome, is_new=True)
+        outcome = RunOutcome(error=error_text(error)) if error is not None else future.result()
+        yield CompletedRun(submitted[future], outcome, is_new=True)
 
 
-def in_words(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
+    """The type of the error and the first line of its message."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

@@ -1,4 +1,4 @@
-"""Destination lists of 10,000 random publications, counted [THESIS 10.1.2]."""
+"""Counts of the destination lists of 10,000 random publications [THESIS 10.1.2]."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ListParameters:
     publications: int
 
 
-def counted(
+def count_lists_point(
     protocol: str,
     *,
     brokers: int,

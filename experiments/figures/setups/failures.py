@@ -1,4 +1,4 @@
-"""100 brokers of degree 6, every publication for every subscriber; a share of brokers or connections fails."""
+"""100 brokers of degree 6. Every publication is for every subscriber. A share of brokers or connections fails."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from experiments.figures.figure import PROTOCOLS, Claim, Figure, Panel, PaperPoint, Point, Row, Rows, Scale, Shape
-from experiments.figures.points import simulation
+from experiments.figures.points import simulation_spec
 from experiments.sweeps.sweep import RunOutcome
 
 DELIVERED = "delivered"
@@ -27,10 +27,10 @@ PARAMETERS: dict[Scale, FailureParameters] = {
 }
 
 
-def entry(
+def failures_figure(
     name: str, what: str, key: str, paper: dict[str, float], why: dict[str, str], minutes: dict[Scale, float]
 ) -> Figure:
-    """`key` is the scenario's: share_of_brokers or share_of_links. `paper` has the numbers at 50%, by protocol."""
+    """`key` is a key of the scenario: share_of_brokers or share_of_links. `paper` has each protocol's number at 50%."""
 
     def points(scale: Scale) -> list[Point]:
         chosen = PARAMETERS[scale]
@@ -39,7 +39,7 @@ def entry(
             Point(
                 PROTOCOLS[protocol],
                 round(100 * share),
-                simulation(
+                simulation_spec(
                     "failures",
                     protocol,
                     {
@@ -63,7 +63,7 @@ def entry(
         return Claim(
             f"{series}: delivered when half of the {what} fail",
             paper[series],
-            lambda found: found.y(DELIVERED, series, HALF),
+            lambda results: results.y(DELIVERED, series, HALF),
             unit="%",
             why=why[series],
         )
@@ -92,14 +92,14 @@ def entry(
         ),
         claims=(claim("D-DBR"), claim("FBR")),
         shapes=(
-            Shape("without failures everything is delivered", _all_without_failures),
+            Shape("without failures everything is delivered", _delivers_all_without_failures),
             Shape("D-DBR delivers at least as much as FBR", _ddbr_is_better),
         ),
         minutes=minutes,
     )
 
 
-def _all_without_failures(rows: Rows) -> bool:
+def _delivers_all_without_failures(rows: Rows) -> bool:
     return all(rows.y(DELIVERED, PROTOCOLS[protocol], 0) == 100 for protocol in COMPARED)
 
 

@@ -1,9 +1,9 @@
-"""100 brokers of degree 6, a publisher and a subscriber at each; MERC on a transit-stub overlay [THESIS 10.1.1]."""
+"""100 brokers of degree 6, each with a publisher and a subscriber. MERC has a transit-stub overlay [THESIS 10.1.1]."""
 
 from __future__ import annotations
 
 from experiments.figures.figure import PROTOCOLS, Point, Scale, X
-from experiments.figures.points import simulation
+from experiments.figures.points import simulation_spec
 from experiments.sweeps.sweep import Value
 
 BROKERS: dict[Scale, int] = {"quick": 30, "paper": 100}
@@ -30,14 +30,14 @@ SETTING = (
 )
 
 
-def hundred(
+def hundred_brokers_point(
     protocol: str, scale: Scale, x: X, *, rate: float, share: float = SHARE, settings: dict[str, Value] | None = None
 ) -> Point:
-    laid_over: dict[str, Value] = {
+    overrides: dict[str, Value] = {
         **SETTINGS[scale],
         "workload.rate": rate,
         "clients.advertised_share": share,
         "run.drain_s": 1_800,
         **(settings or {}),
     }
-    return Point(PROTOCOLS[protocol], x, simulation("gtitm-100", protocol, laid_over))
+    return Point(PROTOCOLS[protocol], x, simulation_spec("gtitm-100", protocol, overrides))

@@ -1,11 +1,11 @@
-"""A line of brokers, one publisher at its head, 100 subscribers at its tail [THESIS 10.1.1]."""
+"""A line of brokers with one publisher at its head and 100 subscribers at its tail [THESIS 10.1.1]."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from experiments.figures.figure import PROTOCOLS, Claim, Figure, Panel, PaperPoint, Point, Rows, Scale, Shape, is_rising
-from experiments.figures.points import from_summary, point
+from experiments.figures.points import rows_from_summary, simulation_point
 
 LATENCY, MATCHES = "latency", "matches"
 
@@ -22,7 +22,7 @@ PARAMETERS: dict[Scale, LineParameters] = {
 }
 SUBSCRIBERS = 100
 SYMBOLS = 10
-"""So few that every publication interests someone: one that nobody wants is matched at its source only."""
+"""Few symbols, so that every publication has a subscriber. Without one it would be matched at its source only."""
 LONGEST = 10
 
 
@@ -34,10 +34,10 @@ def line_point(protocol: str, brokers: int, subscriptions: int, publications: in
         "workload.publications": publications,
         "run.drain_s": 300,
     }
-    return point("line", protocol, brokers, settings)
+    return simulation_point("line", protocol, brokers, settings)
 
 
-def latency_by_brokers(name: str, subscriptions: int, minutes: dict[Scale, float], claim: str) -> Figure:
+def latency_figure(name: str, subscriptions: int, minutes: dict[Scale, float], claim: str) -> Figure:
     def points(scale: Scale) -> list[Point]:
         chosen = PARAMETERS[scale]
         return [
@@ -58,7 +58,7 @@ def latency_by_brokers(name: str, subscriptions: int, minutes: dict[Scale, float
             "symbols, so that every publication interests someone."
         ),
         points=points,
-        rows=from_summary(latency="latency_ms_mean", matches="matches_mean"),
+        rows=rows_from_summary(latency="latency_ms_mean", matches="matches_mean"),
         panels=(
             Panel(LATENCY, "Mean delivery latency", "brokers in the line", "milliseconds"),
             Panel(
@@ -75,14 +75,17 @@ def latency_by_brokers(name: str, subscriptions: int, minutes: dict[Scale, float
         ),
         claims=(
             Claim(
-                "FBR: brokers that match, ten in the line", 10, lambda rows: rows.y(MATCHES, "FBR", LONGEST), why=WHO
+                "FBR: brokers that match, ten in the line",
+                10,
+                lambda rows: rows.y(MATCHES, "FBR", LONGEST),
+                why=MATCHES_WHY,
             ),
             Claim("D-DBR: brokers that match", 2, lambda rows: rows.y(MATCHES, "D-DBR", LONGEST)),
             Claim("MERC: brokers that match", 3, lambda rows: rows.y(MATCHES, "MERC", LONGEST)),
             *((_merc_to_ddbr(),) if subscriptions == 2000 else ()),
         ),
         shapes=(
-            Shape("latency grows with brokers under all three", _all_grow),
+            Shape("latency grows with brokers under all three", _all_are_rising),
             Shape("D-DBR and MERC are below FBR on the longest line", _fbr_is_slowest),
             Shape("MERC is above D-DBR", lambda rows: _ratio(rows) is not None and (_ratio(rows) or 0) > 1),
         ),
@@ -91,7 +94,9 @@ def latency_by_brokers(name: str, subscriptions: int, minutes: dict[Scale, float
     )
 
 
-WHO = "FBR matches at every broker on the way, D-DBR at the source and at the destination, MERC at the edge as well."
+MATCHES_WHY = (
+    "FBR matches at every broker on the way, D-DBR at the source and at the destination, MERC at the edge as well."
+)
 
 
 def _merc_to_ddbr() -> Claim:
@@ -111,7 +116,7 @@ def _ratio(rows: Rows) -> float | None:
     return merc / ddbr if merc is not None and ddbr else None
 
 
-def _all_grow(rows: Rows) -> bool:
+def _all_are_rising(rows: Rows) -> bool:
     return all(is_rising(rows.values(LATENCY, series)) for series in PROTOCOLS.values())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from experiments.figures.figure import Claim, Figure, Panel, PaperPoint, Point, Row, Scale, Shape
-from experiments.figures.setups.hundred_brokers import SETTING, hundred
+from experiments.figures.setups.hundred_brokers import SETTING, hundred_brokers_point
 from experiments.figures.thesis.fig_10_1_9 import PARAMETERS
 from experiments.sweeps.sweep import RunOutcome
 
@@ -17,7 +17,8 @@ SYSTEM = "whole system"
 def points(scale: Scale) -> list[Point]:
     duration = {"workload.duration_s": PARAMETERS[scale].duration_s}
     return [
-        hundred(protocol, scale, SYSTEM, rate=RATE[scale], settings=dict(duration)) for protocol in ("d-dbr", "merc")
+        hundred_brokers_point(protocol, scale, SYSTEM, rate=RATE[scale], settings=dict(duration))
+        for protocol in ("d-dbr", "merc")
     ]
 
 
@@ -34,7 +35,7 @@ MERC_WHY = (
     "of 1.18 needs fewer interested brokers in each cluster; how many there were is not stated."
 )
 
-ENTRY = Figure(
+FIGURE = Figure(
     name="fig-10.1.10",
     title="Mean destination list by broker on 100 brokers",
     reference="[THESIS 10.1.1, Fig. 10.1.10]",
@@ -58,14 +59,14 @@ ENTRY = Figure(
         Claim(
             "D-DBR: whole system",
             2.12,
-            lambda found: found.y(WHOLE, "D-DBR", SYSTEM),
+            lambda results: results.y(WHOLE, "D-DBR", SYSTEM),
             why="No independent evidence: that about half of the brokers are interested was chosen by this number.",
         ),
-        Claim("MERC: whole system", 1.18, lambda found: found.y(WHOLE, "MERC", SYSTEM), why=MERC_WHY),
+        Claim("MERC: whole system", 1.18, lambda results: results.y(WHOLE, "MERC", SYSTEM), why=MERC_WHY),
         Claim(
             "D-DBR: largest mean of a broker",
             5,
-            lambda found: max(found.values(BY_BROKER, "D-DBR"), default=None),
+            lambda results: max(results.values(BY_BROKER, "D-DBR"), default=None),
             relation="at most",
             why=(
                 "A broker with a single link sends what its own publisher publishes with all destinations in one list, "
@@ -76,7 +77,7 @@ ENTRY = Figure(
         Claim(
             "MERC: largest mean of a broker",
             1.6,
-            lambda found: max(found.values(BY_BROKER, "MERC"), default=None),
+            lambda results: max(results.values(BY_BROKER, "MERC"), default=None),
             relation="at most",
             why=MERC_WHY,
         ),
@@ -84,7 +85,7 @@ ENTRY = Figure(
     shapes=(
         Shape(
             "MERC's lists are shorter than D-DBR's",
-            lambda found: (found.y(WHOLE, "MERC", SYSTEM) or 9) < (found.y(WHOLE, "D-DBR", SYSTEM) or 0),
+            lambda results: (results.y(WHOLE, "MERC", SYSTEM) or 9) < (results.y(WHOLE, "D-DBR", SYSTEM) or 0),
         ),
     ),
     minutes={"quick": 0.2, "paper": 3},

@@ -1,4 +1,4 @@
-"""[THESIS Fig. 10.1.11]: how often a subscription is stored, by the share of brokers with matching advertisements."""
+"""[THESIS Fig. 10.1.11]: copies of a subscription, by the share of brokers with matching advertisements."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from experiments.figures.figure import (
     Shape,
     is_rising,
 )
-from experiments.figures.setups.hundred_brokers import BROKERS, SETTING, SUBSCRIPTIONS_EACH, hundred
+from experiments.figures.setups.hundred_brokers import BROKERS, SETTING, SUBSCRIPTIONS_EACH, hundred_brokers_point
 from experiments.sweeps.sweep import RunOutcome
 
 SHARES: dict[Scale, tuple[float, ...]] = {"quick": (0.2, 0.8), "paper": (0.2, 0.4, 0.6, 0.8)}
 COPIES, DUPLICATES = "copies", "duplicates"
 PUBLICATIONS = 20
 RATE = 600
-"""Few publications at a low rate: what is stored does not depend on them."""
+"""Few publications at a low rate: the number of stored subscriptions does not depend on them."""
 
 
 def points(scale: Scale) -> list[Point]:
     return [
-        hundred(
+        hundred_brokers_point(
             protocol,
             scale,
             round(100 * share),
@@ -47,13 +47,13 @@ def rows(point: Point, outcome: RunOutcome) -> Iterable[Row]:
     yield Row(DUPLICATES, point.series, point.x, outcome.numbers["duplicate_advertisements"])
 
 
-def _only_where_matching(found: Rows) -> bool:
-    """D-DBR stores a subscription at each broker with a matching advertisement, its home perhaps among them."""
-    brokers = BROKERS["paper"] if found.y(COPIES, "D-DBR", 60) is not None else BROKERS["quick"]
-    return all(copies <= float(x) / 100 * brokers for x, copies in found.line(COPIES, "D-DBR"))
+def _only_where_matching(results: Rows) -> bool:
+    """Whether D-DBR's copies are at most the brokers with a matching advertisement. Its home may be one of them."""
+    brokers = BROKERS["paper"] if results.y(COPIES, "D-DBR", 60) is not None else BROKERS["quick"]
+    return all(copies <= float(x) / 100 * brokers for x, copies in results.line(COPIES, "D-DBR"))
 
 
-ENTRY = Figure(
+FIGURE = Figure(
     name="fig-10.1.11",
     title="Copies of a subscription on 100 brokers",
     reference="[THESIS 10.1.1, Fig. 10.1.11]",
@@ -86,21 +86,21 @@ ENTRY = Figure(
         Claim(
             "FBR: copies at 80%",
             221,
-            lambda found: found.y(COPIES, "FBR", 80),
+            lambda results: results.y(COPIES, "FBR", 80),
             why="A copy at each broker on the way to each matching advertisement: 80 advertisements times 2.8 hops.",
         ),
         Claim(
             "FBR: duplicate advertisement messages",
             38_000,
-            lambda found: found.y(DUPLICATES, "FBR", 80),
+            lambda results: results.y(DUPLICATES, "FBR", 80),
             relation="more than",
             why="A flood over 300 links sends 501 messages, 99 of them news: 402 duplicates for each of 100.",
         ),
-        Claim("D-DBR: duplicates", 0, lambda found: found.y(DUPLICATES, "D-DBR", 80)),
-        Claim("MERC: duplicates", 0, lambda found: found.y(DUPLICATES, "MERC", 80)),
+        Claim("D-DBR: duplicates", 0, lambda results: results.y(DUPLICATES, "D-DBR", 80)),
+        Claim("MERC: duplicates", 0, lambda results: results.y(DUPLICATES, "MERC", 80)),
     ),
     shapes=(
-        Shape("FBR's copies grow with the share", lambda found: is_rising(found.values(COPIES, "FBR"))),
+        Shape("FBR's copies grow with the share", lambda results: is_rising(results.values(COPIES, "FBR"))),
         Shape("D-DBR stores a subscription only where advertisements match", _only_where_matching),
     ),
     minutes={"quick": 0.4, "paper": 18},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from experiments.figures.figure import PROTOCOLS, Claim, Figure, Panel, Point, Row, Rows, Scale, Shape
-from experiments.figures.setups.hundred_brokers import SETTING, SHARE, hundred
+from experiments.figures.setups.hundred_brokers import SETTING, SHARE, hundred_brokers_point
 from experiments.figures.thesis.fig_10_1_11 import PUBLICATIONS, RATE
 from experiments.sweeps.sweep import RunOutcome
 
@@ -14,7 +14,9 @@ STORED = "stored"
 
 def points(scale: Scale) -> list[Point]:
     return [
-        hundred(protocol, scale, 0, rate=RATE, share=SHARE, settings={"workload.publications": PUBLICATIONS})
+        hundred_brokers_point(
+            protocol, scale, 0, rate=RATE, share=SHARE, settings={"workload.publications": PUBLICATIONS}
+        )
         for protocol in PROTOCOLS
     ]
 
@@ -25,8 +27,8 @@ def rows(point: Point, outcome: RunOutcome) -> Iterable[Row]:
         yield Row(STORED, point.series, rank, count)
 
 
-def _mean(found: Rows, series: str) -> float | None:
-    values = found.values(STORED, series)
+def _mean(results: Rows, series: str) -> float | None:
+    values = results.values(STORED, series)
     return sum(values) / len(values) if values else None
 
 
@@ -38,10 +40,10 @@ WHY = {
 
 
 def _claim(series: str, paper: float) -> Claim:
-    return Claim(f"{series}: mean of a broker", paper, lambda found: _mean(found, series), why=WHY[series])
+    return Claim(f"{series}: mean of a broker", paper, lambda results: _mean(results, series), why=WHY[series])
 
 
-ENTRY = Figure(
+FIGURE = Figure(
     name="fig-10.1.12",
     title="Subscriptions stored by broker on 100 brokers",
     reference="[THESIS 10.1.1, Fig. 10.1.12]",
@@ -55,7 +57,9 @@ ENTRY = Figure(
     shapes=(
         Shape(
             "FBR stores most, MERC a little more than D-DBR",
-            lambda found: (_mean(found, "FBR") or 0) > (_mean(found, "MERC") or 0) > (_mean(found, "D-DBR") or 0),
+            lambda results: (
+                (_mean(results, "FBR") or 0) > (_mean(results, "MERC") or 0) > (_mean(results, "D-DBR") or 0)
+            ),
         ),
     ),
     minutes={"quick": 0.2, "paper": 6},

@@ -8,7 +8,7 @@ from experiments.figures.setups.destination_lists import (
     MODEL,
     SETTING,
     ListParameters,
-    counted,
+    count_lists_point,
     mean_row,
     percent,
 )
@@ -24,7 +24,7 @@ ALL = percent(1.0)
 def points(scale: Scale) -> list[Point]:
     chosen = PARAMETERS[scale]
     return [
-        counted(
+        count_lists_point(
             "d-dbr",
             brokers=brokers,
             degree=DEGREE,
@@ -43,7 +43,7 @@ def _more_interest_makes_longer_lists(rows: Rows) -> bool:
     return is_rising([mean for mean in at_largest if mean is not None])
 
 
-ENTRY = Figure(
+FIGURE = Figure(
     name="fig-10.1.13",
     title="Mean destination list of D-DBR, degree 6",
     reference="[THESIS 10.1.2, Fig. 10.1.13]",

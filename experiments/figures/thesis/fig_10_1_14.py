@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from experiments.figures.figure import Claim, Figure, Panel, PaperPoint, Point, Rows, Scale, Shape, is_rising
-from experiments.figures.setups.destination_lists import MEAN, MODEL, SETTING, counted, mean_row
+from experiments.figures.setups.destination_lists import MEAN, MODEL, SETTING, count_lists_point, mean_row
 
 DEGREE, SHARE = 9, 0.5
 BROKERS: dict[Scale, tuple[int, ...]] = {"quick": (60, 120, 240), "paper": tuple(range(100, 1001, 100))}
@@ -13,10 +13,10 @@ DDBR, DDBR_ALL, MERC = "D-DBR", "D-DBR, all interested", "MERC"
 
 
 def points(scale: Scale) -> list[Point]:
-    found = []
+    all_points = []
     for series, protocol, share in ((DDBR, "d-dbr", SHARE), (DDBR_ALL, "d-dbr", 1.0), (MERC, "merc", SHARE)):
-        found += [
-            counted(
+        all_points += [
+            count_lists_point(
                 protocol,
                 brokers=brokers,
                 degree=DEGREE,
@@ -27,7 +27,7 @@ def points(scale: Scale) -> list[Point]:
             )
             for brokers in BROKERS[scale]
         ]
-    return found
+    return all_points
 
 
 def _merc_is_shorter(rows: Rows) -> bool | None:
@@ -36,12 +36,12 @@ def _merc_is_shorter(rows: Rows) -> bool | None:
 
 
 def _merc_levels_off(rows: Rows) -> bool | None:
-    """It grows by less than D-DBR's from the second point on: by then there is more than one cluster."""
+    """Whether MERC's list grows by less than D-DBR's from the second point on, where there are several clusters."""
     ddbr, merc = rows.values(MEAN, DDBR), rows.values(MEAN, MERC)
     return merc[-1] - merc[1] < ddbr[-1] - ddbr[1] if len(ddbr) > 2 and len(merc) > 2 else None
 
 
-ENTRY = Figure(
+FIGURE = Figure(
     name="fig-10.1.14",
     title="Mean destination list of D-DBR and MERC, degree 9",
     reference="[THESIS 10.1.2, Fig. 10.1.14]",
@@ -74,7 +74,7 @@ ENTRY = Figure(
             lambda rows: rows.y(MEAN, MERC, 1000),
             why=(
                 "The paper's number is that of D-DBR on one cluster: 1.91 in ours, the first point of both lines. In "
-                "our transit-stub overlays all stretches but the source's start at a transit node, which has one link "
+                "our transit-stub overlays all legs but the source's start at a transit node, which has one link "
                 "into its stub domain, as GT-ITM makes them: the first lists there hold all of the cluster's "
                 "destinations. How the paper's clusters are joined is not stated; an edge broker with as many links "
                 "into its cluster as any other broker would give the paper's number."

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import accumulate, pairwise
 
 from experiments.figures.figure import Claim, Figure, Panel, PaperPoint, Point, Row, Scale, Shape
-from experiments.figures.setups.destination_lists import MODEL, SETTING, ListParameters, counted
+from experiments.figures.setups.destination_lists import MODEL, SETTING, ListParameters, count_lists_point
 from experiments.sweeps.sweep import RunOutcome
 
 DEGREE = 6
@@ -16,13 +16,13 @@ PARAMETERS: dict[Scale, ListParameters] = {
 }
 SHARE, CUMULATIVE = "share", "cumulative"
 SHOWN = 20
-"""Sizes in the figure and in the rows; longer lists are in the last cumulative row's remainder."""
+"""The largest size in the rows. Longer lists are the difference of the last cumulative row from 100%."""
 
 
 def points(scale: Scale) -> list[Point]:
     chosen = PARAMETERS[scale]
     return [
-        counted("d-dbr", brokers=brokers, degree=DEGREE, interested=share, publications=chosen.publications)
+        count_lists_point("d-dbr", brokers=brokers, degree=DEGREE, interested=share, publications=chosen.publications)
         for brokers in chosen.brokers
         for share in chosen.interested
     ]
@@ -42,7 +42,7 @@ NEAR_MISS = (
     "sources send some longer lists. Both numbers miss the paper's by a percent; the paper's graph is not stated."
 )
 
-ENTRY = Figure(
+FIGURE = Figure(
     name="fig-10.1.15",
     title="Distribution of destination lists of D-DBR, 700 brokers",
     reference="[THESIS 10.1.2, Fig. 10.1.15]",
@@ -64,7 +64,7 @@ ENTRY = Figure(
         Claim(
             "lists shorter than 5",
             95,
-            lambda found: found.y(CUMULATIVE, "D-DBR", 4),
+            lambda results: results.y(CUMULATIVE, "D-DBR", 4),
             unit="%",
             relation="more than",
             why=NEAR_MISS,
@@ -72,7 +72,7 @@ ENTRY = Figure(
         Claim(
             "lists shorter than 12",
             99,
-            lambda found: found.y(CUMULATIVE, "D-DBR", 11),
+            lambda results: results.y(CUMULATIVE, "D-DBR", 11),
             unit="%",
             relation="more than",
             why=NEAR_MISS,
@@ -81,7 +81,7 @@ ENTRY = Figure(
     shapes=(
         Shape(
             "most lists have one destination, and longer ones are ever rarer",
-            lambda found: _falls(found.values(SHARE, "D-DBR")[:8]),
+            lambda results: _falls(results.values(SHARE, "D-DBR")[:8]),
         ),
     ),
     minutes={"quick": 0.1, "paper": 0.1},

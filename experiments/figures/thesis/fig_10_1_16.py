@@ -9,7 +9,7 @@ from experiments.figures.setups.destination_lists import (
     SETTING,
     ListParameters,
     at_source_row,
-    counted,
+    count_lists_point,
     percent,
 )
 
@@ -25,7 +25,7 @@ MERC = "MERC, 50% interested"
 def points(scale: Scale) -> list[Point]:
     chosen = PARAMETERS[scale]
     flat = [
-        counted(
+        count_lists_point(
             "d-dbr",
             brokers=brokers,
             degree=DEGREE,
@@ -37,7 +37,7 @@ def points(scale: Scale) -> list[Point]:
         for brokers in chosen.brokers
     ]
     clustered = [
-        counted(
+        count_lists_point(
             "merc",
             brokers=brokers,
             degree=DEGREE,
@@ -52,7 +52,7 @@ def points(scale: Scale) -> list[Point]:
 
 
 def _is_linear(rows: Rows) -> bool:
-    """The second half of each line is as steep as the first, within a quarter."""
+    """Whether the second half of each of D-DBR's lines is as steep as the first: 0.8 to 1.25 times its slope."""
     for series in rows.series(AT_SOURCE):
         line = rows.line(AT_SOURCE, series)
         if series == MERC or len(line) < 3:
@@ -73,7 +73,7 @@ def _merc_does_not_grow(rows: Rows) -> bool | None:
     return max(values) < 1.25 * min(values) if len(values) > 1 else None
 
 
-ENTRY = Figure(
+FIGURE = Figure(
     name="fig-10.1.16",
     title="Mean destination list at source brokers",
     reference="[THESIS 10.1.2, Fig. 10.1.16]",

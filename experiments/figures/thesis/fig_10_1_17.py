@@ -57,35 +57,35 @@ def rows(point: Point, outcome: RunOutcome) -> Iterable[Row]:
         yield Row(ACCURACY, point.series, cycle, 1 / hops)
 
 
-def _first(found: Rows) -> float | None:
-    return found.y(HOPS, found.series(HOPS)[0], 0) if found.series(HOPS) else None
+def _first(results: Rows) -> float | None:
+    return results.y(HOPS, results.series(HOPS)[0], 0) if results.series(HOPS) else None
 
 
-def _last(found: Rows, most_links: int) -> float | None:
-    values = found.values(HOPS, series_of(most_links))
+def _last(results: Rows, most_links: int) -> float | None:
+    values = results.values(HOPS, series_of(most_links))
     return values[-1] if values else None
 
 
-def _gain(found: Rows, most_links: int) -> float | None:
-    """By which share hops become fewer."""
-    first, last = _first(found), _last(found, most_links)
+def _gain(results: Rows, most_links: int) -> float | None:
+    """The share by which the mean number of hops falls."""
+    first, last = _first(results), _last(results, most_links)
     return None if first is None or last is None else 1 - last / first
 
 
-def _all_improve(found: Rows) -> bool | None:
-    lines = [found.values(HOPS, series) for series in found.series(HOPS)]
+def _all_improve(results: Rows) -> bool | None:
+    lines = [results.values(HOPS, series) for series in results.series(HOPS)]
     return all(values[-1] < values[0] for values in lines) if lines and all(lines) else None
 
 
 PAPER_GAIN = 1 - 3.51 / 3.97
 
 
-def _paper_is_between(found: Rows) -> bool | None:
-    least, more = _gain(found, 3), _gain(found, 4)
+def _paper_is_between(results: Rows) -> bool | None:
+    least, more = _gain(results, 3), _gain(results, 4)
     return None if least is None or more is None else least < PAPER_GAIN < more
 
 
-ENTRY = Figure(
+FIGURE = Figure(
     name="fig-10.1.17",
     title="Hops before and after self-reorganisation",
     reference="[THESIS 4.3, 10.1.2, Fig. 10.1.17]",
@@ -118,7 +118,7 @@ ENTRY = Figure(
         Claim(
             "mean hops after, MaxDegree 3",
             3.51,
-            lambda found: _last(found, 3),
+            lambda results: _last(results, 3),
             why=(
                 "MaxDegree is not stated. 3 is the degree that the overlay has: nearly all brokers have all links "
                 "that they may have. Hops fall to 3.6 within five cycles and rise again: exchanges of links that gain "
@@ -128,7 +128,7 @@ ENTRY = Figure(
         Claim(
             "mean hops after, MaxDegree 4",
             3.51,
-            lambda found: _last(found, 4),
+            lambda results: _last(results, 4),
             why="With room for one more link each, hops fall further than in the paper.",
         ),
     ),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from experiments.figures.setups.failures import entry
+from experiments.figures.setups.failures import failures_figure
 
-ENTRY = entry(
+FIGURE = failures_figure(
     "fig-10.1.19",
     what="connections",
     key="share_of_links",

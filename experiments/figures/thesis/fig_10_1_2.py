@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from experiments.figures.setups.line import latency_by_brokers
+from experiments.figures.setups.line import latency_figure
 
-ENTRY = latency_by_brokers(
+FIGURE = latency_figure(
     "fig-10.1.2",
     subscriptions=800,
     minutes={"quick": 0.2, "paper": 1.5},

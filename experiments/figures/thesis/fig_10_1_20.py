@@ -61,7 +61,7 @@ def _largest(series: str) -> Claim:
     return Claim(
         f"{series}: most at an inner broker",
         paper,
-        lambda found: max(found.values(MEMORY, series), default=None),
+        lambda results: max(results.values(MEMORY, series), default=None),
         unit=" KB",
         why=(
             "n² + 8n bytes for n brokers, a byte for each pair and 8 for each next hop: the paper gives no formula, "
@@ -70,20 +70,20 @@ def _largest(series: str) -> Claim:
     )
 
 
-def _is_square(found: Rows) -> bool | None:
-    line = found.line(MEMORY, DDBR)
+def _is_square(results: Rows) -> bool | None:
+    line = results.line(MEMORY, DDBR)
     if len(line) < 2:
         return None
     (first, small), (last, large) = line[0], line[-1]
     return large / small > 0.8 * (float(last) / float(first)) ** 2
 
 
-def _last_messages(found: Rows, series: str) -> float | None:
-    values = found.values(MESSAGES, series)
+def _last_messages(results: Rows, series: str) -> float | None:
+    values = results.values(MESSAGES, series)
     return values[-1] if values else None
 
 
-ENTRY = Figure(
+FIGURE = Figure(
     name="fig-10.1.20",
     title="Memory of routing tables",
     reference="[THESIS 10.1.2, Fig. 10.1.20]",
@@ -117,13 +117,13 @@ ENTRY = Figure(
         Claim(
             "D-DBR: messages for a reconfiguration of 1,000 brokers",
             1000,
-            lambda found: found.y(MESSAGES, DDBR, 1000),
-            why="All but the broker that changed hear of it once. A change by failure is flooded: five times as many.",
+            lambda results: results.y(MESSAGES, DDBR, 1000),
+            why="All but the broker that changed get one message. A change by failure is flooded: five times as many.",
         ),
         Claim(
             "MERC: messages in clusters of 100",
             100,
-            lambda found: _last_messages(found, merc(100)),
+            lambda results: _last_messages(results, merc(100)),
             why="As above, inside the cluster.",
         ),
     ),
@@ -131,7 +131,7 @@ ENTRY = Figure(
         Shape("D-DBR's tables grow with the square of the brokers", _is_square),
         Shape(
             "MERC's tables do not grow with the overlay",
-            lambda found: len(set(found.values(MEMORY, merc(100)))) == 1,
+            lambda results: len(set(results.values(MEMORY, merc(100)))) == 1,
         ),
     ),
     minutes={"quick": 0.1, "paper": 0.3},

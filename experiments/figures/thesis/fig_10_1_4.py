@@ -1,4 +1,4 @@
-"""[THESIS Fig. 10.1.4]: which of ten brokers in a line are busy, with 2,000 subscriptions."""
+"""[THESIS Fig. 10.1.4]: CPU utilisation of ten brokers in a line, with 2,000 subscriptions."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ def rows(point: Point, outcome: RunOutcome) -> Iterable[Row]:
         yield Row(BUSY, point.series, number, 100 * float(share))
 
 
-def _between(found: Rows) -> float | None:
-    values = found.values(BUSY, "D-DBR")[1:-1]
+def _between(results: Rows) -> float | None:
+    values = results.values(BUSY, "D-DBR")[1:-1]
     return sum(values) / len(values) if values else None
 
 
-def _least(found: Rows, series: str, *brokers: int) -> float | None:
-    values = [found.y(BUSY, series, broker) for broker in brokers]
+def _least(results: Rows, series: str, *brokers: int) -> float | None:
+    values = [results.y(BUSY, series, broker) for broker in brokers]
     known = [value for value in values if value is not None]
     return min(known) if len(known) == len(brokers) else None
 
 
-def _merc_middle(found: Rows) -> float | None:
-    return max((found.y(BUSY, "MERC", broker) or 0.0 for broker in MIDDLE), default=None)
+def _merc_middle(results: Rows) -> float | None:
+    return max((results.y(BUSY, "MERC", broker) or 0.0 for broker in MIDDLE), default=None)
 
 
-def _only_three_are_busy(found: Rows) -> bool | None:
-    values = found.values(BUSY, "MERC")
+def _only_three_are_busy(results: Rows) -> bool | None:
+    values = results.values(BUSY, "MERC")
     return sum(value > max(values) / 2 for value in values) == 3 if values else None
 
 
@@ -48,7 +48,7 @@ ORIGIN = (
     "subscription and 0.2 ms for each frame give 63% and 2%)."
 )
 
-ENTRY = Figure(
+FIGURE = Figure(
     name="fig-10.1.4",
     title="CPU utilisation of ten brokers in a line",
     reference="[THESIS 10.1.1, Fig. 10.1.4]",
@@ -77,14 +77,14 @@ ENTRY = Figure(
         Claim(
             "FBR: least busy broker",
             63,
-            lambda found: min(found.values(BUSY, "FBR"), default=None),
+            lambda results: min(results.values(BUSY, "FBR"), default=None),
             unit="%",
             why=ORIGIN,
         ),
         Claim(
             "D-DBR: first and last broker",
             60,
-            lambda found: _least(found, "D-DBR", 1, LONGEST),
+            lambda results: _least(results, "D-DBR", 1, LONGEST),
             unit="%",
             relation="more than",
         ),
@@ -92,7 +92,7 @@ ENTRY = Figure(
         Claim(
             "MERC: first and last broker",
             60,
-            lambda found: _least(found, "MERC", 1, LONGEST),
+            lambda results: _least(results, "MERC", 1, LONGEST),
             unit="%",
             relation="more than",
         ),

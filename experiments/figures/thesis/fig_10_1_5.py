@@ -7,8 +7,10 @@ from experiments.figures.setups.twenty_brokers import LATENCY, SETTING, STEP_S, 
 
 
 def _spread(rows: Rows, series: str) -> float | None:
-    """From the smallest to the largest step, in milliseconds; the first one, in which overlay and queues settle, is
-    left out."""
+    """The difference of the largest and the smallest mean of a step, in milliseconds.
+
+    The first step is left out, because overlay and queues are not steady yet.
+    """
     values = rows.values(LATENCY, series)[1:]
     return max(values) - min(values) if values else None
 
@@ -29,7 +31,7 @@ FBR_ABSOLUTE = (
     "less than the paper's."
 )
 
-ENTRY = Figure(
+FIGURE = Figure(
     name="fig-10.1.5",
     title="Latency over five minutes on 20 brokers, Zipf",
     reference="[THESIS 10.1.1, Fig. 10.1.5]",

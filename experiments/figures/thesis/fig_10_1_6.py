@@ -9,9 +9,9 @@ BUSY = "busy"
 
 
 def _busiest(rows: Rows) -> float | None:
-    """The number of FBR's busiest broker."""
+    """The number of the broker that is busiest under FBR."""
     line = rows.line(BUSY, "FBR")
-    return float(max(line, key=lambda place: place[1])[0]) if line else None
+    return float(max(line, key=lambda broker_and_share: broker_and_share[1])[0]) if line else None
 
 
 def _same_under_ddbr(rows: Rows) -> float | None:
@@ -24,7 +24,7 @@ def _fbr_works_more(rows: Rows) -> bool | None:
     return sum(fbr > ddbr for fbr, ddbr in pairs) >= 0.8 * len(pairs) if pairs else None
 
 
-ENTRY = Figure(
+FIGURE = Figure(
     name="fig-10.1.6",
     title="CPU utilisation of 20 brokers, Zipf",
     reference="[THESIS 10.1.1, Fig. 10.1.6]",

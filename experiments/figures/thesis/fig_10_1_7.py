@@ -14,7 +14,7 @@ def _fbr_stores_more(rows: Rows) -> bool | None:
     return is_never_less and sum(fbr > ddbr for fbr, ddbr in pairs) >= 0.8 * len(pairs) if pairs else None
 
 
-ENTRY = Figure(
+FIGURE = Figure(
     name="fig-10.1.7",
     title="Memory of 20 brokers, Zipf: subscriptions stored",
     reference="[THESIS 10.1.1, Fig. 10.1.7]",

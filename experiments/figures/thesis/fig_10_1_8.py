@@ -10,7 +10,7 @@ def _of(rows: Rows, protocol: str, distribution: str) -> float:
     return mean(rows, LATENCY, f"{protocol}, {distribution}") or 0.0
 
 
-ENTRY = Figure(
+FIGURE = Figure(
     name="fig-10.1.8",
     title="Latency over five minutes on 20 brokers, uniform",
     reference="[THESIS 10.1.1, Fig. 10.1.8]",

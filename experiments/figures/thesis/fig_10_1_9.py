@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from experiments.figures.figure import PROTOCOLS, Claim, Figure, Panel, PaperPoint, Point, Rows, Scale, Shape
-from experiments.figures.points import from_summary
-from experiments.figures.setups.hundred_brokers import SETTING, hundred
+from experiments.figures.points import rows_from_summary
+from experiments.figures.setups.hundred_brokers import SETTING, hundred_brokers_point
 
 LATENCY = "latency"
 
@@ -39,7 +39,7 @@ KNEE, ABOVE, DDBR_MOST, MERC_MOST = 2_000, 2_500, 14_000, 11_000
 def points(scale: Scale) -> list[Point]:
     chosen = PARAMETERS[scale]
     return [
-        hundred(protocol, scale, rate, rate=rate, settings={"workload.duration_s": chosen.duration_s})
+        hundred_brokers_point(protocol, scale, rate, rate=rate, settings={"workload.duration_s": chosen.duration_s})
         for protocol in PROTOCOLS
         for rate in chosen.of(protocol)
     ]
@@ -71,13 +71,13 @@ WHY = {
 
 
 def _times(rows: Rows) -> float | None:
-    """How many times FBR's rate at the knee D-DBR carries at no more latency than FBR has there."""
+    """D-DBR's highest rate with at most FBR's latency at the knee, in multiples of FBR's rate at the knee."""
     limit = rows.y(LATENCY, "FBR", KNEE)
     carried = [float(rate) for rate, latency in rows.line(LATENCY, "D-DBR") if limit is not None and latency <= limit]
     return max(carried) / KNEE if carried else None
 
 
-def _fbr_gives_way_first(rows: Rows) -> bool | None:
+def _fbr_saturates_first(rows: Rows) -> bool | None:
     fbr, ddbr = rows.line(LATENCY, "FBR"), rows.line(LATENCY, "D-DBR")
     return fbr[-1][1] > 5 * ddbr[-1][1] and float(ddbr[-1][0]) > float(fbr[-1][0]) if fbr and ddbr else None
 
@@ -92,7 +92,7 @@ def _merc_is_stable(rows: Rows) -> bool | None:
     return merc[-1] < 2 * merc[0] if merc else None
 
 
-ENTRY = Figure(
+FIGURE = Figure(
     name="fig-10.1.9",
     title="Throughput and latency on 100 brokers",
     reference="[THESIS 10.1.1, Fig. 10.1.9]",
@@ -102,7 +102,7 @@ ENTRY = Figure(
     ),
     setting=f"{SETTING} Each point publishes for 20 s.",
     points=points,
-    rows=from_summary(latency="latency_ms_mean", busy="busy_share_max"),
+    rows=rows_from_summary(latency="latency_ms_mean", busy="busy_share_max"),
     panels=(
         Panel(
             LATENCY,
@@ -131,7 +131,7 @@ ENTRY = Figure(
         ),
     ),
     shapes=(
-        Shape("FBR gives way at a fraction of D-DBR's rate", _fbr_gives_way_first),
+        Shape("FBR gives way at a fraction of D-DBR's rate", _fbr_saturates_first),
         Shape("MERC lies between D-DBR and FBR", _merc_is_between),
         Shape("MERC's latency is stable up to its highest rate", _merc_is_stable),
     ),

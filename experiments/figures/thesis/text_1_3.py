@@ -1,11 +1,11 @@
-"""[THESIS 1.3]: an overlay of 70 brokers of degree 3, 35 destinations, the example of the introduction."""
+"""[THESIS 1.3]: the example of the introduction, an overlay of 70 brokers of degree 3 with 35 destinations."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from experiments.figures.figure import Claim, Figure, Panel, PaperPoint, Point, Row, Rows, Scale, Shape
-from experiments.figures.setups.destination_lists import MEAN, MODEL, SETTING, counted
+from experiments.figures.setups.destination_lists import MEAN, MODEL, SETTING, count_lists_point
 from experiments.sweeps.sweep import RunOutcome
 
 BROKERS, DEGREE, SHARE = 70, 3, 0.5
@@ -16,7 +16,7 @@ SIZES = "list sizes"
 
 def points(scale: Scale) -> list[Point]:
     return [
-        counted(
+        count_lists_point(
             "d-dbr",
             brokers=BROKERS,
             degree=DEGREE,
@@ -36,12 +36,12 @@ def rows(point: Point, outcome: RunOutcome) -> Iterable[Row]:
             yield Row(SIZES, point.series, size, 100 * float(count) / outcome.numbers["messages"])
 
 
-def _mean(found: Rows) -> float | None:
-    means = found.values(MEAN, "D-DBR")
+def _mean(results: Rows) -> float | None:
+    means = results.values(MEAN, "D-DBR")
     return sum(means) / len(means) if means else None
 
 
-ENTRY = Figure(
+FIGURE = Figure(
     name="text-1.3",
     title="The example of 70 brokers: mean destination list",
     reference="[THESIS 1.3]",
@@ -75,7 +75,7 @@ ENTRY = Figure(
     shapes=(
         Shape(
             "a message lists a few of the 35 destinations only",
-            lambda found: None if _mean(found) is None else (_mean(found) or 0) < 5,
+            lambda results: None if _mean(results) is None else (_mean(results) or 0) < 5,
         ),
     ),
     minutes={"quick": 0.1, "paper": 0.1},

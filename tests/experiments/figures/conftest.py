@@ -1,4 +1,4 @@
-"""Runs at quick scale are done once for all tests that look at them."""
+"""A folder for runs at quick scale, which all tests share so that each run is executed once."""
 
 from __future__ import annotations
 

@@ -21,10 +21,10 @@ def mercast(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
     return done
 
 
-def test_the_list_has_every_entry_with_claim_and_minutes() -> None:
+def test_the_list_has_every_figure_with_claim_and_minutes() -> None:
     shown = json.loads(mercast("list", "--json").stdout)
-    assert [entry["entry"] for entry in shown] == list(names())
-    assert all(entry["claim"] and set(entry["minutes"]) == {"quick", "paper"} for entry in shown)
+    assert [figure["entry"] for figure in shown] == list(names())
+    assert all(figure["claim"] and set(figure["minutes"]) == {"quick", "paper"} for figure in shown)
 
 
 @pytest.mark.slow
@@ -49,7 +49,7 @@ def test_a_run_writes_rows_figures_and_where_they_come_from_and_is_not_repeated(
     assert page.read_text().count("Not run yet") == len(names()) - 1
 
 
-def test_an_unknown_entry_is_refused() -> None:
+def test_an_unknown_figure_is_refused() -> None:
     assert "no experiment is called 'fig-9'" in mercast("run", "fig-9", code=2).stderr
 
 

@@ -1,4 +1,4 @@
-"""Proves how claims are judged, and that a run which failed is a row with its error."""
+"""Proves how verdicts on claims are found, and that a failed run gives a row with its error."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from experiments.sweeps.sweep import RunOutcome, RunSpec
 SPECS = [RunSpec("count-lists", {"seed": seed}) for seed in (1, 2)]
 
 
-def entry(*claims: Claim, shapes: tuple[Shape, ...] = ()) -> Figure:
+def figure(*claims: Claim, shapes: tuple[Shape, ...] = ()) -> Figure:
     return Figure(
         name="fig-0",
         title="title",
@@ -44,7 +44,7 @@ def entry(*claims: Claim, shapes: tuple[Shape, ...] = ()) -> Figure:
 
 def judged(paper: float, ours: float | None, relation: Literal["about", "at least", "at most", "more than"]) -> Verdict:
     claim = Claim("what", paper, lambda _: ours, unit=" ms", relation=relation)
-    return verdicts(entry(claim), Rows([]), "paper")[0]
+    return verdicts(figure(claim), Rows([]), "paper")[0]
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,8 @@ def test_a_verdict_shows_both_numbers_with_their_unit() -> None:
 
 
 def test_at_quick_scale_numbers_are_not_compared_but_shapes_are() -> None:
-    looked_at = entry(Claim("number", 1, lambda _: 1.0), shapes=(Shape("shape", lambda _: True),))
-    assert [verdict.agrees for verdict in verdicts(looked_at, Rows([]), "quick")] == [None, True]
+    both = figure(Claim("number", 1, lambda _: 1.0), shapes=(Shape("shape", lambda _: True),))
+    assert [verdict.agrees for verdict in verdicts(both, Rows([]), "quick")] == [None, True]
 
 
 @pytest.mark.parametrize(
@@ -93,17 +93,17 @@ def test_at_quick_scale_numbers_are_not_compared_but_shapes_are() -> None:
         ([True, None], "agrees in shape"),
     ],
 )
-def test_an_entry_agrees_when_all_that_can_be_compared_does(agreeing: list[bool | None], word: str) -> None:
+def test_a_figure_agrees_when_all_that_can_be_compared_does(agreeing: list[bool | None], word: str) -> None:
     assert overall([Verdict("what", "1", "1", agrees, "") for agrees in agreeing]) == word
 
 
 def test_a_failed_run_is_a_row_with_its_error() -> None:
-    looked_at = entry()
+    without_claims = figure()
     outcomes = {
         SPECS[0].folder_name: RunOutcome({"mean": 2.5}),
         SPECS[1].folder_name: RunOutcome(error="SimulationError: missed 3"),
     }
-    rows = rows_of(looked_at, list(looked_at.points("quick")), outcomes)
+    rows = rows_of(without_claims, list(without_claims.points("quick")), outcomes)
     assert rows.all == (Row("mean", "D-DBR", 1, 2.5), Row("mean", "D-DBR", 2, None, "SimulationError: missed 3"))
     assert rows.values("mean", "D-DBR") == [2.5]
     assert rows.errors == (rows.all[1],)

@@ -1,4 +1,4 @@
-"""Proves that a series looks the same in all panels of a figure, and that figures are drawn again from their rows."""
+"""Proves that a series looks the same in all panels of a figure, and that plots are drawn again from their rows."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ RESULTS = Path(__file__).resolve().parents[3] / "experiments" / "results"
 
 
 def test_variants_of_a_protocol_have_its_colour_and_other_dashes() -> None:
-    entry = find("fig-10.1.8")
-    measure = entry.panels[0].measure
+    figure = find("fig-10.1.8")
+    measure = figure.panels[0].measure
     names = ("FBR, uniform", "D-DBR, uniform", "FBR, Zipf", "D-DBR, Zipf")
-    looks = looks_of(entry, Rows([Row(measure, name, 0, 1.0) for name in names]))
+    looks = looks_of(figure, Rows([Row(measure, name, 0, 1.0) for name in names]))
     assert [looks[name].colour for name in names] == [COLOURS["FBR"], COLOURS["D-DBR"]] * 2
     assert len({looks[name] for name in names}) == len(names)
     assert looks["FBR, uniform"].dash != looks["FBR, Zipf"].dash
 
 
 def test_more_variants_than_dashes_have_colours_of_their_own() -> None:
-    entry = find("fig-10.1.16")
+    figure = find("fig-10.1.16")
     names = [f"D-DBR, {share}% interested" for share in range(10, 60, 10)]
-    looks = looks_of(entry, Rows([Row(entry.panels[0].measure, name, 0, 1.0) for name in names]))
+    looks = looks_of(figure, Rows([Row(figure.panels[0].measure, name, 0, 1.0) for name in names]))
     assert len({look.colour for look in looks.values()}) == len(names)
 
 
 def test_figures_are_drawn_again_and_rows_stay_as_they_are(tmp_path: Path) -> None:
-    entry = find("fig-10.1.20")
+    figure = find("fig-10.1.20")
     for kind in ("json", "csv"):
-        shutil.copy(RESULTS / f"{entry.name}.{kind}", tmp_path)
-    before = read_result(entry.name, tmp_path)
+        shutil.copy(RESULTS / f"{figure.name}.{kind}", tmp_path)
+    before = read_result(figure.name, tmp_path)
     redraw_figures(tmp_path)
-    assert all(path.is_file() for path in (tmp_path / f"{entry.name}.png", *panel_paths(entry, tmp_path)))
-    after = read_result(entry.name, tmp_path)
+    assert all(path.is_file() for path in (tmp_path / f"{figure.name}.png", *panel_paths(figure, tmp_path)))
+    after = read_result(figure.name, tmp_path)
     assert before is not None
     assert after is not None
     assert (after.provenance, after.rows.all) == (before.provenance, before.rows.all)

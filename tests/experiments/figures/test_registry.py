@@ -1,4 +1,4 @@
-"""Proves that every figure of the paper's routing part is there, at both scales, with the paper's parameters."""
+"""Proves that the registry has every figure of the paper's routing part, at both scales, with its parameters."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from experiments.errors import FigureError
 from experiments.figures.figure import SCALES, Scale
-from experiments.figures.registry import chosen, find, names
+from experiments.figures.registry import find, names, select
 from experiments.sweeps.run_kinds import identity_of
 
 
@@ -15,22 +15,22 @@ def test_all_figures_of_the_thesis_and_its_example_are_there() -> None:
 
 
 @pytest.mark.parametrize("name", names())
-def test_an_entry_says_what_it_shows_and_what_the_paper_says(name: str) -> None:
-    entry = find(name)
-    assert entry.name == name
-    assert "THESIS" in entry.reference
-    assert entry.title
-    assert entry.claim.endswith(".")
-    assert entry.setting.endswith(".")
-    assert entry.claims or entry.shapes
-    assert entry.panels
-    assert all(panel.y for panel in entry.panels)
-    assert set(entry.minutes) == set(SCALES)
+def test_a_figure_says_what_it_shows_and_what_the_paper_says(name: str) -> None:
+    figure = find(name)
+    assert figure.name == name
+    assert "THESIS" in figure.reference
+    assert figure.title
+    assert figure.claim.endswith(".")
+    assert figure.setting.endswith(".")
+    assert figure.claims or figure.shapes
+    assert figure.panels
+    assert all(panel.y for panel in figure.panels)
+    assert set(figure.minutes) == set(SCALES)
 
 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("name", names())
-def test_an_entry_s_runs_are_valid_and_different(name: str, scale: Scale) -> None:
+def test_a_figure_s_runs_are_valid_and_different(name: str, scale: Scale) -> None:
     points = find(name).points(scale)
     folders = [point.spec.folder_name for point in points]
     assert points
@@ -38,7 +38,7 @@ def test_an_entry_s_runs_are_valid_and_different(name: str, scale: Scale) -> Non
 
 
 def parameters_at_paper_scale(name: str, key: str) -> list[object]:
-    """The different values of a run's parameter, in their order."""
+    """The distinct values of a run's parameter, in their order."""
     return list(dict.fromkeys(point.spec.parameters.get(key) for point in find(name).points("paper")))
 
 
@@ -85,11 +85,11 @@ def test_figures_share_the_runs_that_they_have_in_common() -> None:
     assert folders("fig-10.1.10") < folders("fig-10.1.9")
 
 
-def test_all_stands_for_every_entry_and_none_comes_twice() -> None:
-    assert [entry.name for entry in chosen(["fig-10.1.9", "all"])][:2] == ["fig-10.1.9", "text-1.3"]
-    assert len(chosen(["fig-10.1.9", "all"])) == len(names())
+def test_all_means_every_figure_and_none_comes_twice() -> None:
+    assert [figure.name for figure in select(["fig-10.1.9", "all"])][:2] == ["fig-10.1.9", "text-1.3"]
+    assert len(select(["fig-10.1.9", "all"])) == len(names())
 
 
-def test_an_unknown_entry_is_refused_with_the_nearest() -> None:
+def test_an_unknown_figure_is_refused_with_the_nearest() -> None:
     with pytest.raises(FigureError, match=r"no experiment is called 'fig-10\.1\.99'.*fig-10\.1\.9"):
         find("fig-10.1.99")

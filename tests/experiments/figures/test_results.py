@@ -1,4 +1,4 @@
-"""Proves that results read back as they were written, and that damaged ones are named."""
+"""Proves that results read back as they were written, and that errors name damaged results."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ OUTCOMES = (
 )
 
 
-def written(folder: Path) -> None:
+def write_example(folder: Path) -> None:
     write_rows(provenance_of("fig-0", "paper", 1, OUTCOMES), Rows(ROWS), folder)
 
 
 def test_rows_and_provenance_read_back_as_they_were_written(tmp_path: Path) -> None:
-    written(tmp_path)
+    write_example(tmp_path)
     result = read_result("fig-0", tmp_path)
     assert result is not None
     assert [(row.measure, row.series, row.x, row.error) for row in result.rows.all] == [
@@ -45,10 +45,10 @@ def test_rows_and_provenance_read_back_as_they_were_written(tmp_path: Path) -> N
 
 def test_results_and_runs_that_do_not_say_which_code_made_them_read_all_the_same(tmp_path: Path) -> None:
     assert provenance_of("fig-0", "quick", 1, [RunOutcome()]).code == (NOT_RECORDED, str(code_version()))
-    written(tmp_path)
-    told = json.loads((tmp_path / "fig-0.json").read_text())
-    del told["code"]
-    (tmp_path / "fig-0.json").write_text(json.dumps(told))
+    write_example(tmp_path)
+    content = json.loads((tmp_path / "fig-0.json").read_text())
+    del content["code"]
+    (tmp_path / "fig-0.json").write_text(json.dumps(content))
     result = read_result("fig-0", tmp_path)
     assert result is not None
     assert result.provenance.code == ()
@@ -68,7 +68,7 @@ def test_what_was_not_run_has_no_result(tmp_path: Path) -> None:
     ],
 )
 def test_damaged_results_are_named(tmp_path: Path, file: str, content: str | None, message: str) -> None:
-    written(tmp_path)
+    write_example(tmp_path)
     path = tmp_path / file
     path.unlink() if content is None else path.write_text(content)
     with pytest.raises(FigureError, match=message):

@@ -1,4 +1,4 @@
-"""Proves that the page of the committed results stands alone and shows every experiment, in a real browser."""
+"""Proves in a real browser that the page of the committed results needs no other file and shows every figure."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ def test_a_browser_shows_the_page_without_errors(report: Path, browser: Browser,
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("requestfailed", lambda request: complaints.append(request.url))
-    asked_for: list[str] = []
-    page.on("request", lambda request: asked_for.append(request.url))
+    requested: list[str] = []
+    page.on("request", lambda request: requested.append(request.url))
     page.goto(report.as_uri())
     assert complaints == []
-    assert [url for url in asked_for if not url.startswith(("data:", report.as_uri()))] == []
+    assert [url for url in requested if not url.startswith(("data:", report.as_uri()))] == []
     assert page.locator("section.entry").count() == len(names())
     figures = page.locator("section.entry img")
     assert figures.count() == sum(len(find(name).panels) for name in names())

@@ -1,11 +1,11 @@
-"""Proves what a task of a sweep sends back: the run's folder, or the error of a run that failed."""
+"""Proves that a task of a sweep returns the run's folder, or the error of a failed run."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from experiments.sweeps.spark import performed_and_packed, unpack
-from experiments.sweeps.sweep import RunSpec, finished, perform
+from experiments.sweeps.spark import execute_and_pack, unpack
+from experiments.sweeps.sweep import RunSpec, execute_run, read_outcome
 
 COUNTING = RunSpec(
     "count-lists",
@@ -14,19 +14,19 @@ COUNTING = RunSpec(
 
 
 def test_a_run_that_fails_is_an_answer_and_not_a_failed_task() -> None:
-    packed, error = performed_and_packed(RunSpec("count-lists", {**COUNTING.parameters, "interested": 2}))
+    packed, error = execute_and_pack(RunSpec("count-lists", {**COUNTING.parameters, "interested": 2}))
     assert (packed, error) == (b"", "CountingError: 40 interested brokers of 20; it must be 1 to 20")
 
 
 def test_what_comes_back_takes_the_place_of_what_was_there(tmp_path: Path) -> None:
-    packed, error = performed_and_packed(COUNTING)
+    packed, error = execute_and_pack(COUNTING)
     assert error == ""
     folder = tmp_path / COUNTING.folder_name
     folder.mkdir()
     (folder / "old").write_text("of a run before")
     unpack(packed, folder)
     assert sorted(path.name for path in folder.iterdir()) == ["outcome.json"]
-    there = finished(COUNTING, tmp_path)
+    there = read_outcome(COUNTING, tmp_path)
     assert there is not None
-    here = perform(COUNTING, tmp_path / "here")
+    here = execute_run(COUNTING, tmp_path / "here")
     assert (there.numbers, there.lists, there.code) == (here.numbers, here.lists, here.code)
