@@ -1,1 +1,1 @@
-"""Routing: which broker hears of what. FBR, D-DBR, MERC and flooding as tables and decisions, without a clock."""
+"""Routing: the routers FBR, D-DBR, MERC and flooding. They keep tables and make routing decisions, without a clock."""

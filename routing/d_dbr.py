@@ -1,8 +1,9 @@
 """D-DBR: match at the source, then route by destination [THESIS 4].
 
 A publication is matched where it is published, against the subscriptions of all brokers, and travels along shortest
-paths with the list of brokers that want it. Brokers on the way read that list alone; each destination matches once
-more, for its own clients. A subscription is stored at its home and at brokers with intersecting advertisements.
+paths with the list of brokers that want it. Brokers between source and destination read only that list. Each
+destination matches once more, for its own clients. A subscription is stored at its home and at brokers with
+intersecting advertisements.
 """
 
 from __future__ import annotations
@@ -19,5 +20,5 @@ class DDBR(DestinationBased):
     def __init__(
         self, me: str, incarnation: int, matcher: str = "auto", clusters: tuple[str, ...] = (), address: str = ""
     ) -> None:
-        """Clusters are not looked at: D-DBR knows the overlay as a whole."""
+        """Ignores `clusters`: the whole overlay is one domain."""
         super().__init__(me, incarnation, matcher, (WHOLE_OVERLAY,), address)

@@ -1,7 +1,7 @@
-"""What D-DBR and MERC share: local tables, domains, and the processing of messages [THESIS 4.1, Algorithm 1].
+"""The common part of D-DBR and MERC: local tables, domains, and the handling of messages [THESIS 4.1, Algorithm 1].
 
-A broker is in one domain or, as an edge broker, in several. Where Algorithm 1 calls Forward, which does nothing in
-D-DBR, `_entries_changed` and `_onward` are the places that MERC fills in.
+A broker is in one domain or, as an edge broker, in several. Algorithm 1 calls Forward, which does nothing in D-DBR.
+Here `_entries_changed` and `_onward` take its place, and MERC overrides them.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ class DestinationBased:
         self._settings = RouterSettings()
         self._reorganisations: dict[str, Reorganisation] = {}
         self._expected: dict[str, None] = {}
-        """Neighbours that a configuration names and that were not heard of yet, in whichever domain."""
+        """Neighbours that a configuration names and of which no domain has a link state yet."""
         self._neighbour_silence: Silence[str] = Silence()
         self.has_pending_link_states = False
-        """Link states came that the matching layer has not heard of. A failure brings hundreds of them within
-        moments, so it hears of them together: before it is next asked anything, or when the broker says so."""
+        """Whether link states arrived that the matching layer has not applied. A failure produces hundreds of them at
+        once, so they are applied together: before the next query, or when the broker calls `apply_link_states`."""
 
     @property
     def settings(self) -> RouterSettings:
@@ -94,7 +94,7 @@ class DestinationBased:
         self._topology_changed()
 
     def neighbour_up(self, peer: str, greeting: Heartbeat, cost: int = 1) -> None:
-        """A link joins its ends in every domain that both are in."""
+        """Adds a link in every domain that both ends are in."""
         known = dict(greeting.known)
         for name in self._domains:
             if name in greeting.clusters:
@@ -111,7 +111,7 @@ class DestinationBased:
         self._topology_changed()
 
     def neighbour_left(self, peer: str) -> None:
-        """Its link state says so."""
+        """Does nothing: the neighbour's link state says that it has left."""
 
     def advertise(self, entry: EntryId, client: str, expression: Expression) -> None:
         self._local_advertisements.insert(entry, client, expression)
@@ -171,7 +171,7 @@ class DestinationBased:
         silent = {name: domain.silent_members() for name, domain in self._domains.items()}
         own = {broker: ticks for name in silent if name not in visited for broker, ticks in silent[name].items()}
         if len(self._domains) > 1:
-            # A broker in several common domains says what it wants in each of them.
+            # A broker in several common domains sends its subscriptions in each of them.
             own = {broker: ticks for broker, ticks in own.items() if not self._is_known_elsewhere(broker, silent)}
         own.update((broker, self._neighbour_silence.ticks(broker, 0)) for broker in self._missing_neighbours())
         behind = {broker: ticks for broker, ticks in own.items() if self._may_pass_on(broker)}
@@ -186,7 +186,7 @@ class DestinationBased:
         return any(state is not None and not state.has_left and broker not in silent[name] for name, state in states)
 
     def _may_pass_on(self, broker: str) -> bool:
-        """The broker may be an edge broker."""
+        """Whether the broker may be an edge broker."""
         states = [domain.multicast.state_of(broker) for domain in self._domains.values()]
         known = [state for state in states if state is not None]
         return not known or any(len(state.clusters) > 1 for state in known)
@@ -195,7 +195,8 @@ class DestinationBased:
         self._expected = dict.fromkeys(peers)
 
     def _missing_neighbours(self) -> tuple[str, ...]:
-        """Brokers that should be there and that no other broker may know of, so that this one has to say it."""
+        """Returns expected neighbours that are unknown so far. Possibly no other broker knows them, so this one must
+        announce the gap."""
         known = self._domains.values()
         self._expected = {
             broker: None
@@ -205,7 +206,8 @@ class DestinationBased:
         return tuple(self._expected)
 
     def _announce_gaps(self) -> None:
-        """Says in each domain whether this broker knows what all brokers behind it want."""
+        """Announces in each domain whether this broker has a gap: brokers behind it whose subscriptions it does not
+        know."""
         for name, domain in self._domains.items():
             behind = self._gap_behind(name)
             gap = EntryId(self.me, self._incarnation, GAP)
@@ -215,8 +217,8 @@ class DestinationBased:
                 domain.export_subscription(Subscribe(gap, str(TRUE), behind))
 
     def _gap_behind(self, target: str) -> tuple[str, ...] | None:
-        """The clusters, seen from the target, in which brokers cannot be reached; empty: somewhere. None: there is no
-        gap."""
+        """Returns the clusters, seen from the target, in which brokers are unreachable. An empty tuple means a gap at
+        an unknown place, None means no gap."""
         return () if self._missing_neighbours() else None
 
     @property
@@ -248,17 +250,18 @@ class DestinationBased:
             domain.end_recovery()
 
     def _served_clusters(self) -> tuple[str, ...]:
-        """The clusters of this broker in which a publication reaches everybody."""
+        """Returns the clusters of this broker in which a publication reaches every broker."""
         return self._clusters
 
     def _onward(self, publication: Publish) -> tuple[tuple[ForwardingLeg, ...], tuple[TableWork, ...]]:
-        """Nothing lies behind a broker that is in one domain only."""
+        """Returns the legs into further domains. A broker in one domain has none."""
         return (), ()
 
     def _legs(
         self, attributes: bytes, into: Iterable[str], crossed: tuple[str, ...]
     ) -> tuple[tuple[ForwardingLeg, ...], tuple[TableWork, ...]]:
-        """The brokers to serve in each domain; one that is in several is served in the first that leads there."""
+        """Returns a leg for each domain. A broker in several domains is served in the first one in which it is
+        reachable."""
         legs: list[ForwardingLeg] = []
         work: list[TableWork] = []
         served: set[str] = set()
@@ -277,13 +280,13 @@ class DestinationBased:
         return tuple(legs), tuple(work)
 
     def _is_best_in(self, domain: str, broker: str) -> bool:
-        """Should a broker in several common domains be served in this one?"""
+        """Whether to serve a broker in this domain: it is reachable here, or in no common domain."""
         if self.is_reachable(domain, broker):
             return True
         return not any(self.is_reachable(other, broker) for other in self._domains if other != domain)
 
     def is_valid(self, leg: ForwardingLeg) -> bool:
-        """Destinations are brokers, and these keep their names."""
+        """Whether the leg's domain exists. Destinations stay valid, because brokers keep their ids."""
         return leg.domain in self._domains
 
     def send(self, message: Routed) -> None:
@@ -366,7 +369,7 @@ class DestinationBased:
             self._entries_changed(list(dict.fromkeys(changed)))
 
     def _entries_changed(self, entries: list[EntryId]) -> None:
-        """Other brokers' entries came, went or came another way."""
+        """Called when entries of other brokers were added, withdrawn or changed their path."""
 
     def tick(self) -> None:
         self.apply_link_states()

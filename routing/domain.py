@@ -56,6 +56,8 @@ class _Offer:
 
 
 class Domain:
+    """One broker's tables and updates in one domain."""
+
     def __init__(
         self,
         multicast: MulticastLayer,
@@ -245,8 +247,7 @@ class Domain:
 
     def topology_changed(self) -> None:
         """Applies changed link states: resumes updates to reachable brokers, requests the openings of restarted ones,
-        and
-        removes the entries of brokers that have left."""
+        and removes the entries of brokers that have left."""
         if self.multicast.digest == self._known_digest:
             return
         self._known_digest = self.multicast.digest
@@ -274,8 +275,7 @@ class Domain:
 
     def begin_recovery(self) -> None:
         """Leaves openings unfinished. Their content depends on the advertisements of other brokers and, at an edge
-        broker,
-        on the entries of other clusters."""
+        broker, on the entries of other clusters."""
         self._is_recovering = True
         self._await_openings()
         self._update_sender.leave_openings_unfinished()
@@ -291,8 +291,7 @@ class Domain:
 
     def _await_openings(self) -> None:
         """Sets the brokers whose openings are not complete. An opening is awaited only from a broker with known
-        entries,
-        unless this broker itself recovers from a restart."""
+        entries, unless this broker itself recovers from a restart."""
         self._awaited_openings = {
             state.broker: state.incarnation
             for state in self.multicast.states()
@@ -364,8 +363,7 @@ class Domain:
 
     def _set_unreachable_brokers(self, unreachable: set[str]) -> None:
         """Records the unreachable brokers. Chooses the used offers again, and marks entries as changed whose offers
-        became
-        stale or fresh."""
+        became stale or fresh."""
         if unreachable == self._unreachable:
             return
         changed = unreachable ^ self._unreachable

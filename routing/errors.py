@@ -1,9 +1,9 @@
-"""What can go wrong in routing.
+"""The errors of routing.
 
 RoutingError
 ├── UnknownProtocolError   no router of that name
 ├── RouterOptionError      a router has no option of that name, or not with that value
-└── PeerError              a peer sent what no correct broker sends
+└── PeerError              a peer sent a message that no correct broker sends
 """
 
 from __future__ import annotations
@@ -22,4 +22,4 @@ class RouterOptionError(RoutingError, ValueError):
 
 
 class PeerError(RoutingError):
-    """Carries what arrived; the peer's frame is dropped and counted, the broker goes on."""
+    """Names the faulty message. The broker drops and counts the peer's frame, and continues."""

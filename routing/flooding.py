@@ -60,15 +60,14 @@ class Flooding(HopByHop):
 
     def _to_all_but(self, peer: str | None) -> tuple[ForwardingLeg, ...]:
         """Returns a leg to all neighbours except `peer`. Without `settles_early` it includes unreachable ones, and the
-        broker
-        keeps the publication pending for them. Otherwise they receive it from retention when they are back."""
+        broker keeps the publication pending for them. Otherwise they receive it from retention when they are back."""
         known = self._neighbours if self.settings.settles_early else self._known_neighbours
         others = tuple(sorted(each for each in known if each != peer))
         return (ForwardingLeg(DOMAIN, others, others),) if others else ()
 
     def unknown_interest(self, publication: Publish, peer: str | None) -> UnknownInterest:
-        """Returns the unreachable neighbours, both for themselves and for gaps behind them: they do not announce
-        gaps."""
+        """Returns the unreachable neighbours, which may pass publications on. They are also gaps, because no broker
+        announces gaps."""
         lost = dict.fromkeys(
             (each for each in self._known_neighbours if each not in self._neighbours and each != peer), ALWAYS
         )

@@ -95,8 +95,7 @@ class HopByHop:
 
     def _apply_withdrawals(self, withdrawals: list[Change], peer: str) -> None:
         """Applies withdrawals of entries that a restarted neighbour did not repeat in its opening, or of a neighbour
-        that
-        has left."""
+        that has left."""
 
     def _apply(self, change: Change, peer: str) -> None:
         """Applies a change that a neighbour sent."""
@@ -119,8 +118,7 @@ class HopByHop:
 
     def _missing_openings(self) -> dict[str, int]:
         """Returns neighbours whose opening is not complete, with their present incarnation. An opening is awaited only
-        from
-        a neighbour with known entries, unless this broker itself recovers from a restart."""
+        from a neighbour with known entries, unless this broker itself recovers from a restart."""
         return {
             peer: incarnation
             for peer, incarnation in self._neighbours.items()
@@ -130,8 +128,7 @@ class HopByHop:
 
     def _send_inquiries(self) -> None:
         """Sends inquiries to neighbours that are reachable again and have acknowledged all changes. Their own changes
-        may
-        depend on these."""
+        may depend on these."""
         for peer in self._returned:
             if self._update_sender.is_up_to_date(peer):
                 self._sends.append((peer, self._update_receiver.inquiry(peer)))

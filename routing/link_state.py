@@ -1,8 +1,8 @@
-"""What a broker knows of a domain's brokers and links, from what each says of itself [THESIS 4.2, 4.3].
+"""The link states of a domain's brokers, and the topology that follows from them [THESIS 4.2, 4.3].
 
-The newest statement of a broker counts, by incarnation and sequence number. A link is in the topology table when both
-ends name each other. A broker that said farewell is out of it; one that merely vanished stays known, because its
-neighbours' statements already leave its links out and it may come back.
+The newest link state of a broker counts, by incarnation and sequence number. A link is in the topology table when both
+ends list each other. A broker that announced that it leaves is not in the table. An unreachable broker stays known,
+because it may come back, and its neighbours' link states already omit its links.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class LinkStateTable:
         self._hash: bytes | None = None
 
     def add_if_newer(self, state: LinkState) -> bool:
-        """Is this news? Then it is now the broker's statement."""
+        """Stores a link state if it is newer than the known one. Returns False if it is not."""
         known = self._states.get(state.broker)
         if known is not None and known.version >= state.version:
             return False
@@ -38,13 +38,13 @@ class LinkStateTable:
         return tuple(self._states.values())
 
     def newer_than(self, others: Iterable[LinkState]) -> list[LinkState]:
-        """What someone with the other statements lacks."""
+        """Returns the link states that a broker with the other ones lacks."""
         versions = {state.broker: state.version for state in others}
         return [state for state in self._states.values() if versions.get(state.broker, (-1, -1)) < state.version]
 
     @property
     def digest(self) -> bytes:
-        """Equal at two brokers when both know the same."""
+        """A hash of all versions. Equal digests mean equal link states."""
         if self._hash is None:
             versions = sorted((state.broker, *state.version) for state in self._states.values())
             self._hash = hashlib.blake2b(repr(versions).encode(), digest_size=8).digest()
@@ -59,7 +59,7 @@ class LinkStateTable:
     def _agreed_links(self) -> dict[str, dict[str, int]]:
         here = {name: state for name, state in self._states.items() if not state.has_left}
         costs = {name: dict(state.neighbours) for name, state in here.items()}
-        # Two ends that disagree on a link's cost must not disagree on the way: the larger cost counts for both.
+        # If the ends announce different costs, the larger one counts, so that all brokers compute the same routes.
         return {
             name: {other: max(cost, costs[other][name]) for other, cost in mine.items() if name in costs.get(other, {})}
             for name, mine in costs.items()

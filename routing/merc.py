@@ -1,33 +1,41 @@
 """MERC: match at the edge, route inside the cluster [THESIS 5].
 
-Inside a cluster everything is D-DBR. A broker in several clusters is an edge broker: it passes advertisements and
-subscriptions from one cluster into the others under its own name, and matches publications anew for each cluster that
-they enter [THESIS Algorithm 3]. So a broker knows the brokers of its own clusters only.
+Inside a cluster, routing is D-DBR. A broker in several clusters is an edge broker. It passes advertisements and
+subscriptions from one cluster into the others under its own name. It matches a publication again for each cluster that
+the publication enters [THESIS Algorithm 3]. So a broker knows only the brokers of its own clusters.
 
 Departs from [THESIS Algorithm 3]: line 9 matches a publication with the other clusters' advertisements; it must be
 their subscriptions, as the text says.
 
-Beyond the thesis: several edge brokers between two clusters, and clusters in a cycle. Of the live edge brokers between
-two clusters the smallest passes entries on; the others hold the same tables, and the next one takes over when it dies.
-When a smaller one comes or comes back, the present one goes on for a while: the other has to hear of the entries first.
-An edge broker that cannot reach an entry's source offers it as stale: others follow a way that is whole, if there is
-one, and keep the entry all the same, because unreachable is not gone. Entries carry the clusters that they crossed and
-never enter one twice, as routes do in a path-vector protocol; a publication carries the clusters that it has been in
-and is not matched with what came through these, because it was served there, unless the cluster is cut inside. In a
-cycle of clusters, a publication that many want may still enter a cluster from two sides: an edge broker does not know
-for which of the entries behind it the other side was chosen. Brokers there keep the first copy, so clients get one.
+Beyond the thesis: several edge brokers between two clusters, and clusters in a cycle.
+
+- Of the reachable edge brokers between two clusters, the one with the smallest id passes entries on. The others keep
+  the same tables, and the next one takes over when it fails. When one with a smaller id appears, the present one
+  continues for a while, because the other must receive the entries first.
+- An edge broker that cannot reach an entry's source offers the entry as stale. Other brokers prefer an offer that is
+  not stale. They keep a stale entry if there is no other offer, because an unreachable broker has not left.
+- Entries carry the clusters that they crossed and never enter one twice, as routes do in a path-vector protocol. A
+  publication carries the clusters that it crossed. It is not matched with entries that crossed one of these: it was
+  served there, unless the cluster is partitioned.
+- In a cycle of clusters, a publication may still enter a cluster from two sides: an edge broker does not know for which
+  of the entries behind it the other side was chosen. Brokers there keep the first copy, so a client gets one delivery.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 from routing.destination_based import DestinationBased
+from routing.domain import Domain
 from routing.messages import Advertise, EntryId, Publish, Subscribe
 from routing.router import ForwardingLeg, TableWork
 
+Offer = TypeVar("Offer", bound=Advertise | Subscribe)
+
 ClusterPair = tuple[str, str]
-"""Two clusters: from the first, entries are passed on into the second."""
+"""Two clusters. An edge broker with this pair passes entries from the first into the second."""
 
 
 class MERC(DestinationBased):
@@ -40,14 +48,16 @@ class MERC(DestinationBased):
             raise ValueError(f"broker {me} is in no cluster; MERC needs clusters, D-DBR does not")
         super().__init__(me, incarnation, matcher, clusters, address)
         self._connected_clusters: tuple[str, ...] = ()
-        """This broker's clusters of which all brokers can be reached, as of these digests of link states."""
+        """This broker's clusters in which it can reach all brokers."""
         self._connected_as_of: tuple[bytes, ...] = ()
+        """The digests of link states from which `_connected_clusters` was computed."""
         self._assigned_pairs: tuple[ClusterPair, ...] = ()
-        """Those that are this broker's now."""
+        """The pairs that are assigned to this broker now."""
         self._active_pairs: tuple[ClusterPair, ...] = ()
-        """Those, and the ones that fade."""
+        """The assigned pairs and the ending ones."""
         self._ending_pairs: dict[ClusterPair, int] = {}
-        """Duties that a smaller edge broker has now, with the ticks that are left: it has to recover first."""
+        """Pairs that are now assigned to an edge broker with a smaller id, with the remaining ticks. This broker
+        continues until the other has received the entries."""
 
     def _onward(self, publication: Publish) -> tuple[tuple[ForwardingLeg, ...], tuple[TableWork, ...]]:
         visited = {*publication.crossed, publication.domain}
@@ -58,7 +68,8 @@ class MERC(DestinationBased):
         return tuple(leg for leg in remaining if leg is not None), work
 
     def _served_clusters(self) -> tuple[str, ...]:
-        """A cluster that is cut inside does not count: whoever is beyond the cut must be served by another way."""
+        """Returns the clusters in which a publication reaches every broker. In a partitioned cluster, brokers of the
+        other part must be served on another path."""
         known = tuple([domain.multicast.digest for domain in self._domains.values()])
         if known != self._connected_as_of:
             self._connected_as_of = known
@@ -66,7 +77,7 @@ class MERC(DestinationBased):
         return self._connected_clusters
 
     def _is_connected(self, cluster: str) -> bool:
-        """All brokers of the cluster can be reached in it. One may be known to be in it from another cluster alone."""
+        """Whether all brokers of the cluster are reachable inside it. Some may be known only from another cluster."""
         inside = self._domains[cluster].multicast
         return inside.is_connected and all(
             inside.is_reachable(state.broker)
@@ -76,10 +87,10 @@ class MERC(DestinationBased):
         )
 
     def _without_served(self, leg: ForwardingLeg, visited: set[str]) -> ForwardingLeg | None:
-        """Without the brokers that were served in a cluster where the publication has been.
+        """Returns the leg without brokers that were served in a cluster that the publication crossed, or None.
 
-        That a broker is in such a cluster is not enough, because the cluster may be cut inside: this broker must be in
-        it too, and reach the other one there.
+        A destination counts as served if this broker is in the crossed cluster too, and reaches it there. Membership
+        alone is not enough, because the cluster may be partitioned.
         """
         seen = [self._domains[name].multicast for name in self._domains if name in visited]
 
@@ -128,7 +139,7 @@ class MERC(DestinationBased):
         return cut if len(cut) == 1 else ()
 
     def _is_responsible(self, source: str, target: str) -> bool:
-        """Is this the smallest of the edge brokers that both clusters reach?"""
+        """Whether this broker has the smallest id of the edge brokers that are reachable in both clusters."""
         both = (self._domains[source].multicast, self._domains[target].multicast)
         return not any(
             state.broker < self.me
@@ -141,46 +152,49 @@ class MERC(DestinationBased):
     def _entries_changed(self, entries: list[EntryId]) -> None:
         for entry in dict.fromkeys(entries):
             for target in self._domains:
-                self._pass_on_advertisement(entry, target)
-                self._pass_on_subscription(entry, target)
+                self._pass_on(entry, target)
 
-    def _pass_on_advertisement(self, entry: EntryId, target: str) -> None:
+    def _pass_on(self, entry: EntryId, target: str) -> None:
+        """Exports the best offer of the entry into the target cluster, or withdraws the entry from it."""
+        domain = self._domains[target]
+        advertisement = self._best_offer(entry, target, Domain.offers_of_advertisement)
+        if advertisement is not None:
+            domain.export_advertisement(advertisement)
+        elif entry.broker != self.me:
+            domain.withdraw_advertisement(entry)
+        subscription = self._best_offer(entry, target, Domain.offers_of_subscription)
+        if subscription is not None:
+            domain.export_subscription(subscription)
+        elif entry.broker != self.me:
+            domain.withdraw_subscription(entry)
+
+    def _best_offer(
+        self, entry: EntryId, target: str, offers_of: Callable[[Domain, EntryId], list[Offer]]
+    ) -> Offer | None:
+        """Returns the best offer from other clusters that has not crossed the target, with its source among those that
+        it crossed."""
         offers = [
             (source, offer)
             for source in self._sources_for(entry, target)
-            for offer in self._domains[source].offers_of_advertisement(entry)
+            for offer in offers_of(self._domains[source], entry)
             if target not in offer.crossed
         ]
-        if offers:
-            source, best = min(offers, key=_rank)
-            crossed = (*best.crossed, source)
-            self._domains[target].export_advertisement(Advertise(entry, best.expression, crossed, best.is_stale))
-        elif entry.broker != self.me:
-            self._domains[target].withdraw_advertisement(entry)
-
-    def _pass_on_subscription(self, entry: EntryId, target: str) -> None:
-        offers = [
-            (source, offer)
-            for source in self._sources_for(entry, target)
-            for offer in self._domains[source].offers_of_subscription(entry)
-            if target not in offer.crossed
-        ]
-        if offers:
-            source, best = min(offers, key=_rank)
-            crossed = (*best.crossed, source)
-            self._domains[target].export_subscription(replace(best, crossed=crossed))
-        elif entry.broker != self.me:
-            self._domains[target].withdraw_subscription(entry)
+        if not offers:
+            return None
+        source, best = min(offers, key=_rank)
+        return replace(best, crossed=(*best.crossed, source))
 
     def _sources_for(self, entry: EntryId, target: str) -> list[str]:
-        """The clusters from which this broker passes the entry on; none if its home is in the target itself."""
+        """Returns the clusters from which this broker passes the entry on. Empty if its home is in the target
+        itself."""
         home = self._domains[target].multicast.state_of(entry.broker)
         if entry.broker == self.me or (home is not None and not home.has_left):
             return []
         return [source for source, into in self._active_pairs if into == target]
 
     def substitute_leg(self, publication: Publish, lost: str) -> ForwardingLeg | None:
-        """The lost broker by another common cluster; or, after an edge broker's death, who now offers what it did."""
+        """Returns a leg to the lost broker in another common cluster. Otherwise returns a leg to the reachable brokers
+        that now pass on matching subscriptions, for example after an edge broker failed."""
         self.apply_link_states()
         domain = self._domains.get(publication.domain)
         if domain is None:
@@ -197,6 +211,6 @@ class MERC(DestinationBased):
 
 
 def _rank(offer: tuple[str, Advertise | Subscribe]) -> tuple[bool, int, str]:
-    """Fresh before stale, then the fewest clusters."""
+    """Returns a sort key: fresh before stale, then the fewest crossed clusters."""
     source, change = offer
     return change.is_stale, len(change.crossed), source

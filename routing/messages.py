@@ -50,8 +50,7 @@ class EntryId(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Advertise:
     """`crossed` lists the clusters that the entry crossed, the home cluster first. The entry is stale if a broker on
-    its
-    path is unreachable at present. A stale entry stays valid, but a path that is not stale is preferred."""
+    its path is unreachable at present. A stale entry stays valid, but a path that is not stale is preferred."""
 
     entry: EntryId
     expression: str
@@ -80,8 +79,7 @@ class Subscribe:
     @property
     def is_gap(self) -> bool:
         """Whether this announces a gap instead of a subscription: the source cannot reach all brokers behind it, and
-        does
-        not know their subscriptions."""
+        does not know their subscriptions."""
         return self.entry.number == GAP
 
 
@@ -184,8 +182,7 @@ class Publish(NamedTuple):
 
     def forwarded(self, local: tuple[str, ...], transit: tuple[str, ...], further: int) -> Publish:
         """Returns the publication for these destinations, `further` hops on. Brokers between source and destination
-        call
-        this for every publication. For speed this class is a tuple, and each field is copied explicitly."""
+        call this for every publication. For speed this class is a tuple, and each field is copied explicitly."""
         return Publish(
             self.id,
             self.source,
@@ -251,8 +248,7 @@ class LinkStates:
 @dataclass(frozen=True, slots=True)
 class Announce:
     """A link state for every broker of the domain, along shortest paths. Each broker receives one message; a flood
-    sends
-    one over each link in both directions."""
+    sends one over each link in both directions."""
 
     source: str
     domain: str

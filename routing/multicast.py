@@ -1,11 +1,11 @@
 """The multicasting layer: messages to destinations, along shortest paths [THESIS 4.2, Algorithm 2].
 
-Every message with destinations travels in the same way, whatever it says. A broker groups the destinations by next
-hop and sends one copy to each, with the destinations that lie there. Neither the order of links nor the content
-matters, so the layer above never notices that the overlay has changed.
+All messages with destinations travel in the same way. A broker groups the destinations by next hop, and sends one copy
+to each next hop with its destinations. Neither the order of links nor the content matters, so the layer above does not
+depend on changes of the overlay.
 
-Departs from [THESIS Algorithm 2]: line 16 removes the broker's own id where a client's is meant; clients are served by
-the layer above here, and a broker that finds itself among the destinations takes itself out.
+Departs from [THESIS Algorithm 2]: line 16 removes the broker's own id where a client's is meant. Here the layer above
+serves clients, and a broker that is among the destinations removes itself.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from routing.messages import (
 from routing.shortest_paths import TopologyTable
 
 MOST_STATES = 500
-"""Link states in one message, so that it fits into a frame anywhere."""
+"""The limit of link states in one message, so that it fits into a frame everywhere."""
 
 MOST_DESTINATIONS = 4096
-"""In one message; a longer list is told in several."""
+"""The limit of destinations in one message. A longer list is split into several messages."""
 
 Sends = list[tuple[str, Message]]
 R = TypeVar("R", bound=Routed)
 
 
 class MulticastLayer:
-    """One broker's place in one domain: its links there, what it knows of the others, and the way to each."""
+    """One broker's links in one domain, the link states of the other brokers, and the route to each."""
 
     def __init__(
         self, me: str, incarnation: int, domain: str, clusters: tuple[str, ...] = (), address: str = ""
@@ -49,10 +49,10 @@ class MulticastLayer:
         self.domain = domain
         self.sends: Sends = []
         self.unroutable = 0
-        """Destinations for which a message had no way on."""
+        """The number of destinations that a message named and that have no route."""
         self.out_of_hops = 0
         self.losses = 0
-        """How often another broker reported fewer links than before, or started anew."""
+        """How often another broker announced fewer links than before, or restarted."""
         self._link_states = LinkStateTable()
         self._neighbours: dict[str, int] = {}
         self._own = LinkState(me, incarnation, 0, domain, (), clusters, address)
@@ -84,7 +84,7 @@ class MulticastLayer:
 
     @property
     def is_connected(self) -> bool:
-        """Can every broker of the domain be reached that did not say farewell?"""
+        """Whether every broker of the domain that has not left is reachable."""
         present = sum(not state.has_left for state in self._link_states.states())
         return len(self.topology.routes_from(self.me)) == present - 1
 
@@ -97,7 +97,8 @@ class MulticastLayer:
                 self._neighbours = {neighbour.broker: neighbour.cost for neighbour in state.neighbours}
 
     def neighbour_up(self, peer: str, cost: int = 1, knows: bytes = b"") -> None:
-        """A link came up: both ends tell all, and exchange what they know unless it is the same."""
+        """Adds a link. Both ends announce it to all brokers, and exchange their link states unless the digests are
+        equal."""
         is_agreed = knows == self.digest
         if self._neighbours.get(peer) != cost:
             self._neighbours[peer] = cost
@@ -109,7 +110,8 @@ class MulticastLayer:
             self._send_states(peer, self._link_states.states())
 
     def neighbour_lost(self, peer: str) -> None:
-        """A failure is flooded, because others may have happened with it; what was agreed on is multicast."""
+        """Removes a link. A failure is flooded, because other links may have failed too. A link that both ends agreed
+        to close is multicast."""
         if self._neighbours.pop(peer, None) is None:
             return
         known = self._link_states.get(peer)
@@ -120,7 +122,7 @@ class MulticastLayer:
             self._flood_own(self._with_neighbours())
 
     def withdraw_link(self, peer: str) -> None:
-        """The link to the peer will be closed: nobody is to send over it any more."""
+        """Announces that the link to the peer will close, so that no broker sends over it any more."""
         if self._neighbours.pop(peer, None) is not None:
             self._multicast_own(self._with_neighbours())
 
@@ -149,13 +151,13 @@ class MulticastLayer:
         return Announce(self.me, self.domain, tuple(sorted(self.topology.routes_from(self.me))), own)
 
     def receive_announcement(self, message: Announce) -> bool:
-        """Keeps the state and passes it on, by ways on which it is known. Was it news?"""
+        """Stores a link state and passes it on, along routes that include it. Returns True if it was new."""
         is_news = message.state.domain == self.domain and self._add_if_newer(message.state)
         self.pass_on(message)
         return is_news
 
     def receive_states(self, states: Sequence[LinkState], peer: str) -> bool:
-        """Keeps what is news, passes it on, and answers with what the peer seems to lack. Was there news?"""
+        """Stores and passes on new link states, and sends the peer those that it lacks. Returns True if any was new."""
         news = [state for state in states if self._add_if_newer(state)]
         self._flood(news, excluded=peer)
         own = [self._link_states.get(state.broker) for state in states]
@@ -177,13 +179,13 @@ class MulticastLayer:
         return is_news
 
     def _supersede_earlier_own(self, state: LinkState) -> None:
-        """Someone still repeats what an earlier self said: the present self speaks last."""
+        """Floods a newer own link state if another broker has one that this incarnation did not send."""
         if state.version > self._own.version and state.incarnation == self._own.incarnation:
             self._own = replace(self._own, sequence=state.sequence)
             self._flood_own(self._with_neighbours())
 
     def send_states_if_different(self, digest: bytes, peer: str) -> None:
-        """A neighbour knows something else: both hear all that the other has."""
+        """Sends the neighbour all link states if its digest differs. The neighbour does the same."""
         if digest != self.digest and peer in self._neighbours:
             self._send_states(peer, self._link_states.states())
 
@@ -197,14 +199,14 @@ class MulticastLayer:
                 self._send_states(peer, states)
 
     def send(self, message: Routed) -> None:
-        """One copy for each next hop, with the destinations that it leads to."""
+        """Sends one copy to each next hop, with the destinations behind it."""
         for next_hop, destinations in self._by_next_hop(message.destinations):
             for start in range(0, len(destinations), MOST_DESTINATIONS):
                 some = destinations[start : start + MOST_DESTINATIONS]
                 self.sends.append((next_hop, narrowed(message, some)))
 
     def pass_on(self, message: Routed) -> bool:
-        """Sends an arrived message on to the others that it is for. Is it for this broker too?"""
+        """Passes an arrived message on to its other destinations. Returns True if this broker is a destination too."""
         destinations = message.destinations
         is_for_me = self.me in destinations
         others = [each for each in destinations if each != self.me] if is_for_me else destinations
@@ -216,7 +218,7 @@ class MulticastLayer:
         return is_for_me
 
     def _by_next_hop(self, destinations: Sequence[str]) -> list[tuple[str, Sequence[str]]]:
-        """The destinations behind each next hop, ascending by next hop."""
+        """Returns the destinations behind each next hop, in ascending order of next hops."""
         routes = self._link_states.topology.routes_from(self.me)
         if len(destinations) == 1 and destinations[0] in routes:
             return [(routes[destinations[0]].next_hop, destinations)]
@@ -231,7 +233,7 @@ class MulticastLayer:
 
 
 def narrowed(message: R, destinations: Sequence[str]) -> R:
-    """The message for some of its destinations only."""
+    """Returns the message for some of its destinations."""
     if len(destinations) == len(message.destinations):
         return message
     if isinstance(message, Publish):
@@ -243,7 +245,7 @@ def narrowed(message: R, destinations: Sequence[str]) -> R:
 
 
 def _one_hop_further(message: R, destinations: Sequence[str]) -> R:
-    """The message for some of its destinations, as a broker on the way passes it on."""
+    """Returns the message for some of its destinations, one hop further."""
     if isinstance(message, Publish):
         return _publish_for(message, destinations, further=1)  # type: ignore[return-value]
     if isinstance(message, Settled):

@@ -19,7 +19,7 @@ from routing.router import Router
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """`keyword` is what the router's constructor calls it."""
+    """An option of a router. `keyword` is its name in the router's constructor."""
 
     keyword: str
     kind: type

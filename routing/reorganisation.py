@@ -1,18 +1,18 @@
-"""Self-reorganisation: links where much is said, decided by the two brokers concerned [THESIS 4.3].
+"""Self-reorganisation: two brokers that exchange many messages decide to link to each other [THESIS 4.3].
 
 Each broker counts the messages between itself and every other broker of a domain, end to end. At the end of a cycle it
-compares the best link that it lacks with the worst that it has:
+compares the best link that it lacks with the worst link that it has:
 
-    gain = messages * (distance - 1)                 what a new link would save
-    loss = messages * (distance without it - 1)      what an old link saves
+    gain = messages * (distance - 1)                 saved by a new link
+    loss = messages * (distance without it - 1)      saved by an existing link
 
-With a free place (fewer links than `most_links`) a link costs its broker nothing, else it costs the smallest loss. A
-broker whose gain exceeds its own cost proposes the link; the other end agrees when the gain exceeds both costs
-together. In a cycle, a broker makes or agrees to one change at most, on the counts of the cycle before.
+A broker with fewer links than `most_links` pays nothing for a new link. Otherwise the cost is its smallest loss. A
+broker whose gain exceeds its own cost proposes the link. The other end accepts if the gain exceeds the sum of both
+costs. In a cycle, a broker makes or accepts at most one change, based on the counts of the previous cycle.
 
-The new link comes up before an old one goes. An old one is announced as gone a tick before it is closed, so that
-nothing is under way on it then. It stays in mind: when brokers cannot be reached any more, it is asked for again. A
-link without which the overlay would fall apart is never given up.
+The new link opens before an old one closes. A broker announces that a link will close one tick before it closes it, so
+that no message is in flight on it. The closed link stays on standby: the broker requests it again when brokers become
+unreachable. A broker never closes a link whose loss would partition the overlay.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class CloseLink:
 
 
 class DomainLinks(Protocol):
-    """Where a broker stands in a domain; `Multicasting` is one."""
+    """A broker's links in a domain. `MulticastLayer` implements this."""
 
     me: str
     domain: str
@@ -62,23 +62,24 @@ class Reorganisation:
         self._links = links
         self._most_links = most_links
         self._messages: dict[str, int] = {}
-        """In the cycle that goes on."""
+        """Counts of the current cycle."""
         self._counted: dict[str, int] = {}
-        """In the last whole cycle, on which all decisions rest."""
+        """Counts of the last complete cycle. All decisions use them."""
         self._proposed_to: str | None = None
         self._has_changed = False
         self._expected: dict[str, None] = {}
-        """Links that are to come up."""
+        """Links that were requested and are not up yet."""
         self._standby: dict[str, None] = {}
+        """Closed links that may be requested again."""
         self._closing: dict[str, None] = {}
-        """Links that were given up and are closed with the next tick."""
+        """Links that were announced as closing. The next tick closes them."""
 
     def count(self, broker: str) -> None:
-        """A message went to the broker or came from it, however many hops between. Proposals do not count."""
+        """Counts a message to or from the broker, over any number of hops. Callers do not count proposals."""
         self._messages[broker] = self._messages.get(broker, 0) + 1
 
     def end_cycle(self) -> None:
-        """Proposes the link with the largest gain, if it is worth its cost; counting starts anew."""
+        """Proposes the link with the largest gain if the gain exceeds the cost, and starts a new cycle of counts."""
         self._counted, self._messages = self._messages, {}
         self._expected.clear()
         self._proposed_to, self._has_changed = None, False
@@ -102,13 +103,14 @@ class Reorganisation:
         return gains
 
     def minimal_loss(self) -> float:
-        """What a place for a new link costs."""
+        """Returns the cost of a new link: 0 below `most_links`, else the smallest loss of a present link."""
         if len(self._links.neighbours()) < self._most_links:
             return 0.0
         return min(map(self._loss, self._agreed_neighbours()), default=math.inf)
 
     def _agreed_neighbours(self) -> tuple[str, ...]:
-        """Those that name this broker as a neighbour too. One that has left does not, and its link is about to go."""
+        """Returns the neighbours that also list this broker as a neighbour. One that has left does not; its link is
+        about to close."""
         return self._links.topology.neighbours(self._links.me)
 
     def _loss(self, neighbour: str) -> float:
@@ -148,7 +150,7 @@ class Reorganisation:
         self.link_requests.append(OpenLink(broker, address))
 
     def neighbour_up(self, peer: str) -> None:
-        """The new link stands. With the end of the cycle an old one may go for it."""
+        """Records that a new link is up. At the end of the cycle an old link may be closed in exchange."""
         self._standby.pop(peer, None)
         self._expected.pop(peer, None)
 
@@ -156,8 +158,8 @@ class Reorganisation:
         return len(self._links.topology.neighbours(broker)) > self._most_links
 
     def _close_worst_link(self) -> None:
-        """The least useful link goes, unless the overlay would fall apart. Of neighbours with too many, the smallest
-        goes first and the others see what it left: two that give up at once could cut off a third."""
+        """Closes the link with the smallest loss, unless that would partition the overlay. Of neighbours with too many
+        links, the one with the smallest id acts first. If two closed links at once, they could cut off a third."""
         if any(other < self._links.me and self._has_too_many(other) for other in self._links.neighbours()):
             return
         loss, neighbour = min((self._loss(each), each) for each in self._agreed_neighbours())
@@ -172,7 +174,7 @@ class Reorganisation:
         self._closing.clear()
 
     def topology_changed(self) -> None:
-        """Is someone cut off whom an old link might reach?"""
+        """Requests standby links to brokers that have become unreachable."""
         reached = self._links.topology.routes_from(self._links.me)
         for broker in list(self._standby):
             if broker not in reached and broker not in self._closing:

@@ -106,8 +106,7 @@ class RouterSettings(NamedTuple):
     """The longest time for which a broker retains a publication."""
     settles_early: bool = True
     """Whether a broker may settle a publication that it keeps for unreachable neighbours. If it crashes, no other
-    broker
-    has the publication. Memory mode accepts this loss."""
+    broker has the publication. Memory mode accepts this loss."""
 
 
 class Router(Protocol):

@@ -1,11 +1,11 @@
-"""TRT and SPRT: who is linked with whom, and the next hop towards each destination [THESIS 4.2].
+"""TRT and SPRT: the links between brokers, and the next hop towards each destination [THESIS 4.2].
 
 A topology routing table is an immutable value. Brokers of one process that know the same links share one object, so
-a simulation of a thousand brokers holds one table and not a thousand; the next hops from a broker are computed when
-they are first asked for.
+a simulation of a thousand brokers holds one table instead of a thousand. The next hops from a broker are computed on
+first use.
 
-Ties between shortest paths go to the smallest broker id, so that a run is repeatable. All brokers that share a table
-agree on distances, and every next hop is nearer to the destination: no message can loop between them.
+Of equal shortest paths, the one with the smallest broker id is used, so that a run is repeatable. All brokers that
+share a table agree on distances, and every next hop is nearer to the destination. So no message loops between them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class TopologyTable:
 
     @classmethod
     def of(cls, links: Mapping[str, Mapping[str, int]]) -> TopologyTable:
-        """The table with these brokers, each with its neighbours and the links' costs; shared while equal."""
+        """Returns the table of these brokers, with their neighbours and the links' costs. Equal tables are one
+        object."""
         key = tuple(sorted((broker, tuple(sorted(neighbours.items()))) for broker, neighbours in links.items()))
         table = cls._shared.get(key)
         if table is None:
@@ -60,13 +61,13 @@ class TopologyTable:
         return tuple(self._links.get(broker, ()))
 
     def routes_from(self, broker: str) -> Mapping[str, Route]:
-        """The SPRT of a broker: next hop and distance for every broker that it can reach."""
+        """Returns the SPRT of a broker: next hop and distance of every reachable broker."""
         if broker not in self._routes:
             self._routes[broker] = self._shortest_paths(broker)
         return self._routes[broker]
 
     def distance(self, first: str, second: str) -> int | None:
-        """None when there is no way."""
+        """Returns the distance, or None if there is no path."""
         if first == second:
             return 0
         route = self.routes_from(first).get(second)
@@ -81,13 +82,13 @@ class TopologyTable:
 
     @property
     def size_bytes(self) -> int:
-        """A byte for each entry of the matrix and 8 for each record of the SPRT; fits [THESIS Fig. 10.1.20]."""
+        """The modelled size: 1 byte for each matrix entry and 8 for each SPRT record. It fits [THESIS Fig. 10.1.20]."""
         brokers = len(self._links)
         return brokers * brokers + 8 * brokers
 
     def _shortest_paths(self, source: str) -> dict[str, Route]:
         routes: dict[str, Route] = {}
-        # Ordered by distance, then by the first hop: the smallest first hop settles a broker first.
+        # Ordered by distance, then by first hop: a broker is reached by the smallest first hop.
         frontier = [(cost, neighbour, neighbour) for neighbour, cost in self._links.get(source, {}).items()]
         heapq.heapify(frontier)
         while frontier:

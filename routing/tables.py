@@ -1,8 +1,8 @@
-"""The matching layer's tables: who advertised what (SRT), who subscribed to what (PRT) [THESIS 4.1].
+"""The matching layer's tables: advertisements by source (SRT) and subscriptions by source (PRT) [THESIS 4.1].
 
-A local table holds what a broker's own clients said, a remote one what other brokers told. A table of subscriptions
-is asked with a publication and answers by the brokers' matching index; a table of advertisements is asked with a
-subscription and answers by intersection: is there a publication that satisfies both?
+A local table holds the entries of the broker's own clients, a remote table those of other brokers. A table of
+subscriptions finds the subscriptions that a publication satisfies, with a matching index. A table of advertisements
+finds those that a subscription intersects: some publication satisfies both.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from routing.messages import EntryId
 
 @lru_cache(maxsize=65_536)
 def expression_of(text: str) -> Expression:
-    """What another broker told. Brokers of one process, and many subscribers, say the same: it is read once."""
+    """Parses an expression from another broker. Results are cached: many subscriptions, and many brokers of one
+    process, have the same text."""
     return parse_trusted(text)
 
 
@@ -32,7 +33,7 @@ def region_of(expression: str | Expression) -> Region:
 
 
 def is_parsable(text: str) -> bool:
-    """Was this an expression? A correct broker sends nothing else, others must not harm this one."""
+    """Whether the text is an expression. A correct broker sends nothing else. This check protects against others."""
     try:
         expression_of(text)
     except MatchingError:
@@ -66,11 +67,12 @@ class AdvertisementTable:
         return iter(self._by_source.get(source, {}).values())
 
     def intersecting_sources(self, region: Region, crossed: tuple[str, ...] = ()) -> list[str]:
-        """The sources with an advertisement that the subscription intersects, ascending."""
+        """Returns the sources with an advertisement that the subscription intersects, in ascending order."""
         return sorted(source for source in self._by_source if self.intersects(source, region, crossed))
 
     def intersects(self, source: str, region: Region, crossed: tuple[str, ...] = ()) -> bool:
-        """Advertisements and subscriptions that both came through one cluster have met there."""
+        """Whether the subscription intersects an advertisement of the source. Pairs that crossed a common cluster do
+        not count: they are matched in that cluster."""
         return any(
             advertisement.region.intersects(region) and not set(advertisement.crossed) & set(crossed)
             for advertisement in self.of(source)
@@ -84,7 +86,7 @@ class AdvertisementTable:
 
 
 class LocalSubscriptions:
-    """The L-PRT: which clients of this broker want a publication, and for which of their subscriptions."""
+    """The L-PRT: finds the clients of this broker that want a publication, with their matching subscriptions."""
 
     def __init__(self, matcher: str) -> None:
         self._index = for_any_expression(matcher)
@@ -99,7 +101,7 @@ class LocalSubscriptions:
         del self._clients[entry.number]
 
     def match(self, attributes: bytes) -> tuple[MatchReport, dict[str, tuple[EntryId, ...]]]:
-        """The work done, and the clients with the subscriptions that match."""
+        """Returns the work done, and the clients with their matching subscriptions."""
         report = self._index.match_packed(attributes)
         wanted: dict[str, tuple[EntryId, ...]] = {}
         clients = self._clients
@@ -113,7 +115,7 @@ class LocalSubscriptions:
 
 
 class RemoteSubscriptions:
-    """An R-PRT: which brokers a publication must go to. One index for each way that subscriptions came."""
+    """An R-PRT: finds the brokers that want a publication. It has one index for each sequence of crossed clusters."""
 
     def __init__(self, matcher: str) -> None:
         self._matcher = matcher
@@ -137,9 +139,10 @@ class RemoteSubscriptions:
     def match(
         self, attributes: bytes, crossed: tuple[str, ...]
     ) -> tuple[list[DestinationReport], tuple[str, ...], tuple[str, ...]]:
-        """The work done, the brokers whose own clients want the publication, and those who know others that do.
+        """Returns the work done, the brokers whose own clients want the publication, and those that pass it on to
+        others.
 
-        What came through a cluster that the publication has been in was served there.
+        Subscriptions that crossed a cluster which the publication crossed are left out: they were served there.
         """
         reports: list[DestinationReport] = []
         local: set[str] = set()
@@ -157,7 +160,7 @@ class RemoteSubscriptions:
 
 
 class LocalAdvertisements:
-    """The L-SRT: what each client of this broker may publish."""
+    """The L-SRT: the advertisements of this broker's clients."""
 
     def __init__(self) -> None:
         self._by_client: dict[str, dict[EntryId, Expression]] = {}
@@ -174,7 +177,7 @@ class LocalAdvertisements:
             del self._by_client[client]
 
     def find_permitting(self, client: str, attributes: bytes) -> EntryId | None:
-        """The first advertisement, of the client or of everybody, that the publication satisfies."""
+        """Returns the first advertisement, of the client or of EVERYBODY, that the publication satisfies."""
         candidates = {**self._by_client.get(EVERYBODY, {}), **self._by_client.get(client, {})}
         unrestricted = next((entry for entry, expression in candidates.items() if expression == TRUE), None)
         if unrestricted is not None:
@@ -190,4 +193,5 @@ class LocalAdvertisements:
 
 
 EVERYBODY = ""
-"""Owns the standing advertisement of a broker where clients need none. No client has an empty name."""
+"""The owner of the advertisement that permits every publication, at a broker where clients need none. No client has an
+empty name."""
