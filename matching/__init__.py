@@ -18,8 +18,8 @@ from matching.expressions.model import FALSE, TRUE, And, Expression, Not, Operat
 from matching.expressions.printing import to_text
 from matching.expressions.values import Publication, TypeClass, Value, check_publication
 from matching.languages.json import parse_json, to_json, to_json_text
-from matching.languages.limits import ParseLimits
 from matching.languages.padres import parse_padres, to_padres
+from matching.languages.parser import ParseLimits
 from matching.languages.publication import parse_publication, to_publication_text
 from matching.languages.sql import parse, parse_sql
 from matching.matcher import DestinationReport, Matcher, MatchReport, Structure

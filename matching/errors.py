@@ -56,9 +56,9 @@ class ParseError(ExpressionError):
         self.token = token
         self.expected = tuple(expected)
         self.path = path
-        super().__init__(self._in_words())
+        super().__init__(self._message())
 
-    def _in_words(self) -> str:
+    def _message(self) -> str:
         places = []
         if self.line is not None:
             places.append(f"line {self.line}, column {self.column}")

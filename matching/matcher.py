@@ -53,7 +53,7 @@ class DestinationReport(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """What a search hands back to `Matcher`, ids in any order."""
 
     ids: list[int]
@@ -148,7 +148,7 @@ class Matcher(ABC):
         """Takes out what `_insert` put in for this id."""
 
     @abstractmethod
-    def _search(self, publication: dict[str, Value]) -> Found:
+    def _search(self, publication: dict[str, Value]) -> SearchResult:
         """The ids that match a checked publication."""
 
     @abstractmethod

@@ -131,7 +131,7 @@ def has_native_module() -> bool:
     return importlib.util.find_spec(NATIVE_MODULE) is not None
 
 
-def backend_in_words() -> str:
+def describe_backend() -> str:
     return (
         "matching with the native core" if has_native_module() else "matching in pure Python, no native core installed"
     )

@@ -28,7 +28,7 @@ class Condition:
     """Is the condition true for exactly these values, so that the predicates need no evaluation?"""
 
 
-def conjunction_or_refuse(index: str, expression: Expression) -> Clause:
+def require_conjunction(index: str, expression: Expression) -> Clause:
     clause = as_conjunction(expression)
     if clause is None:
         raise UnsupportedExpressionError(index, "conjunctions", f"{expression!r} has a disjunction")

@@ -16,10 +16,10 @@ from matching.expressions.model import And, Expression, Not, Operator, Or, Predi
 from matching.expressions.printing import predicate_text, to_text, value_text
 from matching.expressions.values import CLASS_BY_TYPE, Publication, TypeClass, Value, check_publication
 
-_LONGEST_VALUE = 60
-_MOST_VALUES = 6
-_MOST_REASONS = 3
-_WIDEST_LABEL = 80
+_MAX_VALUE_LENGTH = 60
+_MAX_VALUES = 6
+_MAX_REASONS = 3
+_MAX_LABEL_WIDTH = 80
 _CONNECTIVES: dict[type[Expression], str] = {And: "AND", Or: "OR", Not: "NOT", Xor: "XOR", Xnor: "XNOR"}
 
 
@@ -69,7 +69,7 @@ class Explanation:
         labels = ["  " * node.level + f"{truth_word(node.truth):<9}  {node.label}" for node in self.nodes]
         reasons = [node.reason for node in self.nodes]
         width = max((len(label) for label, reason in zip(labels, reasons, strict=True) if reason), default=0)
-        width = min(width, _WIDEST_LABEL)
+        width = min(width, _MAX_LABEL_WIDTH)
         return "\n".join(
             f"{label:<{width}}  {reason}" if reason else label for label, reason in zip(labels, reasons, strict=True)
         )
@@ -78,7 +78,7 @@ class Explanation:
 def explain(expression: Expression, publication: Publication) -> Explanation:
     checked = check_publication(publication)
     truths = _truths(expression, checked)
-    nodes = _explained(expression, checked, truths)
+    nodes = _explain_nodes(expression, checked, truths)
     return Explanation(truths[id(expression)], _summary(expression, checked, truths), nodes)
 
 
@@ -96,7 +96,7 @@ def _truths(expression: Expression, publication: Mapping[str, Value]) -> dict[in
     return truths
 
 
-def _explained(
+def _explain_nodes(
     expression: Expression, publication: Mapping[str, Value], truths: Mapping[int, Truth]
 ) -> tuple[ExplainedNode, ...]:
     explained: list[ExplainedNode] = []
@@ -106,7 +106,7 @@ def _explained(
         node, level = pending.pop()
         truth = truths[id(node)]
         if isinstance(node, Predicate):
-            reason = reason_in_words(node, publication)
+            reason = predicate_reason(node, publication)
             explained.append(ExplainedNode(node, truth, level, publication.get(node.attribute), reason))
             continue
         is_repeated = id(node) in seen and bool(node.children)
@@ -120,17 +120,17 @@ def _explained(
 def _summary(expression: Expression, publication: Mapping[str, Value], truths: Mapping[int, Truth]) -> str:
     truth = truths[id(expression)]
     verdict = "matches" if truth else "does not match" if truth is False else "undefined, does not match"
-    deciding = _deciding(expression, truths)
+    deciding = _deciding_predicates(expression, truths)
     if not deciding:
         return f"{verdict}, whatever the publication says"
     facts = list(dict.fromkeys(_fact(predicate, publication) for predicate in deciding))
-    shown = facts[:_MOST_REASONS]
+    shown = facts[:_MAX_REASONS]
     if len(facts) > len(shown):
         shown.append(f"{len(facts) - len(shown)} more")
     return f"{verdict}: {'; '.join(shown)}"
 
 
-def _deciding(expression: Expression, truths: Mapping[int, Truth]) -> list[Predicate]:
+def _deciding_predicates(expression: Expression, truths: Mapping[int, Truth]) -> list[Predicate]:
     """The predicates that the answer rests on: of an AND that is false, the first false child alone, and so on."""
     deciding: list[Predicate] = []
     seen: set[int] = set()
@@ -172,7 +172,7 @@ _RELATIONS: dict[Operator, tuple[str, str]] = {
 """How to say that the operator's relation holds, and that it does not."""
 
 
-def reason_in_words(predicate: Predicate, publication: Mapping[str, Value]) -> str:
+def predicate_reason(predicate: Predicate, publication: Mapping[str, Value]) -> str:
     """Why the predicate is true, false or undefined for a checked publication."""
     fact = _fact(predicate, publication)
     return fact if predicate.evaluate(publication) is not None else f"{fact}: undefined"
@@ -189,15 +189,15 @@ def _fact(predicate: Predicate, publication: Mapping[str, Value]) -> str:
     if found_class is not predicate.type_class:
         found = f"the {found_class} {_shortened(value)}"
         return f"{name} is {found}, the predicate asks a {predicate.type_class}"
-    is_held = predicate.holds_for(value)
+    is_true = predicate.is_true_for(value)
     if operator not in _RELATIONS:
-        operator, is_held = operator.negated, not is_held
-    relation = _RELATIONS[operator][0 if is_held else 1]
+        operator, is_true = operator.negated, not is_true
+    relation = _RELATIONS[operator][0 if is_true else 1]
     return f"{name} is {_shortened(value)}, {relation.format(*_operands(predicate))}"
 
 
 def _operands(predicate: Predicate) -> list[str]:
-    operands = [_shortened(value) for value in predicate.values[:_MOST_VALUES]]
+    operands = [_shortened(value) for value in predicate.values[:_MAX_VALUES]]
     if predicate.operator not in (Operator.IN, Operator.NOT_IN):
         return operands
     more = len(predicate.values) - len(operands)
@@ -206,4 +206,4 @@ def _operands(predicate: Predicate) -> list[str]:
 
 def _shortened(value: Value) -> str:
     text = value_text(value)
-    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 2]}…{text[-1]}"
+    return text if len(text) <= _MAX_VALUE_LENGTH else f"{text[: _MAX_VALUE_LENGTH - 2]}…{text[-1]}"

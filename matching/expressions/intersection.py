@@ -30,19 +30,19 @@ from matching.expressions.model import TRUE, And, Expression, Operator, Predicat
 from matching.expressions.normal_forms import Clause, as_conjunction, disjunctive_clauses, negation_normal_form
 from matching.expressions.values import TypeClass, Value, after_prefix
 
-MOST_BOXES = 128
-MOST_POINTS = 256
+MAX_BOXES = 128
+MAX_POINTS = 256
 """Where suffixes, substrings and patterns meet no more values than this, the values are tested one by one."""
 
 
 def intersects(first: Expression, second: Expression) -> bool:
     """Is there a publication that satisfies both? Only "yes" can be wrong, and only past the basic operators."""
-    return prepared(first).intersects(prepared(second))
+    return region_of(first).intersects(region_of(second))
 
 
 def covers(first: Expression, second: Expression) -> bool:
     """Does every publication that satisfies the second satisfy the first? Only "no" can be wrong."""
-    return first == second or prepared(first).covers(prepared(second))
+    return first == second or region_of(first).covers(region_of(second))
 
 
 def witness(first: Expression, second: Expression = TRUE) -> dict[str, Value] | None:
@@ -50,16 +50,16 @@ def witness(first: Expression, second: Expression = TRUE) -> dict[str, Value] | 
 
     None is a proof that there is none on Boolean combinations of the basic operators; elsewhere it is a guess.
     """
-    for one in prepared(first).boxes:
-        for other in prepared(second).boxes:
-            publication = _publication_in(one, other)
+    for one in region_of(first).boxes:
+        for other in region_of(second).boxes:
+            publication = _example_publication(one, other)
             if publication is not None and first.matches(publication) and second.matches(publication):
                 return publication
     return None
 
 
 @lru_cache(maxsize=1024)
-def prepared(expression: Expression) -> Region:
+def region_of(expression: Expression) -> Region:
     return Region.of(expression)
 
 
@@ -80,10 +80,10 @@ class Constraint:
         if mine.type_class is not theirs.type_class:
             return False
         if self.tests or other.tests:
-            return self.meet(other) is not None
+            return self.intersection(other) is not None
         return mine.intersects(theirs)
 
-    def meet(self, other: Constraint) -> Constraint | None:
+    def intersection(self, other: Constraint) -> Constraint | None:
         """The constraint that is both, or None when no value satisfies it."""
         if self.values is None or other.values is None:
             if self.is_present is not other.is_present:
@@ -91,7 +91,7 @@ class Constraint:
             return other if self.values is None else self
         if self.values.type_class is not other.values.type_class:
             return None
-        return _constrained(self.values.intersection(other.values), (*self.tests, *other.tests))
+        return _make_constraint(self.values.intersection(other.values), (*self.tests, *other.tests))
 
     def is_within(self, other: Constraint) -> bool:
         """Does whatever satisfies this one satisfy the other? Only "no" can be wrong, and only with tests."""
@@ -101,19 +101,19 @@ class Constraint:
             return False
         if not self.tests and not other.tests:
             return self.values.is_within(other.values)
-        return self._is_only_in(other.values) and all(self._ensures(test) for test in other.tests)
+        return self._is_limited_to(other.values) and all(self._implies_test(test) for test in other.tests)
 
-    def _is_only_in(self, values: ValueSet) -> bool:
+    def _is_limited_to(self, values: ValueSet) -> bool:
         assert self.values is not None
-        outside = self.values.intersection(values.complement()).points(MOST_POINTS)
+        outside = self.values.intersection(values.complement()).points(MAX_POINTS)
         return outside is not None and not any(_passes(value, self.tests) for value in outside)
 
-    def _ensures(self, test: Predicate) -> bool:
+    def _implies_test(self, test: Predicate) -> bool:
         assert self.values is not None
-        points = self.values.points(MOST_POINTS)
+        points = self.values.points(MAX_POINTS)
         if points is not None:
-            return all(test.holds_for(value) for value in points if _passes(value, self.tests))
-        return _is_certain(self.values, self.tests, test.operator, _text(test))
+            return all(test.is_true_for(value) for value in points if _passes(value, self.tests))
+        return _always_satisfy(self.values, self.tests, test.operator, _text(test))
 
 
 ABSENT = Constraint(is_present=False)
@@ -131,19 +131,19 @@ class Region:
     """Do the boxes hold more than the expression's own publications, because it has too many conjunctions?"""
 
     @classmethod
-    def of(cls, expression: Expression, limit: int = MOST_BOXES) -> Region:
+    def of(cls, expression: Expression, limit: int = MAX_BOXES) -> Region:
         clauses, is_widened = _clauses(expression, limit)
         boxes = (_box(clause) for clause in clauses)
         return cls(tuple(box for box in boxes if box is not None), is_widened)
 
     def intersects(self, other: Region) -> bool:
-        return any(_share(one, another) for one in self.boxes for another in other.boxes)
+        return any(_boxes_intersect(one, another) for one in self.boxes for another in other.boxes)
 
     def covers(self, other: Region) -> bool:
         """Is each of the other's boxes within one of these? A box that only several of these fill is not seen."""
         if self.is_widened:
             return not other.boxes
-        return all(any(_holds(outer, inner) for outer in self.boxes) for inner in other.boxes)
+        return all(any(_box_covers(outer, inner) for outer in self.boxes) for inner in other.boxes)
 
 
 def _clauses(expression: Expression, limit: int) -> tuple[tuple[Clause, ...], bool]:
@@ -153,10 +153,10 @@ def _clauses(expression: Expression, limit: int) -> tuple[tuple[Clause, ...], bo
     try:
         return disjunctive_clauses(expression, limit), False
     except ExpressionTooLargeError:
-        return (_skeleton(expression),), True
+        return (_required_predicates(expression),), True
 
 
-def _skeleton(expression: Expression) -> Clause:
+def _required_predicates(expression: Expression) -> Clause:
     """The predicates that every solution satisfies because nothing but AND stands above them."""
     found: list[Predicate] = []
     seen: set[int] = set()
@@ -171,7 +171,7 @@ def _skeleton(expression: Expression) -> Clause:
     return tuple(dict.fromkeys(found))
 
 
-def _share(one: Box, other: Box) -> bool:
+def _boxes_intersect(one: Box, other: Box) -> bool:
     if len(one) > len(other):
         one, other = other, one
     for attribute, constraint in one.items():
@@ -181,7 +181,7 @@ def _share(one: Box, other: Box) -> bool:
     return True
 
 
-def _holds(outer: Box, inner: Box) -> bool:
+def _box_covers(outer: Box, inner: Box) -> bool:
     for attribute, constraint in outer.items():
         narrower = inner.get(attribute)
         if narrower is None or not narrower.is_within(constraint):
@@ -214,45 +214,45 @@ def _constraint(predicates: list[Predicate]) -> Constraint | None:
     if any(predicate.type_class is not type_class for predicate in about_values):
         return None
     tests = tuple(predicate for predicate in about_values if not is_exact(predicate))
-    return _constrained(satisfying_all(type_class, about_values), tests)
+    return _make_constraint(satisfying_all(type_class, about_values), tests)
 
 
-def _constrained(values: ValueSet, tests: tuple[Predicate, ...]) -> Constraint | None:
+def _make_constraint(values: ValueSet, tests: tuple[Predicate, ...]) -> Constraint | None:
     if values.is_empty:
         return None
     if not tests:
         return Constraint(True, values)
-    points = values.points(MOST_POINTS)
+    points = values.points(MAX_POINTS)
     if points is not None:
         passing = [value for value in points if _passes(value, tests)]
         return Constraint(True, of_values(values.type_class, passing)) if passing else None
-    if any(_is_certain(values, tests, test.operator.negated, _text(test)) for test in tests):
+    if any(_always_satisfy(values, tests, test.operator.negated, _text(test)) for test in tests):
         return None
     return Constraint(True, values, tests)
 
 
 def _passes(value: Value, tests: tuple[Predicate, ...]) -> bool:
-    return all(test.holds_for(value) for test in tests)
+    return all(test.is_true_for(value) for test in tests)
 
 
 def _text(test: Predicate) -> str:
     return str(test.values[0])
 
 
-def _is_certain(values: ValueSet, tests: tuple[Predicate, ...], asked: Operator, text: str) -> bool:
+def _always_satisfy(values: ValueSet, tests: tuple[Predicate, ...], conclusion: Operator, text: str) -> bool:
     """Is `asked text` true for all these values that pass the tests? Only "no" can be wrong."""
-    if any(_implies(test.operator, _text(test), asked, text) for test in tests):
+    if any(_implies(test.operator, _text(test), conclusion, text) for test in tests):
         return True
-    if asked is Operator.ENDS_WITH:
+    if conclusion is Operator.ENDS_WITH:
         return text == ""
-    if asked is Operator.CONTAINS:
+    if conclusion is Operator.CONTAINS:
         return all(text in _common_prefix(str(lower), upper) for lower, upper in values.intervals)
     return False
 
 
-def _implies(given: Operator, known: str, asked: Operator, text: str) -> bool:
+def _implies(premise: Operator, known: str, conclusion: Operator, text: str) -> bool:
     """Is `asked text` true for every string for which `given known` is? Only "no" can be wrong."""
-    match given, asked:
+    match premise, conclusion:
         case Operator.ENDS_WITH, Operator.ENDS_WITH:
             return known.endswith(text)
         case Operator.ENDS_WITH, Operator.NOT_ENDS_WITH:
@@ -265,7 +265,7 @@ def _implies(given: Operator, known: str, asked: Operator, text: str) -> bool:
         case Operator.NOT_ENDS_WITH, Operator.NOT_ENDS_WITH:
             return text.endswith(known)
         case _:
-            return given is asked and known == text
+            return premise is conclusion and known == text
 
 
 def _common_prefix(lower: str, upper: Value | None) -> str:
@@ -281,10 +281,10 @@ def _common_prefix(lower: str, upper: Value | None) -> str:
     return longer if following is None or upper <= following else lower[:same]
 
 
-def _publication_in(one: Box, other: Box) -> dict[str, Value] | None:
+def _example_publication(one: Box, other: Box) -> dict[str, Value] | None:
     publication: dict[str, Value] = {}
     for attribute in {**one, **other}:
-        constraint = _both(one.get(attribute), other.get(attribute))
+        constraint = _intersection(one.get(attribute), other.get(attribute))
         if constraint is None:
             return None
         if constraint.is_present:
@@ -295,10 +295,10 @@ def _publication_in(one: Box, other: Box) -> dict[str, Value] | None:
     return publication
 
 
-def _both(one: Constraint | None, other: Constraint | None) -> Constraint | None:
+def _intersection(one: Constraint | None, other: Constraint | None) -> Constraint | None:
     if one is None or other is None:
         return other if one is None else one
-    return one.meet(other)
+    return one.intersection(other)
 
 
 def _examples(constraint: Constraint) -> Iterator[Value]:

@@ -258,7 +258,7 @@ class Predicate(Expression):
             return None
         return self._test(value, self.operand)
 
-    def holds_for(self, value: Value) -> bool:
+    def is_true_for(self, value: Value) -> bool:
         """Is the predicate true for this value of its own class?"""
         return self._test(value, self.operand)
 

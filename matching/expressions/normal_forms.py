@@ -118,13 +118,13 @@ def to_conjunctive_normal_form(expression: Expression, limit: int = DEFAULT_CLAU
     return And.of([Or.of(clause) for clause in conjunctive_clauses(expression, limit)])
 
 
-def _count_clauses(normal: Expression, adding: type[Expression]) -> dict[int, int]:
+def _count_clauses(normal: Expression, outer: type[Expression]) -> dict[int, int]:
     counts: dict[int, int] = {}
     for node in normal.nodes():
         below = [counts[id(child)] for child in node.children]
         if isinstance(node, Predicate):
             counts[id(node)] = 1
-        elif isinstance(node, adding):
+        elif isinstance(node, outer):
             counts[id(node)] = min(sum(below), LARGEST_COUNT)
         else:
             counts[id(node)] = _product(below)
@@ -140,20 +140,20 @@ def _product(numbers: list[int]) -> int:
     return product
 
 
-def _clauses(normal: Expression, adding: type[Expression], limit: int, what: str) -> tuple[Clause, ...]:
+def _clauses(normal: Expression, outer: type[Expression], limit: int, measure: str) -> tuple[Clause, ...]:
     """`adding` is the connective between clauses: its children's clauses add up, the other's multiply."""
-    counts = _count_clauses(normal, adding)
+    counts = _count_clauses(normal, outer)
     if counts[id(normal)] > limit:
-        raise ExpressionTooLargeError(what, counts[id(normal)], limit)
+        raise ExpressionTooLargeError(measure, counts[id(normal)], limit)
     built: dict[int, tuple[Clause, ...]] = {}
     for node in _nodes_with_clauses(normal, counts):
         below = [built.get(id(child), ()) for child in node.children]
         if isinstance(node, Predicate):
             built[id(node)] = ((node,),)
-        elif isinstance(node, adding):
+        elif isinstance(node, outer):
             built[id(node)] = _distinct(itertools.chain.from_iterable(below))
         else:
-            built[id(node)] = _distinct(_joined(parts) for parts in itertools.product(*below))
+            built[id(node)] = _distinct(_merge_clauses(parts) for parts in itertools.product(*below))
     return built.get(id(normal), ())
 
 
@@ -171,7 +171,7 @@ def _nodes_with_clauses(normal: Expression, counts: dict[int, int]) -> Iterator[
             pending.extend((child, False) for child in reversed(node.children))
 
 
-def _joined(parts: tuple[Clause, ...]) -> Clause:
+def _merge_clauses(parts: tuple[Clause, ...]) -> Clause:
     return tuple(dict.fromkeys(itertools.chain.from_iterable(parts)))
 
 

@@ -15,10 +15,10 @@ from matching.expressions.model import And, Expression
 from matching.expressions.normal_forms import Clause, as_conjunction, count_disjunctive_clauses, disjunctive_clauses
 from matching.expressions.values import Publication, Value, check_publication
 from matching.indexes.pst.bloom import PSTBloom
-from matching.matcher import DestinationReport, Found, Matcher, MatchReport, deep_size
+from matching.matcher import DestinationReport, Matcher, MatchReport, SearchResult, deep_size
 from matching.registry import create
 
-MOST_CLAUSES = 4
+MAX_CLAUSES = 4
 """Beyond this many conjunctions, an index that shares subexpressions does less work than one that repeats them."""
 
 
@@ -54,11 +54,11 @@ class Auto(Matcher):
             self._conjunctive.delete_clause(piece)
             del self._owners[piece]
 
-    def _search(self, publication: dict[str, Value]) -> Found:
+    def _search(self, publication: dict[str, Value]) -> SearchResult:
         pieces = self._conjunctive._search(publication)
         rest = self._arbitrary._search(publication)
         ids = dict.fromkeys(self._owners[piece] for piece in pieces.ids)
-        return Found(
+        return SearchResult(
             [*ids, *rest.ids], pieces.candidates + rest.candidates, evaluated=pieces.evaluated + rest.evaluated
         )
 
@@ -78,7 +78,7 @@ class NativeAuto(Matcher):
 
     def __init__(self) -> None:
         super().__init__()
-        self._whole = create("flat", backend="native")
+        self._conjunctive = create("flat", backend="native")
         """Conjunctions, under their own ids."""
         self._arbitrary = create("a-tree", backend="native")
         self._split = create("flat", backend="native")
@@ -86,41 +86,41 @@ class NativeAuto(Matcher):
         self._pieces: dict[int, range] = {}
         self._owners: dict[int, int] = {}
         self._next_piece = 0
-        self._adding_for: str | None = None
+        self._pending_destination: str | None = None
 
     def add(self, id: int, expression: Expression | str, destination: str | None = None) -> None:
         # The parts are told the destination as well, so that they can skip what it need not look at.
-        self._adding_for = destination
+        self._pending_destination = destination
         super().add(id, expression, destination)
 
     def match(self, publication: Publication) -> MatchReport:
         checked = publication if type(publication) is dict else check_publication(publication)
-        return self._joined([part.match(checked) for part in self._parts()], self._split.match(checked))
+        return self._merge_reports([part.match(checked) for part in self._parts()], self._split.match(checked))
 
     def match_packed(self, attributes: bytes) -> MatchReport:
-        if self._is_whole():
-            return self._whole.match_packed(attributes)
+        if self._has_only_conjunctions():
+            return self._conjunctive.match_packed(attributes)
         found = [part.match_packed(attributes) for part in self._parts()]
-        return self._joined(found, self._split.match_packed(attributes))
+        return self._merge_reports(found, self._split.match_packed(attributes))
 
     def match_destinations(self, publication: Publication) -> DestinationReport:
         if self._pieces:
             return self._destinations_of(self.match(publication))
-        return self._joined_destinations([part.match_destinations(publication) for part in self._parts()])
+        return self._merge_destination_reports([part.match_destinations(publication) for part in self._parts()])
 
     def match_packed_destinations(self, attributes: bytes) -> DestinationReport:
         if self._pieces:
             return self._destinations_of(self.match_packed(attributes))
-        return self._joined_destinations([part.match_packed_destinations(attributes) for part in self._parts()])
+        return self._merge_destination_reports([part.match_packed_destinations(attributes) for part in self._parts()])
 
-    def _is_whole(self) -> bool:
+    def _has_only_conjunctions(self) -> bool:
         return not self._pieces and not len(self._arbitrary)
 
     def _parts(self) -> list[Matcher]:
         """At least one, because that is who refuses what is no publication."""
-        return [self._whole, self._arbitrary] if len(self._arbitrary) else [self._whole]
+        return [self._conjunctive, self._arbitrary] if len(self._arbitrary) else [self._conjunctive]
 
-    def _joined(self, reports: list[MatchReport], split: MatchReport) -> MatchReport:
+    def _merge_reports(self, reports: list[MatchReport], split: MatchReport) -> MatchReport:
         owners = dict.fromkeys(self._owners[piece] for piece in split.ids)
         if len(reports) == 1 and not owners:
             ids = reports[0].ids
@@ -130,7 +130,7 @@ class NativeAuto(Matcher):
         candidates, evaluated = (sum(getattr(one, field) for one in reports) for field in ("candidates", "evaluated"))
         return MatchReport(ids, len(self), candidates, evaluated)
 
-    def _joined_destinations(self, reports: list[DestinationReport]) -> DestinationReport:
+    def _merge_destination_reports(self, reports: list[DestinationReport]) -> DestinationReport:
         destinations = {destination for report in reports for destination in report.destinations}
         candidates = sum(report.candidates for report in reports)
         evaluated = sum(report.evaluated for report in reports)
@@ -138,11 +138,11 @@ class NativeAuto(Matcher):
 
     def _insert(self, id: int, expression: Expression) -> None:
         if as_conjunction(expression) is not None:
-            self._whole.add(id, expression, self._adding_for)
+            self._conjunctive.add(id, expression, self._pending_destination)
             return
         clauses = _split(expression)
         if clauses is None:
-            self._arbitrary.add(id, expression, self._adding_for)
+            self._arbitrary.add(id, expression, self._pending_destination)
             return
         pieces = range(self._next_piece, self._next_piece + len(clauses))
         for piece, clause in zip(pieces, clauses, strict=True):
@@ -153,27 +153,27 @@ class NativeAuto(Matcher):
 
     def _delete(self, id: int, expression: Expression) -> None:
         if id not in self._pieces:
-            (self._whole if id in self._whole else self._arbitrary).remove(id)
+            (self._conjunctive if id in self._conjunctive else self._arbitrary).remove(id)
             return
         for piece in self._pieces.pop(id):
             self._split.remove(piece)
             del self._owners[piece]
 
-    def _search(self, publication: dict[str, Value]) -> Found:
+    def _search(self, publication: dict[str, Value]) -> SearchResult:
         report = self.match(publication)
-        return Found(list(report.ids), report.candidates, report.evaluated)
+        return SearchResult(list(report.ids), report.candidates, report.evaluated)
 
     def _shape(self) -> tuple[int, int, Mapping[str, int]]:
-        shapes = [part._shape() for part in (self._whole, self._split, self._arbitrary)]
+        shapes = [part._shape() for part in (self._conjunctive, self._split, self._arbitrary)]
         details = {
-            "conjunctions": len(self._whole) + len(self._owners),
+            "conjunctions": len(self._conjunctive) + len(self._owners),
             "split subscriptions": len(self._pieces),
             "arbitrary expressions": len(self._arbitrary),
         }
         return sum(nodes for nodes, _, _ in shapes), max(levels for _, levels, _ in shapes), details
 
     def _structure_bytes(self) -> int:
-        parts = (self._whole, self._split, self._arbitrary)
+        parts = (self._conjunctive, self._split, self._arbitrary)
         return sum(part._structure_bytes() for part in parts) + deep_size((self._pieces, self._owners))
 
 
@@ -182,6 +182,6 @@ def _split(expression: Expression) -> tuple[Clause, ...] | None:
     clause = as_conjunction(expression)
     if clause is not None:
         return (clause,)
-    if count_disjunctive_clauses(expression) <= MOST_CLAUSES:
-        return disjunctive_clauses(expression, MOST_CLAUSES)
+    if count_disjunctive_clauses(expression) <= MAX_CLAUSES:
+        return disjunctive_clauses(expression, MAX_CLAUSES)
     return None

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from matching.expressions.model import Expression
 from matching.expressions.values import Value
-from matching.matcher import Found, Matcher
+from matching.matcher import Matcher, SearchResult
 
 
 class LinearScan(Matcher):
@@ -21,9 +21,9 @@ class LinearScan(Matcher):
     def _delete(self, id: int, expression: Expression) -> None:
         """Nothing to undo."""
 
-    def _search(self, publication: dict[str, Value]) -> Found:
+    def _search(self, publication: dict[str, Value]) -> SearchResult:
         ids = [id for id, expression in self._expressions.items() if expression.matches(publication)]
-        return Found(ids, candidates=len(self), evaluated=len(self))
+        return SearchResult(ids, candidates=len(self), evaluated=len(self))
 
     def _shape(self) -> tuple[int, int, Mapping[str, int]]:
         return len(self), min(1, len(self)), {}

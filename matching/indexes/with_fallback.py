@@ -10,47 +10,49 @@ from collections.abc import Mapping
 from matching.errors import UnsupportedExpressionError
 from matching.expressions.model import Expression
 from matching.expressions.values import Value
-from matching.matcher import Found, Matcher, MatchReport
+from matching.matcher import Matcher, MatchReport, SearchResult
 from matching.registry import Accepts, create, info
 
-REST = "a-tree"
+FALLBACK = "a-tree"
 
 
 def for_any_expression(name: str) -> Matcher:
     """The named index, together with `a-tree` if there are expressions that it cannot hold."""
     index = create(name)
-    return index if info(name).accepts is Accepts.ANY_EXPRESSION else WithFallback(index, create(REST))
+    return index if info(name).accepts is Accepts.ANY_EXPRESSION else WithFallback(index, create(FALLBACK))
 
 
 class WithFallback(Matcher):
     name = "with-fallback"
 
-    def __init__(self, preferred: Matcher, rest: Matcher) -> None:
+    def __init__(self, preferred: Matcher, fallback: Matcher) -> None:
         super().__init__()
         self._preferred = preferred
-        self._rest = rest
+        self._fallback = fallback
 
     def match_packed(self, attributes: bytes) -> MatchReport:
         """A native index reads the bytes itself, so while the other one is empty nothing is unpacked."""
-        return super().match_packed(attributes) if len(self._rest) else self._preferred.match_packed(attributes)
+        return super().match_packed(attributes) if len(self._fallback) else self._preferred.match_packed(attributes)
 
     def _insert(self, id: int, expression: Expression) -> None:
         try:
             self._preferred.add(id, expression)
         except UnsupportedExpressionError:
-            self._rest.add(id, expression)
+            self._fallback.add(id, expression)
 
     def _delete(self, id: int, expression: Expression) -> None:
-        (self._preferred if id in self._preferred else self._rest).remove(id)
+        (self._preferred if id in self._preferred else self._fallback).remove(id)
 
-    def _search(self, publication: dict[str, Value]) -> Found:
-        preferred, rest = self._preferred._search(publication), self._rest._search(publication)
-        return Found(
-            preferred.ids + rest.ids, preferred.candidates + rest.candidates, preferred.evaluated + rest.evaluated
+    def _search(self, publication: dict[str, Value]) -> SearchResult:
+        preferred, fallback = self._preferred._search(publication), self._fallback._search(publication)
+        return SearchResult(
+            preferred.ids + fallback.ids,
+            preferred.candidates + fallback.candidates,
+            preferred.evaluated + fallback.evaluated,
         )
 
     def _shape(self) -> tuple[int, int, Mapping[str, int]]:
         nodes, levels, details = self._preferred._shape()
-        other_nodes, other_levels, other_details = self._rest._shape()
+        other_nodes, other_levels, other_details = self._fallback._shape()
         figures = {**details, **{f"rest's {name}": figure for name, figure in other_details.items()}}
         return nodes + other_nodes, max(levels, other_levels), figures

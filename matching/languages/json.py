@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from matching.errors import ExpressionError, ParseError, ValueRefusedError
 from matching.expressions.model import (
@@ -34,9 +35,24 @@ from matching.expressions.model import (
 )
 from matching.expressions.printing import check_written_size, write
 from matching.expressions.values import check_attribute, check_value
-from matching.languages.json_reader import Json, read_json
-from matching.languages.limits import DEFAULT_LIMITS, ParseLimits
+from matching.languages.parser import (
+    DEFAULT_LIMITS,
+    END,
+    UNLIMITED,
+    Form,
+    ParseLimits,
+    Unexpected,
+    describe_expected,
+    quoted,
+    run_parser,
+)
+from matching.languages.tokens import NOT_NUMBERS, parse_number_token
 from matching.nearest import nearest
+
+if TYPE_CHECKING:
+    from lark import Lark, Token
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 _WORDS: dict[type[Expression], str] = {And: "and", Or: "or", Not: "not", Xor: "xor", Xnor: "xnor"}
 _KEYS = (*_WORDS.values(), "attribute", "operator", "value", "values")
@@ -87,7 +103,7 @@ def _parts(node: Expression) -> list[str | Expression]:
 
 def parse_json(source: Json, limits: ParseLimits = DEFAULT_LIMITS) -> Expression:
     """The expression in a JSON text, or in what `json.loads` made of it."""
-    return _Reading(limits).expression(read_json(source, limits) if isinstance(source, str) else source)
+    return _ExpressionParser(limits).expression(parse_json_value(source, limits) if isinstance(source, str) else source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +134,7 @@ class _Path:
 
 
 @dataclass(frozen=True, slots=True)
-class _Unread:
+class _ParseTask:
     source: Json
     path: _Path
 
@@ -131,10 +147,10 @@ class _Combine:
     count: int
 
 
-_Task: TypeAlias = _Unread | _Combine
+_Task: TypeAlias = _ParseTask | _Combine
 
 
-class _Reading:
+class _ExpressionParser:
     """One reading of one source; a stack of tasks takes the place of recursion."""
 
     def __init__(self, limits: ParseLimits) -> None:
@@ -143,7 +159,7 @@ class _Reading:
 
     def expression(self, source: Json) -> Expression:
         finished: list[Expression] = []
-        pending: list[_Task] = [_Unread(source, _Path())]
+        pending: list[_Task] = [_ParseTask(source, _Path())]
         while pending:
             task = pending.pop()
             if isinstance(task, _Combine):
@@ -165,19 +181,19 @@ class _Reading:
         operands, below = source[word], (path / word).below()
         self._limits.check_depth(below.depth)
         if word == "not":
-            return [_Combine(lambda children: Not(children[0]), 1), _Unread(operands, below)]
+            return [_Combine(lambda children: Not(children[0]), 1), _ParseTask(operands, below)]
         if not isinstance(operands, list):
-            raise ParseError(f"{word!r} takes a list, not {_kind(operands)}", path=str(below))
+            raise ParseError(f"{word!r} takes a list, not {_json_kind(operands)}", path=str(below))
         if word in ("xor", "xnor") and len(operands) != 2:
             raise ParseError(f"{word!r} takes two expressions, not {len(operands)}", path=str(below))
-        unread = [_Unread(operand, below.item(position)) for position, operand in enumerate(operands)]
-        return [_Combine(_MAKERS[word], len(operands)), *reversed(unread)]
+        tasks = [_ParseTask(operand, below.item(position)) for position, operand in enumerate(operands)]
+        return [_Combine(_CONNECTIVES[word], len(operands)), *reversed(tasks)]
 
     def _predicate(self, source: Json, path: _Path) -> Predicate:
         self._predicates += 1
         self._limits.check_predicates(self._predicates)
         if not isinstance(source, dict):
-            raise ParseError(f"an expression is an object, true or false, not {_kind(source)}", path=str(path))
+            raise ParseError(f"an expression is an object, true or false, not {_json_kind(source)}", path=str(path))
         for key in source:
             if key not in _PREDICATE_KEYS:
                 raise ParseError(f"unknown key {key!r}{nearest(str(key), _KEYS)}", path=str(path / str(key)))
@@ -189,10 +205,10 @@ class _Reading:
         try:
             return Predicate(check_attribute(source["attribute"]), operator, tuple(values))  # type: ignore[arg-type]
         except (ExpressionError, ValueRefusedError) as error:
-            raise ParseError(str(error), path=str(_culprit(source, values, path))) from None
+            raise ParseError(str(error), path=str(_faulty_path(source, values, path))) from None
 
 
-_MAKERS: dict[str, Callable[[Sequence[Expression]], Expression]] = {
+_CONNECTIVES: dict[str, Callable[[Sequence[Expression]], Expression]] = {
     "and": And.of,
     "or": Or.of,
     "xor": lambda children: Xor(*children),
@@ -202,7 +218,7 @@ _MAKERS: dict[str, Callable[[Sequence[Expression]], Expression]] = {
 
 def _operator(source: Json, path: _Path) -> Operator:
     if not isinstance(source, str):
-        raise ParseError(f"an operator is a string, not {_kind(source)}", path=str(path))
+        raise ParseError(f"an operator is a string, not {_json_kind(source)}", path=str(path))
     word = " ".join(source.lower().replace("_", " ").replace("-", " ").split())
     if word not in _OPERATORS:
         raise ParseError(f"unknown operator {source!r}{nearest(word, _OPERATORS)}", path=str(path))
@@ -215,7 +231,7 @@ def _values(source: dict[str, Json], operator: Operator, path: _Path) -> list[Js
     if "values" in source:
         values = source["values"]
         if not isinstance(values, list):
-            raise ParseError(f"'values' takes a list, not {_kind(values)}", path=str(path / "values"))
+            raise ParseError(f"'values' takes a list, not {_json_kind(values)}", path=str(path / "values"))
         return values
     if "value" in source:
         return [source["value"]]
@@ -226,7 +242,7 @@ def _values(source: dict[str, Json], operator: Operator, path: _Path) -> list[Js
     return []
 
 
-def _culprit(source: dict[str, Json], values: Sequence[Json], path: _Path) -> _Path:
+def _faulty_path(source: dict[str, Json], values: Sequence[Json], path: _Path) -> _Path:
     try:
         check_attribute(source["attribute"])
     except ValueRefusedError:
@@ -241,9 +257,118 @@ def _culprit(source: dict[str, Json], values: Sequence[Json], path: _Path) -> _P
     return path / "values"
 
 
-def _kind(source: Json) -> str:
+def _json_kind(source: Json) -> str:
     if isinstance(source, dict):
         return "an object"
     if isinstance(source, list):
         return "a list"
     return "null" if source is None else json.dumps(source)
+
+
+_GRAMMAR = r"""
+    ?start: value
+    ?value: object | array | STRING -> string | NUMBER -> number | LITERAL -> literal
+    object: _OPEN (member (_COMMA member)*)? _CLOSE
+    member: STRING _COLON value
+    array: _OPEN_LIST (value (_COMMA value)*)? _CLOSE_LIST
+    STRING: /"(?:[^"\\\x00-\x1f]|\\["\\\/bfnrt]|\\u[0-9a-fA-F]{4})*"/
+    NUMBER: /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/
+    LITERAL: /-?[a-zA-Z_]+/
+    _OPEN: "{"
+    _CLOSE: "}"
+    _OPEN_LIST: "["
+    _CLOSE_LIST: "]"
+    _COMMA: ","
+    _COLON: ":"
+    %declare UNKNOWN_WORD
+    %ignore /[ \t\r\n]+/
+"""
+
+
+_LITERALS = {"true": True, "false": False, "null": None}
+
+
+def parse_json_value(text: str, limits: ParseLimits) -> Json:
+    """What the text says. Of the limits, only the length is looked at."""
+    value: Json = run_parser(_FORM, text, replace(UNLIMITED, max_length=limits.max_length))
+    return value
+
+
+class _Builder:
+    """What the parser does when a rule of the grammar is complete; methods have the rules' names."""
+
+    def object(self, children: list[tuple[Token, Json]]) -> Json:
+        members: dict[str, Json] = {}
+        for token, value in children:
+            key = json.loads(token)
+            if key in members:
+                problem = f"the key {quoted(token)} occurs twice"
+                raise ParseError(problem, line=token.line, column=token.column, token=str(token))
+            members[key] = value
+        return members
+
+    def member(self, children: tuple[Token, Json]) -> tuple[Token, Json]:
+        return (children[0], children[1])
+
+    def array(self, children: list[Json]) -> Json:
+        return children
+
+    def string(self, children: list[Token]) -> Json:
+        text: str = json.loads(children[0])
+        return text
+
+    def number(self, children: list[Token]) -> Json:
+        return parse_number_token(children[0]).value
+
+    def literal(self, children: list[Token]) -> Json:
+        return _LITERALS[children[0]]
+
+
+@cache
+def _parser() -> Lark:
+    from lark import Lark, Token
+
+    def known(token: Token) -> Token:
+        return token if token in _LITERALS else Token.new_borrow_pos("UNKNOWN_WORD", token.value, token)
+
+    builder: Any = _Builder()  # lark asks for attributes with the rules' names, not for a class of its own
+    return Lark(_GRAMMAR, parser="lalr", lexer="basic", transformer=builder, lexer_callbacks={"LITERAL": known})
+
+
+_EXPECTATIONS = (
+    ({"STRING", "NUMBER", "LITERAL", "_OPEN", "_OPEN_LIST"}, ("a value",)),
+    ({"STRING"}, ("a key in double quotes",)),
+    ({"_COLON"}, ("':'",)),
+    ({"_COMMA"}, ("','",)),
+    ({"_CLOSE"}, ("'}'",)),
+    ({"_CLOSE_LIST"}, ("']'",)),
+    ({END}, ("the end",)),
+)
+
+
+def _expected(unexpected: Unexpected) -> list[str]:
+    return describe_expected(unexpected.accepted, _EXPECTATIONS)
+
+
+def _explain(unexpected: Unexpected) -> str | None:
+    token = unexpected.token
+    if token.type == "UNKNOWN_WORD":
+        is_number = token.lstrip("-").lower() in NOT_NUMBERS
+        return f"{quoted(token)} is not {'a number that JSON has' if is_number else 'JSON'}"
+    return None
+
+
+def _explain_character(rest: str) -> str | None:
+    if rest[0] == '"':
+        return f"the string {quoted(rest)} is not closed, or has a line break or an escape that JSON lacks"
+    return "strings stand in double quotes in JSON" if rest[0] == "'" else None
+
+
+_FORM = Form(
+    _parser,
+    _expected,
+    _explain,
+    _explain_character,
+    counted=frozenset(),
+    brackets={"_OPEN": "_CLOSE", "_OPEN_LIST": "_CLOSE_LIST"},
+)

@@ -19,8 +19,17 @@ from matching.errors import ExpressionError, ParseError
 from matching.expressions.model import And, Expression, Operator, Predicate
 from matching.expressions.printing import value_text
 from matching.expressions.values import TypeClass, Value
-from matching.languages.limits import DEFAULT_LIMITS, END, Form, ParseLimits, Unexpected, in_words, quoted, read
-from matching.languages.tokens import NOT_NUMBERS, NUMBER, Placed, placed_number, placed_predicate, unquote
+from matching.languages.parser import (
+    DEFAULT_LIMITS,
+    END,
+    Form,
+    ParseLimits,
+    Unexpected,
+    describe_expected,
+    quoted,
+    run_parser,
+)
+from matching.languages.tokens import NOT_NUMBERS, NUMBER, LocatedValue, build_predicate, parse_number_token, unquote
 from matching.nearest import nearest
 
 if TYPE_CHECKING:
@@ -65,7 +74,7 @@ _PLAIN_WORD = re.compile(r"[^\s,\[\]'\"]+")
 
 
 def parse_padres(text: str, limits: ParseLimits = DEFAULT_LIMITS) -> Expression:
-    expression: Expression = read(_FORM, text, limits)
+    expression: Expression = run_parser(_FORM, text, limits)
     return expression
 
 
@@ -97,33 +106,33 @@ class _Builder:
     def start(self, children: list[Expression]) -> Expression:
         return And.of(children)
 
-    def predicate(self, children: tuple[Placed, Token, Placed | None]) -> Predicate:
+    def predicate(self, children: tuple[LocatedValue, Token, LocatedValue | None]) -> Predicate:
         name, word, operand = children
         spelling = _SPELLINGS.get(word.lower())
         if spelling is None:
             raise _refused(f"unknown operator {quoted(word)}{nearest(word.lower(), _OPERATORS)}", word)
         operator = _OPERATORS[spelling]
         if operator is Operator.EXISTS:
-            return placed_predicate(name, operator, ())
+            return build_predicate(name, operator, ())
         if operand is None:
             raise _refused(f"the operator {quoted(word)} needs a value", word)
         if spelling.startswith("str-") and not isinstance(operand.value, str):
             raise _refused(f"{spelling} needs a string, not {operand.token}; write '{operand.token}'", operand.token)
-        return placed_predicate(name, operator, (operand,))
+        return build_predicate(name, operator, (operand,))
 
-    def name(self, children: list[Token]) -> Placed:
+    def name(self, children: list[Token]) -> LocatedValue:
         token = children[0]
-        return Placed(unquote(token) if token.type == "STRING" else str(token), token)
+        return LocatedValue(unquote(token) if token.type == "STRING" else str(token), token)
 
-    def value(self, children: list[Token]) -> Placed:
+    def value(self, children: list[Token]) -> LocatedValue:
         token = children[0]
         if token.type == "STRING":
-            return Placed(unquote(token), token)
+            return LocatedValue(unquote(token), token)
         if NUMBER.fullmatch(token):
-            return placed_number(token)
+            return parse_number_token(token)
         if token.lstrip("+-").lower() in NOT_NUMBERS:
             raise _refused(f"{quoted(token)} is not a value; for the string write it in quotes", token)
-        return Placed({"true": True, "false": False}.get(token.lower(), str(token)), token)
+        return LocatedValue({"true": True, "false": False}.get(token.lower(), str(token)), token)
 
 
 def _refused(problem: str, token: Token) -> ParseError:
@@ -151,7 +160,7 @@ _EXPECTATIONS = (
 def _expected(unexpected: Unexpected) -> list[str]:
     if unexpected.before is not None and unexpected.before.type == "_OPEN":
         return ["an attribute name"]
-    return in_words(unexpected.accepted, _EXPECTATIONS)
+    return describe_expected(unexpected.accepted, _EXPECTATIONS)
 
 
 def _explain(unexpected: Unexpected) -> str | None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from matching.errors import MatchingError, PublicationError, ValueRefusedError
 from matching.expressions.printing import PLAIN_NAME, value_text
 from matching.expressions.values import Publication, Value, check_publication
-from matching.languages.limits import quoted
+from matching.languages.parser import quoted
 from matching.languages.tokens import NOT_NUMBERS, NUMBER, parse_number
 
 _NAME = re.compile(r"""[^\s='"{},]+|"[^"]*(?:""[^"]*)*"(?!")""")

@@ -28,19 +28,19 @@ from matching.errors import ExpressionError
 from matching.expressions.like import like_operator
 from matching.expressions.model import FALSE, TRUE, And, Expression, Not, Operator, Or, Predicate, Xnor, Xor
 from matching.expressions.printing import KEYWORDS, name_text
-from matching.languages.limits import (
+from matching.languages.parser import (
     DEFAULT_LIMITS,
     END,
     UNLIMITED,
     Form,
     ParseLimits,
     Unexpected,
-    in_words,
+    describe_expected,
     quoted,
-    read,
+    run_parser,
 )
-from matching.languages.sql_fast import read_quickly
-from matching.languages.tokens import NOT_NUMBERS, Placed, placed_number, placed_predicate, refused, unquote
+from matching.languages.sql_fast import parse_plain_conjunction
+from matching.languages.tokens import NOT_NUMBERS, LocatedValue, build_predicate, error_at, parse_number_token, unquote
 from matching.nearest import nearest
 
 if TYPE_CHECKING:
@@ -63,15 +63,15 @@ def parse(text: str, limits: ParseLimits = DEFAULT_LIMITS) -> Expression:
 
 
 def parse_sql(text: str, limits: ParseLimits = DEFAULT_LIMITS) -> Expression:
-    expression = read_quickly(text, limits.max_predicates)
+    expression = parse_plain_conjunction(text, limits.max_predicates)
     if expression is None:
-        expression = read_by_grammar(text, limits)
+        expression = parse_with_grammar(text, limits)
     limits.check_depth(expression.depth - 1)
     return expression
 
 
-def read_by_grammar(text: str, limits: ParseLimits = DEFAULT_LIMITS) -> Expression:
-    expression: Expression = read(_FORM, text, limits)
+def parse_with_grammar(text: str, limits: ParseLimits = DEFAULT_LIMITS) -> Expression:
+    expression: Expression = run_parser(_FORM, text, limits)
     return expression
 
 
@@ -80,13 +80,13 @@ def parse_trusted(text: str) -> Expression:
     return parse(text, UNLIMITED)
 
 
-def _pickled(expression: Expression) -> tuple[Callable[[str], Expression], tuple[str]]:
+def _reduce(expression: Expression) -> tuple[Callable[[str], Expression], tuple[str]]:
     return parse_trusted, (str(expression),)
 
 
 # Expressions are pickled as text: their depth is then no matter of Python's stack.
 for _kind in (And, Not, Or, Predicate, Xnor, Xor):
-    copyreg.pickle(_kind, _pickled)
+    copyreg.pickle(_kind, _reduce)
 
 
 _COMPARISONS = {
@@ -107,8 +107,8 @@ _WORD_OPERATORS = {
     "CONTAINS": Operator.CONTAINS,
     "MATCHES": Operator.MATCHES,
 }
-_SILENT = frozenset(("AND", "OR", "XOR", "XNOR", "WITH", "ESCAPE", "NULL"))
-_TERMINALS = {word: f"_{word}" if word in _SILENT else word for word in KEYWORDS}
+_FILTERED_KEYWORDS = frozenset(("AND", "OR", "XOR", "XNOR", "WITH", "ESCAPE", "NULL"))
+_TERMINALS = {word: f"_{word}" if word in _FILTERED_KEYWORDS else word for word in KEYWORDS}
 
 
 class _Builder:
@@ -136,44 +136,44 @@ class _Builder:
         return FALSE
 
     def exists(self, children: list[Any]) -> Predicate:
-        return placed_predicate(children[-1], Operator.EXISTS, ())
+        return build_predicate(children[-1], Operator.EXISTS, ())
 
     def not_exists(self, children: list[Any]) -> Predicate:
-        return placed_predicate(children[-1], Operator.NOT_EXISTS, ())
+        return build_predicate(children[-1], Operator.NOT_EXISTS, ())
 
-    def presence(self, children: tuple[Placed, Token, Token | None]) -> Predicate:
+    def presence(self, children: tuple[LocatedValue, Token, Token | None]) -> Predicate:
         name, _, is_not_null = children
-        return placed_predicate(name, Operator.EXISTS if is_not_null else Operator.NOT_EXISTS, ())
+        return build_predicate(name, Operator.EXISTS if is_not_null else Operator.NOT_EXISTS, ())
 
-    def comparison(self, children: tuple[Placed, Token, Placed]) -> Predicate:
+    def comparison(self, children: tuple[LocatedValue, Token, LocatedValue]) -> Predicate:
         name, sign, operand = children
-        return placed_predicate(name, _COMPARISONS[sign], (operand,))
+        return build_predicate(name, _COMPARISONS[sign], (operand,))
 
     def test(self, children: list[Any]) -> Predicate:
         name, negation, word, *operands = children
         operator = _WORD_OPERATORS[word.type]
-        return placed_predicate(name, operator.negated if negation else operator, operands)
+        return build_predicate(name, operator.negated if negation else operator, operands)
 
-    def like(self, children: tuple[Placed, Token | None, Token, Placed, Placed | None]) -> Predicate:
+    def like(self, children: tuple[LocatedValue, Token | None, Token, LocatedValue, LocatedValue | None]) -> Predicate:
         name, negation, _, pattern, escape = children
         for operand in (pattern, escape):
             if operand is not None and not isinstance(operand.value, str):
-                raise refused(ExpressionError(f"LIKE needs a string, not {operand.token}"), operand.token)
+                raise error_at(ExpressionError(f"LIKE needs a string, not {operand.token}"), operand.token)
         try:
             operator, text = like_operator(str(pattern.value), None if escape is None else str(escape.value))
         except ExpressionError as error:
-            raise refused(error, (escape or pattern).token) from None
-        return placed_predicate(name, operator.negated if negation else operator, (Placed(text, pattern.token),))
+            raise error_at(error, (escape or pattern).token) from None
+        return build_predicate(name, operator.negated if negation else operator, (LocatedValue(text, pattern.token),))
 
-    def name(self, children: list[Token]) -> Placed:
+    def name(self, children: list[Token]) -> LocatedValue:
         token = children[0]
-        return Placed(unquote(token) if token.type == "QUOTED_NAME" else str(token), token)
+        return LocatedValue(unquote(token) if token.type == "QUOTED_NAME" else str(token), token)
 
-    def value(self, children: list[Token]) -> Placed:
+    def value(self, children: list[Token]) -> LocatedValue:
         token = children[0]
         if token.type == "NUMBER":
-            return placed_number(token)
-        return Placed(unquote(token) if token.type == "STRING" else token.type == "TRUE", token)
+            return parse_number_token(token)
+        return LocatedValue(unquote(token) if token.type == "STRING" else token.type == "TRUE", token)
 
 
 @cache
@@ -243,7 +243,7 @@ _CONNECTIVE_HABITS = {"!": "NOT", "&": "AND", "&&": "AND", "|": "OR", "||": "OR"
 
 
 def _expected(unexpected: Unexpected) -> list[str]:
-    return in_words(unexpected.accepted, _EXPECTATIONS)
+    return describe_expected(unexpected.accepted, _EXPECTATIONS)
 
 
 def _explain(unexpected: Unexpected) -> str | None:
@@ -257,9 +257,9 @@ def _explain(unexpected: Unexpected) -> str | None:
     if token.type == "UNKNOWN_SIGNS" or (token.type == "NAME" and accepted & _CONNECTIVES):
         return f"unexpected {quoted(token)}{_suggestion(token, _CONNECTIVE_HABITS, ('AND', 'OR', 'XOR', 'XNOR'))}"
     if accepted >= _VALUES and not accepted & _NAMES:
-        return _no_value(unexpected)
+        return _explain_missing_value(unexpected)
     if accepted & _NAMES:
-        return _no_name(token)
+        return _explain_missing_name(token)
     return None
 
 
@@ -268,7 +268,7 @@ def _suggestion(token: Token, habits: Mapping[str, str], known: tuple[str, ...])
     return f" (did you mean {habits[word]!r}?)" if word in habits else nearest(word, known)
 
 
-def _no_value(unexpected: Unexpected) -> str | None:
+def _explain_missing_value(unexpected: Unexpected) -> str | None:
     token = unexpected.token
     if token.type == "_CLOSE" and unexpected.before is not None and unexpected.before.type == "_OPEN":
         return "the list of IN is empty"
@@ -281,7 +281,7 @@ def _no_value(unexpected: Unexpected) -> str | None:
     return None
 
 
-def _no_name(token: Token) -> str | None:
+def _explain_missing_name(token: Token) -> str | None:
     if token.type in _VALUES - {"TRUE", "FALSE"}:
         hint = "a name stands plain or in double quotes" if token.type == "STRING" else "the attribute stands first"
         return f"{quoted(token)} is a value; {hint}"

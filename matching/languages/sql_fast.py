@@ -33,14 +33,14 @@ _OPERATORS = {
 }
 
 
-def read_quickly(text: str, most_predicates: int) -> Expression | None:
+def parse_plain_conjunction(text: str, max_predicates: int) -> Expression | None:
     """None: the grammar is to read it."""
     predicates: list[Predicate] = []
-    at, expects_more = 0, True
+    position, expects_more = 0, True
     try:
         while expects_more:
-            condition = _CONDITION.match(text, at)
-            if condition is None or len(predicates) >= most_predicates:
+            condition = _CONDITION.match(text, position)
+            if condition is None or len(predicates) >= max_predicates:
                 return None
             name, sign, value, low, high, more = condition.groups()
             if name.upper() in KEYWORDS:
@@ -49,7 +49,7 @@ def read_quickly(text: str, most_predicates: int) -> Expression | None:
                 predicates.append(Predicate(name, _OPERATORS[sign], (_value(value),)))
             else:
                 predicates.append(Predicate(name, Operator.BETWEEN, (_value(low), _value(high))))
-            at, expects_more = condition.end(), more is not None
+            position, expects_more = condition.end(), more is not None
     except (ExpressionError, ValueRefusedError):
         return None
     return predicates[0] if len(predicates) == 1 else And(predicates)

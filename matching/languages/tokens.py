@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from matching.errors import ExpressionError, ParseError, ValueRefusedError
 from matching.expressions.model import Operator, Predicate
 from matching.expressions.values import CLASS_BY_TYPE, LARGEST_INT, SMALLEST_INT, Value, check_attribute, check_value
-from matching.languages.limits import quoted
+from matching.languages.parser import quoted
 
 if TYPE_CHECKING:
     from lark import Token
@@ -20,11 +20,11 @@ NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 NOT_NUMBERS = frozenset(("nan", "inf", "infinity"))
 """What other programs print for numbers that have no place here: refused, not taken for strings."""
 _INTEGER = re.compile(r"[+-]?[0-9]+")
-_LONGEST_INTEGER = len(str(SMALLEST_INT))
+_MAX_INTEGER_LENGTH = len(str(SMALLEST_INT))
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class LocatedValue:
     value: Value
     token: Token
 
@@ -38,20 +38,20 @@ def parse_number(text: str) -> int | float:
         return number
     # Python refuses to convert thousands of digits, and none of them could fit.
     digits = text.lstrip("+-").lstrip("0")
-    if len(digits) > _LONGEST_INTEGER or not SMALLEST_INT <= int(text) <= LARGEST_INT:
+    if len(digits) > _MAX_INTEGER_LENGTH or not SMALLEST_INT <= int(text) <= LARGEST_INT:
         raise ValueRefusedError(f"integer {quoted(text)} does not fit in 64 bits")
     return int(text)
 
 
-def refused(error: ExpressionError | ValueRefusedError, token: Token) -> ParseError:
+def error_at(error: ExpressionError | ValueRefusedError, token: Token) -> ParseError:
     return ParseError(str(error), line=token.line, column=token.column, token=str(token))
 
 
-def placed_number(token: Token) -> Placed:
+def parse_number_token(token: Token) -> LocatedValue:
     try:
-        return Placed(parse_number(str(token)), token)
+        return LocatedValue(parse_number(str(token)), token)
     except ValueRefusedError as error:
-        raise refused(error, token) from None
+        raise error_at(error, token) from None
 
 
 def unquote(token: Token) -> str:
@@ -60,15 +60,15 @@ def unquote(token: Token) -> str:
     return token[1:-1].replace(quote * 2, quote)
 
 
-def placed_predicate(name: Placed, operator: Operator, operands: Sequence[Placed]) -> Predicate:
+def build_predicate(name: LocatedValue, operator: Operator, operands: Sequence[LocatedValue]) -> Predicate:
     """The predicate, or what is wrong with it and which of its parts is to blame."""
     try:
         return Predicate(str(name.value), operator, tuple(operand.value for operand in operands))
     except (ExpressionError, ValueRefusedError) as error:
-        raise refused(error, _culprit(name, operands)) from None
+        raise error_at(error, _faulty_token(name, operands)) from None
 
 
-def _culprit(name: Placed, operands: Sequence[Placed]) -> Token:
+def _faulty_token(name: LocatedValue, operands: Sequence[LocatedValue]) -> Token:
     try:
         check_attribute(name.value)
     except ValueRefusedError:

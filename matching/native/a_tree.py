@@ -17,7 +17,7 @@ from matching import _native
 from matching.errors import ValueRefusedError
 from matching.expressions.model import Expression
 from matching.expressions.values import LARGEST_INT, SMALLEST_INT, Publication, Value, check_publication
-from matching.matcher import DestinationReport, Found, Matcher, MatchReport, unpack_attributes
+from matching.matcher import DestinationReport, Matcher, MatchReport, SearchResult, unpack_attributes
 
 
 class NativeATree(Matcher):
@@ -38,12 +38,12 @@ class NativeATree(Matcher):
     def match(self, publication: Publication) -> MatchReport:
         answer = self._tree.match(publication)
         if answer is None:
-            answer = _taken(self._tree.match(check_publication(publication)))
+            answer = _not_none(self._tree.match(check_publication(publication)))
         return MatchReport(answer[0], len(self._expressions), answer[1], answer[2])
 
     def match_packed(self, attributes: bytes) -> MatchReport:
         answer = self._tree.match_packed(attributes)
-        return self.match(unpack_attributes(attributes)) if answer is None else self._reported(answer)
+        return self.match(unpack_attributes(attributes)) if answer is None else self._to_report(answer)
 
     def match_many(self, publications: Iterable[Publication], threads: int = 1) -> list[MatchReport]:
         """Other Python threads run meanwhile; the index cannot be changed until it returns."""
@@ -52,14 +52,14 @@ class NativeATree(Matcher):
         listed = list(publications)
         answers = self._tree.match_many(listed, threads)
         return [
-            self.match(publication) if answer is None else self._reported(answer)
+            self.match(publication) if answer is None else self._to_report(answer)
             for publication, answer in zip(listed, answers, strict=True)
         ]
 
     def match_destinations(self, publication: Publication) -> DestinationReport:
         answer = self._tree.match_destinations(publication)
         if answer is None:
-            answer = _taken(self._tree.match_destinations(check_publication(publication)))
+            answer = _not_none(self._tree.match_destinations(check_publication(publication)))
         candidates, evaluated, destinations = answer
         if destinations is None:
             # Some subscription has none: the report by ids knows which.
@@ -72,7 +72,7 @@ class NativeATree(Matcher):
             return self.match_destinations(unpack_attributes(attributes))
         return DestinationReport(tuple(sorted(answer[2])), len(self._expressions), answer[0], answer[1])
 
-    def _reported(self, answer: _native.Answer) -> MatchReport:
+    def _to_report(self, answer: _native.Answer) -> MatchReport:
         ids, candidates, evaluated = answer
         return MatchReport(ids, len(self._expressions), candidates, evaluated)
 
@@ -85,9 +85,9 @@ class NativeATree(Matcher):
     def _delete(self, id: int, expression: Expression) -> None:
         self._tree.remove(id)
 
-    def _search(self, publication: dict[str, Value]) -> Found:
+    def _search(self, publication: dict[str, Value]) -> SearchResult:
         report = self.match(publication)
-        return Found(list(report.ids), report.candidates, report.evaluated)
+        return SearchResult(list(report.ids), report.candidates, report.evaluated)
 
     def _shape(self) -> tuple[int, int, Mapping[str, int]]:
         figures = self._tree.shape()
@@ -100,6 +100,6 @@ class NativeATree(Matcher):
 _Answer = TypeVar("_Answer")
 
 
-def _taken(answer: _Answer | None) -> _Answer:
+def _not_none(answer: _Answer | None) -> _Answer:
     assert answer is not None, "the native core takes every publication that Python has checked"
     return answer

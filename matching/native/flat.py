@@ -16,14 +16,14 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from matching import _native
 from matching.errors import DuplicateIdError, PublicationError, UnknownIdError, ValueRefusedError
-from matching.expressions.conjunction import conjunction_or_refuse
+from matching.expressions.conjunction import require_conjunction
 from matching.expressions.model import PATTERN_OPERATORS, Expression
 from matching.expressions.normal_forms import Clause
 from matching.expressions.values import Publication, Value, check_publication
-from matching.matcher import DestinationReport, Found, Matcher, MatchReport, unpack_attributes
+from matching.matcher import DestinationReport, Matcher, MatchReport, SearchResult, unpack_attributes
 
-_NOT_TAKEN = "the native core takes every publication that Python has checked"
-_DONE, _DONE_WITH_PATTERNS, _IS_TAKEN, _IS_NOT_PLAIN, _ID_IS_TOO_LARGE = range(5)
+_CHECKED_IS_ACCEPTED = "the native core takes every publication that Python has checked"
+_DONE, _DONE_WITH_PATTERNS, _DUPLICATE_ID, _NOT_PLAIN, _ID_TOO_LARGE = range(5)
 
 
 class Flat(Matcher):
@@ -39,7 +39,7 @@ class Flat(Matcher):
     def add(self, id: int, expression: Expression | str, destination: str | None = None) -> None:
         outcome = self._core.add(id, expression, destination)
         if outcome != _DONE:
-            self._add_with_care(outcome, id, expression, destination)
+            self._add_after_checks(outcome, id, expression, destination)
 
     def add_many(self, ids: Iterable[int], expressions: Iterable[Expression | str]) -> None:
         """Adds all, or none if one of them is refused."""
@@ -72,7 +72,7 @@ class Flat(Matcher):
         if answer is None:
             return self._report(check_publication(publication))
         # Made as what it is, a tuple: its constructor takes as long as reading ten attributes.
-        return tuple.__new__(MatchReport, answer) if len(answer) == 4 else self._decided(answer, publication)
+        return tuple.__new__(MatchReport, answer) if len(answer) == 4 else self._resolve_patterns(answer, publication)
 
     def match_packed(self, attributes: bytes) -> MatchReport:
         answer = self._core.match_packed(attributes)
@@ -81,7 +81,7 @@ class Flat(Matcher):
         return (
             tuple.__new__(MatchReport, answer)
             if len(answer) == 4
-            else self._decided(answer, unpack_attributes(attributes))
+            else self._resolve_patterns(answer, unpack_attributes(attributes))
         )
 
     def match_many(self, publications: Iterable[Publication], threads: int = 1) -> list[MatchReport]:
@@ -91,7 +91,7 @@ class Flat(Matcher):
         listed = list(publications)
         answers = self._core.match_many(listed, threads)
         return [
-            self.match(publication) if answer is None else self._decided(answer, publication)
+            self.match(publication) if answer is None else self._resolve_patterns(answer, publication)
             for publication, answer in zip(listed, answers, strict=True)
         ]
 
@@ -100,15 +100,15 @@ class Flat(Matcher):
         if answer is None:
             checked = check_publication(publication)
             answer = self._core.match_destinations(checked)
-            assert answer is not None, _NOT_TAKEN
-            return self._destinations_decided(answer, checked)
-        return self._destinations_decided(answer, publication)
+            assert answer is not None, _CHECKED_IS_ACCEPTED
+            return self._resolve_destinations(answer, checked)
+        return self._resolve_destinations(answer, publication)
 
     def match_packed_destinations(self, attributes: bytes) -> DestinationReport:
         answer = self._core.match_packed_destinations(attributes)
         if answer is None or answer[1] is not None:
             return self.match_destinations(unpack_attributes(attributes))
-        return self._destinations_decided(answer, {})
+        return self._resolve_destinations(answer, {})
 
     def expression(self, id: int) -> Expression:
         if id not in self:
@@ -126,7 +126,7 @@ class Flat(Matcher):
 
     def insert_clause(self, id: int, clause: Clause) -> None:
         """Adds a conjunction of these predicates."""
-        self._refuse_unless_done(self._core.add(id, clause, None), id, clause)
+        self._finish_add(self._core.add(id, clause, None), id, clause)
 
     def delete_clause(self, id: int) -> None:
         self.remove(id)
@@ -137,65 +137,65 @@ class Flat(Matcher):
     def _delete(self, id: int, expression: Expression) -> None:
         self.remove(id)
 
-    def _add_with_care(self, outcome: int, id: int, expression: Expression | str, destination: str | None) -> None:
+    def _add_after_checks(self, outcome: int, id: int, expression: Expression | str, destination: str | None) -> None:
         if not isinstance(id, int) or isinstance(id, bool):
             raise TypeError(f"a subscription's id is an int, not {id!r}")
         if isinstance(expression, str):
             from matching.languages.sql import parse
 
-            if outcome == _IS_TAKEN:
+            if outcome == _DUPLICATE_ID:
                 raise DuplicateIdError(id)
             self.add(id, parse(expression), destination)
-        elif outcome == _IS_NOT_PLAIN:
-            clause = conjunction_or_refuse(self.name, expression)
-            self._refuse_unless_done(self._core.add(id, clause, destination), id, clause)
+        elif outcome == _NOT_PLAIN:
+            clause = require_conjunction(self.name, expression)
+            self._finish_add(self._core.add(id, clause, destination), id, clause)
             self._originals[id] = expression
         else:
             clause = tuple(expression.predicates()) if outcome == _DONE_WITH_PATTERNS else ()
-            self._refuse_unless_done(outcome, id, clause)
+            self._finish_add(outcome, id, clause)
 
-    def _refuse_unless_done(self, outcome: int, id: int, clause: Clause) -> None:
+    def _finish_add(self, outcome: int, id: int, clause: Clause) -> None:
         if outcome == _DONE_WITH_PATTERNS:
             self._patterns[id] = tuple(one for one in clause if one.operator in PATTERN_OPERATORS)
-        elif outcome == _IS_TAKEN:
+        elif outcome == _DUPLICATE_ID:
             raise DuplicateIdError(id)
-        elif outcome == _ID_IS_TOO_LARGE:
+        elif outcome == _ID_TOO_LARGE:
             raise ValueRefusedError(f"subscription id {id} does not fit in 64 bits, which the native backend needs")
         elif outcome != _DONE:
             raise TypeError(f"an index holds predicates of matching.model, not {clause!r}")
 
     def _report(self, publication: dict[str, Value]) -> MatchReport:
         answer = self._core.match(publication)
-        assert answer is not None, _NOT_TAKEN
-        return self._decided(answer, publication)
+        assert answer is not None, _CHECKED_IS_ACCEPTED
+        return self._resolve_patterns(answer, publication)
 
-    def _decided(self, answer: _native.FlatAnswer, publication: Publication) -> MatchReport:
+    def _resolve_patterns(self, answer: _native.FlatAnswer, publication: Publication) -> MatchReport:
         if len(answer) == 4:
             return tuple.__new__(MatchReport, answer)
         ids, stored, candidates, evaluated, pending = answer
-        found = sorted([*ids, *(id for id in pending if self._patterns_hold(id, publication))])
+        found = sorted([*ids, *(id for id in pending if self._patterns_match(id, publication))])
         return MatchReport(found, stored, candidates, evaluated)
 
-    def _patterns_hold(self, id: int, publication: Publication) -> bool:
+    def _patterns_match(self, id: int, publication: Publication) -> bool:
         return all(predicate.evaluate(publication) is True for predicate in self._patterns[id])
 
-    def _destinations_decided(self, answer: _native.FlatDestinations, publication: Publication) -> DestinationReport:
-        names, pending, without, candidates, evaluated = answer
+    def _resolve_destinations(self, answer: _native.FlatDestinations, publication: Publication) -> DestinationReport:
+        names, pending, without_destination, candidates, evaluated = answer
         destinations = set(names)
         for id in pending or ():
             name = self._core.destination(id)
-            if (name is None or name not in destinations) and self._patterns_hold(id, publication):
+            if (name is None or name not in destinations) and self._patterns_match(id, publication):
                 if name is None:
-                    without = id if without is None else min(id, without)
+                    without_destination = id if without_destination is None else min(id, without_destination)
                 else:
                     destinations.add(name)
-        if without is not None:
-            raise PublicationError(f"subscription {without} was added without a destination")
+        if without_destination is not None:
+            raise PublicationError(f"subscription {without_destination} was added without a destination")
         return DestinationReport(tuple(sorted(destinations)), self._core.size(), candidates, evaluated)
 
-    def _search(self, publication: dict[str, Value]) -> Found:
+    def _search(self, publication: dict[str, Value]) -> SearchResult:
         report = self._report(publication)
-        return Found(list(report.ids), report.candidates, report.evaluated)
+        return SearchResult(list(report.ids), report.candidates, report.evaluated)
 
     def _shape(self) -> tuple[int, int, Mapping[str, int]]:
         lists, entries, dimensions, grids, _ = self._core.figures()
@@ -204,5 +204,5 @@ class Flat(Matcher):
 
     def _structure_bytes(self) -> int:
         *_, core = self._core.figures()
-        beside = sum(map(sys.getsizeof, (self._patterns, self._originals)))
-        return core + beside
+        python_bytes = sum(map(sys.getsizeof, (self._patterns, self._originals)))
+        return core + python_bytes

@@ -12,7 +12,7 @@ from matching import _native
 from matching.errors import ValueRefusedError
 from matching.expressions.model import Expression
 from matching.expressions.values import LARGEST_INT, SMALLEST_INT, Publication, Value, check_publication
-from matching.matcher import Found, Matcher, MatchReport, unpack_attributes
+from matching.matcher import Matcher, MatchReport, SearchResult, unpack_attributes
 
 
 class NativeScan(Matcher):
@@ -46,9 +46,9 @@ class NativeScan(Matcher):
     def _delete(self, id: int, expression: Expression) -> None:
         self._scan.remove(id)
 
-    def _search(self, publication: dict[str, Value]) -> Found:
+    def _search(self, publication: dict[str, Value]) -> SearchResult:
         report = self.match(publication)
-        return Found(list(report.ids), report.candidates, report.evaluated)
+        return SearchResult(list(report.ids), report.candidates, report.evaluated)
 
     def _shape(self) -> tuple[int, int, Mapping[str, int]]:
         return len(self), min(1, len(self)), {}

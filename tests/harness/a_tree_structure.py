@@ -81,13 +81,13 @@ def _check_uses(nodes: list[Node]) -> None:
 
 def _check_listening(node: Node) -> None:
     assert node.is_watched == bool(node.ids or node.listeners)
-    assert set(node.heard) <= set(node.children)
-    assert all(node in child.listeners for child in node.heard)
-    assert all(node in listener.heard for listener in node.listeners)
-    assert node.falsity == sum(listener.hears_falsity for listener in node.listeners)
+    assert set(node.sources) <= set(node.children)
+    assert all(node in child.listeners for child in node.sources)
+    assert all(node in listener.sources for listener in node.listeners)
+    assert node.falsity_listeners == sum(listener.needs_falsity for listener in node.listeners)
     if node.is_watched and node.operands:
-        assert node.heard
+        assert node.sources
         if node.kind is not Kind.AND:
-            assert set(node.heard) == set(node.children)
+            assert set(node.sources) == set(node.children)
     else:
-        assert not node.heard
+        assert not node.sources

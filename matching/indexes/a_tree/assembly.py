@@ -56,12 +56,12 @@ class Assembler:
             return self._source.predicate(part)
         kind = _KINDS[type(part)]
         if kind is Kind.NOT:
-            return self._negated(children[0])
+            return self._negate(children[0])
         if kind is Kind.AND or kind is Kind.OR:
-            return self._joined(kind, children)
-        return self._exclusive(kind, *children)
+            return self._join(kind, children)
+        return self._combine_exclusive(kind, *children)
 
-    def _joined(self, kind: Kind, children: Sequence[_Form]) -> _Form:
+    def _join(self, kind: Kind, children: Sequence[_Form]) -> _Form:
         deciding = kind is Kind.OR
         if any(child is deciding for child in children):
             return deciding
@@ -73,19 +73,19 @@ class Assembler:
                 parts.append(child)
         return _Group(kind, parts) if parts else not deciding
 
-    def _negated(self, child: _Form) -> _Form:
+    def _negate(self, child: _Form) -> _Form:
         return not child if isinstance(child, bool) else self._source.connective(Kind.NOT, [self._node(child)])
 
-    def _exclusive(self, kind: Kind, left: _Form, right: _Form) -> _Form:
+    def _combine_exclusive(self, kind: Kind, left: _Form, right: _Form) -> _Form:
         is_xor = kind is Kind.XOR
         if isinstance(left, bool):
             left, right = right, left
         if isinstance(right, bool):
-            return self._negated(left) if right is is_xor else left
+            return self._negate(left) if right is is_xor else left
         operands = [self._node(left), self._node(right)]
         if operands[0] is operands[1]:
             # Decided as soon as the operand is defined; undefined with it.
-            return self._joined(Kind.AND if is_xor else Kind.OR, [operands[0], self._negated(operands[0])])
+            return self._join(Kind.AND if is_xor else Kind.OR, [operands[0], self._negate(operands[0])])
         return self._source.connective(kind, operands)
 
     def _node(self, form: _Form) -> Node:

@@ -27,13 +27,13 @@ class Graph:
     ) -> None:
         self._identities = identities
         self._covers = organisation.covers
-        self._arrival = organisation.arrival
+        self._reorganisation = organisation.reorganisation
         self._adjustment = organisation.adjustment
         self._propagation = propagation
         self._selectivity = selectivity
         self._table = NodeTable()
         self._next_serial = 0
-        self._unclaimed: list[Node] = []
+        self._new_nodes: list[Node] = []
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self._table)
@@ -55,7 +55,7 @@ class Graph:
         node = self._table.find_connective(identity, kind, ordered)
         if node is None:
             node = self._new_node(kind, None, ordered, identity)
-            self._place(node)
+            self._link(node)
         return node
 
     def subscribe(self, node: Node, id: int) -> None:
@@ -64,10 +64,10 @@ class Graph:
         self._use(node)
         self._propagation.refresh(node)
         # What stands on others was made after them: backwards, whoever lost its last use comes later.
-        for made in reversed(self._unclaimed):
+        for made in reversed(self._new_nodes):
             if made.uses == 0:
                 self._remove(made)
-        self._unclaimed.clear()
+        self._new_nodes.clear()
 
     def unsubscribe(self, node: Node, id: int) -> None:
         del node.ids[id]
@@ -92,16 +92,16 @@ class Graph:
         self._next_serial += 1
         node = Node(kind, predicate, operands, identity, self._next_serial)
         self._table.add(node)
-        self._unclaimed.append(node)
+        self._new_nodes.append(node)
         return node
 
-    def _place(self, node: Node) -> None:
+    def _link(self, node: Node) -> None:
         for operand in node.operands:
             self._use(operand)
         if not node.is_inner or node.kind not in ASSOCIATIVE:
             self._build(node, node.operands)
             return
-        self._build(node, self._arrival.children_of(node))
+        self._build(node, self._reorganisation.children_of(node))
         self._covers.add(node)
         self._rebuild(self._adjustment.after_creation(node))
 

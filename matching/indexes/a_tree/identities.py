@@ -31,8 +31,8 @@ class Identities:
 
     def of_predicate(self, predicate: Predicate) -> int:
         values = [_text(value) for value in predicate.values]
-        says = repr((predicate.attribute, str(predicate.operator), str(predicate.type_class), values))
-        digest = hashlib.blake2b(says.encode(), digest_size=8).digest()
+        content = repr((predicate.attribute, str(predicate.operator), str(predicate.type_class), values))
+        digest = hashlib.blake2b(content.encode(), digest_size=8).digest()
         return int.from_bytes(digest) % self._modulus
 
     def of_connective(self, kind: Kind, operands: Sequence[Node]) -> int:
@@ -63,7 +63,7 @@ class NodeTable:
         self._size = 0
 
     def __iter__(self) -> Iterator[Node]:
-        return (node for together in self._nodes.values() for node in together)
+        return (node for colliding in self._nodes.values() for node in colliding)
 
     def __len__(self) -> int:
         return self._size
@@ -86,8 +86,8 @@ class NodeTable:
         self._size += 1
 
     def remove(self, node: Node) -> None:
-        together = self._nodes[node.identity]
-        together.remove(node)
-        if not together:
+        colliding = self._nodes[node.identity]
+        colliding.remove(node)
+        if not colliding:
             del self._nodes[node.identity]
         self._size -= 1

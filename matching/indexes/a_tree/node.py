@@ -28,17 +28,15 @@ NEEDS_FALSITY = frozenset((Kind.NOT, Kind.XOR, Kind.XNOR))
 
 class Node:
     __slots__ = (
-        "checked",
         "children",
-        "falsity",
-        "heard",
-        "hears_falsity",
+        "falsity_listeners",
         "identity",
         "ids",
         "is_watched",
         "kind",
         "level",
         "listeners",
+        "needs_falsity",
         "operands",
         "parents",
         "predicate",
@@ -47,6 +45,8 @@ class Node:
         "serial",
         "share",
         "share_known_at",
+        "sources",
+        "to_check",
         "truth",
         "uses",
     )
@@ -76,14 +76,14 @@ class Node:
 
         self.listeners: dict[Node, None] = {}
         """The parents that are told this node's result."""
-        self.falsity = 0
+        self.falsity_listeners = 0
         """How many of the listeners ask whether the node is false, and not only whether it is true."""
-        self.heard: tuple[Node, ...] = ()
+        self.sources: tuple[Node, ...] = ()
         """The children to which this node listens."""
-        self.hears_falsity = False
+        self.needs_falsity = False
         self.is_watched = False
         """Has subscriptions or listeners: its result is pushed. The result of any other node is pulled."""
-        self.checked: tuple[Node, ...] = ()
+        self.to_check: tuple[Node, ...] = ()
         """The children that must be true besides the one that spoke first."""
 
         self.queued = 0

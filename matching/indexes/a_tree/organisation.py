@@ -53,14 +53,14 @@ def greedy_cover(node: Node, parts: Iterable[Node]) -> Sequence[Node]:
     uncovered = set(node.operands)
     chosen: list[Node] = []
     while candidates and uncovered:
-        best = _covering_most(uncovered, candidates)
+        best = _best_part(uncovered, candidates)
         chosen.append(best)
         uncovered.difference_update(best.operands)
         candidates = [part for part in candidates if not uncovered.isdisjoint(part.operands)]
     return [*chosen, *(operand for operand in node.operands if operand in uncovered)]
 
 
-def _covering_most(uncovered: set[Node], largest_first: Sequence[Node]) -> Node:
+def _best_part(uncovered: set[Node], largest_first: Sequence[Node]) -> Node:
     best, gain = largest_first[0], 0
     for part in largest_first:
         if len(part.operands) <= gain:
@@ -81,12 +81,12 @@ class NoCovers(Covers):
         """Nothing was kept."""
 
 
-class Arrival(Protocol):
+class Reorganisation(Protocol):
     def children_of(self, node: Node) -> Sequence[Node]:
         """What a new AND or OR is built from."""
 
 
-class Adjustment(Protocol):
+class SelfAdjustment(Protocol):
     def after_creation(self, node: Node) -> Iterable[Rebuilt]:
         """The nodes that change because this AND or OR is there."""
 
@@ -97,18 +97,18 @@ class Adjustment(Protocol):
 @dataclass(frozen=True, slots=True)
 class Organisation:
     covers: Covers
-    arrival: Arrival
-    adjustment: Adjustment
+    reorganisation: Reorganisation
+    adjustment: SelfAdjustment
 
 
-class FromOperands:
+class NoReorganisation:
     """Reorganisation off."""
 
     def children_of(self, node: Node) -> Sequence[Node]:
         return node.operands
 
 
-class FromCover:
+class CoverReorganisation:
     """Reorganisation on."""
 
     def __init__(self, covers: Covers) -> None:
@@ -118,7 +118,7 @@ class FromCover:
         return self._covers.greedy(node)
 
 
-class HandChildrenUp:
+class NoSelfAdjustment:
     """Self-adjustment off: nobody changes for a new node, and what goes leaves its children to its parents."""
 
     def after_creation(self, node: Node) -> Iterable[Rebuilt]:
@@ -130,7 +130,7 @@ class HandChildrenUp:
             yield parent, list(dict.fromkeys([*kept, *node.children]))
 
 
-class SelfAdjust:
+class CoverSelfAdjustment:
     """Self-adjustment on."""
 
     def __init__(self, covers: Covers) -> None:

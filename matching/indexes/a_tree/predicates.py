@@ -102,20 +102,20 @@ class SatisfiedPredicates:
         found = list(self._constants)
         for leaf in self._points.locate(publication).values():
             found += leaf.nodes
-        in_vain = 0
+        failed = 0
         for attribute, value in publication.items():
             ranges = self._ranges.get((attribute, CLASS_BY_TYPE[type(value)]))
             if ranges is not None:
-                found += ranges.holding(value)
+                found += ranges.containing(value)
             if attribute in self._present:
                 found.append(self._present[attribute])
             if attribute in self._evaluated and isinstance(value, str):
                 candidates = self._evaluated[attribute]
-                true = [node for node in candidates if _predicate(node).holds_for(value)]
-                in_vain += len(candidates) - len(true)
+                true = [node for node in candidates if _predicate(node).is_true_for(value)]
+                failed += len(candidates) - len(true)
                 found += true
         found += [node for attribute, node in self._absent.items() if attribute not in publication]
-        return found, in_vain
+        return found, failed
 
     def shape(self) -> Mapping[str, int]:
         return {
@@ -163,7 +163,7 @@ class DecidedPredicates:
             yield node, _predicate(node).evaluate(publication)
         for attribute, value in publication.items():
             for node in self._dimensions.get((attribute, CLASS_BY_TYPE[type(value)]), ()):
-                yield node, _predicate(node).holds_for(value)
+                yield node, _predicate(node).is_true_for(value)
 
     def shape(self) -> Mapping[str, int]:
         return {"dimensions": len(self._dimensions)}

@@ -20,7 +20,7 @@ from typing import Protocol, TypeAlias
 from matching.indexes.a_tree.node import NEEDS_FALSITY, Kind, Node
 from matching.indexes.a_tree.selectivity import Selectivity
 
-Hearing: TypeAlias = tuple[tuple[Node, ...], bool]
+Sources: TypeAlias = tuple[tuple[Node, ...], bool]
 """The children to which a node listens, and whether it asks for their falsity."""
 
 
@@ -42,7 +42,7 @@ class Propagation(ABC):
         """Decides `checked`, and the order of the children, for new children of an inner node."""
 
     @abstractmethod
-    def _hearing(self, node: Node) -> Hearing:
+    def _choose_sources(self, node: Node) -> Sources:
         """To whom a watched inner node listens."""
 
     def refresh(self, node: Node) -> None:
@@ -52,50 +52,50 @@ class Propagation(ABC):
             changed = pending.pop()
             is_watched = bool(changed.ids or changed.listeners)
             if changed.is_inner:
-                self._listen(changed, self._hearing(changed) if is_watched else ((), False), pending)
+                self._listen(changed, self._choose_sources(changed) if is_watched else ((), False), pending)
             elif is_watched and not changed.is_watched:
                 self._predicates.add(changed)
             elif changed.is_watched and not is_watched:
                 self._predicates.remove(changed)
             changed.is_watched = is_watched
 
-    def _listen(self, node: Node, hearing: Hearing, pending: list[Node]) -> None:
-        heard, falsity = hearing
-        if heard == node.heard and falsity is node.hears_falsity:
+    def _listen(self, node: Node, chosen: Sources, pending: list[Node]) -> None:
+        sources, needs_falsity = chosen
+        if sources == node.sources and needs_falsity is node.needs_falsity:
             return
-        for child in node.heard:
+        for child in node.sources:
             del child.listeners[node]
-            child.falsity -= node.hears_falsity
-        for child in heard:
+            child.falsity_listeners -= node.needs_falsity
+        for child in sources:
             child.listeners[node] = None
-            child.falsity += falsity
-        pending += dict.fromkeys(node.heard + heard)
-        node.heard, node.hears_falsity = heard, falsity
+            child.falsity_listeners += needs_falsity
+        pending += dict.fromkeys(node.sources + sources)
+        node.sources, node.needs_falsity = sources, needs_falsity
 
 
-class PropagateAlways(Propagation):
+class FullPropagation(Propagation):
     """Propagation on demand off: every child tells every parent, so an AND is evaluated when any child has spoken."""
 
     def arrange(self, node: Node) -> None:
-        node.checked = node.children if node.kind is Kind.AND else ()
+        node.to_check = node.children if node.kind is Kind.AND else ()
 
-    def _hearing(self, node: Node) -> Hearing:
+    def _choose_sources(self, node: Node) -> Sources:
         return node.children, True
 
 
-class PropagateOnDemand(Propagation):
+class OnDemandPropagation(Propagation):
     """An AND listens to its access child alone, unless somebody asks whether it is false."""
 
     def arrange(self, node: Node) -> None:
         if node.kind is Kind.AND:
             node.children = tuple(sorted(node.children, key=self._rarest_first))
-            node.checked = node.children[1:]
+            node.to_check = node.children[1:]
         elif node.kind is Kind.OR:
             # Who asks an OR for its result is content with the first child that is true.
             node.children = tuple(sorted(node.children, key=self._rarest_first, reverse=True))
 
-    def _hearing(self, node: Node) -> Hearing:
-        if node.falsity or node.kind in NEEDS_FALSITY:
+    def _choose_sources(self, node: Node) -> Sources:
+        if node.falsity_listeners or node.kind in NEEDS_FALSITY:
             return node.children, True
         return (node.children[:1] if node.kind is Kind.AND else node.children), False
 

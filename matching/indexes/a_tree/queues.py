@@ -29,6 +29,6 @@ class LevelQueues:
                 else:
                     queue.append(node)
 
-    def take(self) -> list[Node]:
+    def pop_lowest(self) -> list[Node]:
         """The queue of the lowest level; empty when none is left."""
         return self._queues.pop(heappop(self._levels)) if self._levels else []

@@ -74,7 +74,7 @@ class Ranges:
                 if not self._forks[depth]:
                     del self._forks[depth]
 
-    def holding(self, value: Value) -> list[Node]:
+    def containing(self, value: Value) -> list[Node]:
         """A node's ranges are disjoint: none comes twice."""
         found = [*self._everywhere, *self._below.after(value), *self._from.up_to(value)]
         if self._forks:
@@ -82,7 +82,7 @@ class Ranges:
             for depth, forks in self._forks.items():
                 fork = forks.get(_prefix(bits, depth))
                 if fork is not None:
-                    found += fork.holding(value, _is_right(bits, depth))
+                    found += fork.containing(value, _is_right(bits, depth))
         return found
 
 
@@ -121,10 +121,10 @@ class _Fork:
         self.lower = _Ends()
         self.upper = _Ends()
 
-    def holding(self, value: Value, is_right: bool) -> list[Node]:
+    def containing(self, value: Value, is_right: bool) -> list[Node]:
         if not self.is_cut:
-            begun = set(self.lower.up_to(value))
-            return [node for node in self.upper.after(value) if node in begun]
+            started = set(self.lower.up_to(value))
+            return [node for node in self.upper.after(value) if node in started]
         return self.upper.after(value) if is_right else self.lower.up_to(value)
 
 

@@ -14,15 +14,15 @@ from matching.indexes.a_tree.node import Node
 
 
 class _Branch:
-    __slots__ = ("beyond", "ending")
+    __slots__ = ("children", "node")
 
     def __init__(self) -> None:
-        self.ending: Node | None = None
+        self.node: Node | None = None
         """The set that is the path so far."""
-        self.beyond: dict[Node, _Place] = {}
+        self.children: dict[Node, _Child] = {}
 
 
-_Place: TypeAlias = _Branch | Node
+_Child: TypeAlias = _Branch | Node
 
 
 def _path(node: Node) -> tuple[Node, ...]:
@@ -39,31 +39,31 @@ class SubsetIndex:
         path = _path(node)
         branch = self._root
         for depth, member in enumerate(path, start=1):
-            place = branch.beyond.get(member)
-            if place is None:
-                branch.beyond[member] = node
+            child = branch.children.get(member)
+            if child is None:
+                branch.children[member] = node
                 return
-            if isinstance(place, Node):
-                place = branch.beyond[member] = _written_out(place, depth)
-            branch = place
-        branch.ending = node
+            if isinstance(child, Node):
+                child = branch.children[member] = _expand(child, depth)
+            branch = child
+        branch.node = node
 
     def remove(self, node: Node) -> None:
-        walked: list[tuple[_Branch, Node]] = []
+        path_taken: list[tuple[_Branch, Node]] = []
         branch = self._root
         for member in _path(node):
-            walked.append((branch, member))
-            place = branch.beyond[member]
-            if isinstance(place, Node):
-                del branch.beyond[member]
+            path_taken.append((branch, member))
+            child = branch.children[member]
+            if isinstance(child, Node):
+                del branch.children[member]
                 break
-            branch = place
+            branch = child
         else:
-            branch.ending = None
-        for above, member in reversed(walked):
-            below = above.beyond.get(member)
+            branch.node = None
+        for above, member in reversed(path_taken):
+            below = above.children.get(member)
             if isinstance(below, _Branch):
-                _shorten(above, member, below)
+                _collapse(above, member, below)
 
     def within(self, operands: Iterable[Node]) -> list[Node]:
         """The stored nodes all of whose operands are among these."""
@@ -72,40 +72,42 @@ class SubsetIndex:
         pending = [self._root]
         while pending:
             branch = pending.pop()
-            if branch.ending is not None:
-                found.append(branch.ending)
-            beyond = branch.beyond
+            if branch.node is not None:
+                found.append(branch.node)
+            children = branch.children
             # The path so far is in descending order, hence so is whatever goes on: the smaller side is walked.
             common = (
-                [m for m in beyond if m in wanted] if len(beyond) < len(wanted) else [m for m in wanted if m in beyond]
+                [m for m in children if m in wanted]
+                if len(children) < len(wanted)
+                else [m for m in wanted if m in children]
             )
             for member in common:
-                place = beyond[member]
-                if isinstance(place, _Branch):
-                    pending.append(place)
-                elif wanted.keys() >= set(place.operands):
-                    found.append(place)
+                child = children[member]
+                if isinstance(child, _Branch):
+                    pending.append(child)
+                elif wanted.keys() >= set(child.operands):
+                    found.append(child)
         return found
 
 
-def _written_out(node: Node, depth: int) -> _Branch:
+def _expand(node: Node, depth: int) -> _Branch:
     branch = _Branch()
     path = _path(node)
     if len(path) == depth:
-        branch.ending = node
+        branch.node = node
     else:
-        branch.beyond[path[depth]] = node
+        branch.children[path[depth]] = node
     return branch
 
 
-def _shorten(above: _Branch, member: Node, branch: _Branch) -> None:
+def _collapse(above: _Branch, member: Node, branch: _Branch) -> None:
     """Takes away a branch that leads nowhere, or to one set alone."""
-    if branch.ending is None and not branch.beyond:
-        del above.beyond[member]
-    elif not branch.beyond:
-        assert branch.ending is not None
-        above.beyond[member] = branch.ending
-    elif branch.ending is None and len(branch.beyond) == 1:
-        (only,) = branch.beyond.values()
+    if branch.node is None and not branch.children:
+        del above.children[member]
+    elif not branch.children:
+        assert branch.node is not None
+        above.children[member] = branch.node
+    elif branch.node is None and len(branch.children) == 1:
+        (only,) = branch.children.values()
         if isinstance(only, Node):
-            above.beyond[member] = only
+            above.children[member] = only

@@ -16,7 +16,7 @@ from matching.expressions.values import Value
 from matching.indexes.a_tree.node import Kind, Node
 from matching.indexes.a_tree.predicates import DecidedPredicates
 from matching.indexes.a_tree.queues import LevelQueues
-from matching.matcher import Found
+from matching.matcher import SearchResult
 
 
 class ThreeValued:
@@ -27,7 +27,7 @@ class ThreeValued:
     def stored_form(self, expression: Expression) -> Expression:
         return expression
 
-    def search(self, publication: dict[str, Value]) -> Found:
+    def search(self, publication: dict[str, Value]) -> SearchResult:
         self._number += 1
         return _Search(self._number, publication).run(self.predicates)
 
@@ -43,19 +43,19 @@ class _Search:
         self._queues = LevelQueues(number)
         self._evaluated = 0
 
-    def run(self, predicates: DecidedPredicates) -> Found:
+    def run(self, predicates: DecidedPredicates) -> SearchResult:
         ids: list[int] = []
         candidates = 0
         for node, truth in predicates.decided(self._publication):
             candidates += len(node.ids)
-            self._tell(node, truth, ids)
-        while reached := self._queues.take():
+            self._push(node, truth, ids)
+        while reached := self._queues.pop_lowest():
             for node in reached:
                 candidates += len(node.ids)
-                self._tell(node, self._pushed(node), ids)
-        return Found(ids, candidates, self._evaluated)
+                self._push(node, self._combine_children(node), ids)
+        return SearchResult(ids, candidates, self._evaluated)
 
-    def _tell(self, node: Node, truth: Truth, ids: list[int]) -> None:
+    def _push(self, node: Node, truth: Truth, ids: list[int]) -> None:
         self._evaluated += 1
         if truth is None:
             return
@@ -65,9 +65,9 @@ class _Search:
         if truth:
             ids += node.ids
 
-    def _pushed(self, node: Node) -> Truth:
+    def _combine_children(self, node: Node) -> Truth:
         """The result of a node that was told one of its children's. Undefined may mean that nobody asks for more."""
-        if node.kind is Kind.OR and not node.falsity:
+        if node.kind is Kind.OR and not node.falsity_listeners:
             return True if any(child.truth for child in node.children if child.seen == self._number) else None
         if node.kind is Kind.AND:
             return self._conjunction(node)
@@ -81,7 +81,7 @@ class _Search:
                 return False
             if truth is None:
                 result = None
-                if not node.falsity:
+                if not node.falsity_listeners:
                     break
         return result
 
@@ -94,28 +94,28 @@ class _Search:
             return None
         return self._pull(node)
 
-    def _pull(self, asked: Node) -> Truth:
+    def _pull(self, target: Node) -> Truth:
         """Evaluates a node that nobody watches, and those below it, none of them twice.
 
         Those of whom no one asks whether they are false may be false without having been told; so they are evaluated
         too, watched or not.
         """
-        walk = [(asked, False)]
+        walk = [(target, False)]
         while walk:
             node, is_ready = walk.pop()
-            if node.seen == self._number or node.falsity:
+            if node.seen == self._number or node.falsity_listeners:
                 continue
             if node.predicate is not None:
-                self._note(node, node.predicate.evaluate(self._publication))
+                self._record(node, node.predicate.evaluate(self._publication))
             elif is_ready:
                 truths = [child.truth if child.seen == self._number else None for child in node.children]
-                self._note(node, combined(node.kind, truths))
+                self._record(node, combined(node.kind, truths))
             else:
                 walk.append((node, True))
                 walk += [(child, False) for child in node.children]
-        return asked.truth
+        return target.truth
 
-    def _note(self, node: Node, truth: Truth) -> None:
+    def _record(self, node: Node, truth: Truth) -> None:
         node.seen = self._number
         node.truth = truth
         self._evaluated += 1

@@ -12,19 +12,19 @@ from matching.indexes.a_tree.graph import Graph
 from matching.indexes.a_tree.identities import Identities
 from matching.indexes.a_tree.node import Kind, Node
 from matching.indexes.a_tree.organisation import (
+    CoverReorganisation,
     Covers,
-    FromCover,
-    FromOperands,
-    HandChildrenUp,
+    CoverSelfAdjustment,
     NoCovers,
+    NoReorganisation,
+    NoSelfAdjustment,
     Organisation,
-    SelfAdjust,
 )
-from matching.indexes.a_tree.propagation import PredicateIndex, PropagateAlways, PropagateOnDemand
+from matching.indexes.a_tree.propagation import FullPropagation, OnDemandPropagation, PredicateIndex
 from matching.indexes.a_tree.selectivity import Selectivity
 from matching.indexes.a_tree.three_valued import ThreeValued
 from matching.indexes.a_tree.zero_suppression import ZeroSuppressed
-from matching.matcher import Found, Matcher
+from matching.matcher import Matcher, SearchResult
 
 
 class _Predicates(PredicateIndex, Protocol):
@@ -39,7 +39,7 @@ class _Results(Protocol):
 
     def stored_form(self, expression: Expression) -> Expression: ...
 
-    def search(self, publication: dict[str, Value]) -> Found: ...
+    def search(self, publication: dict[str, Value]) -> SearchResult: ...
 
 
 class ATree(Matcher):
@@ -57,16 +57,16 @@ class ATree(Matcher):
         """The answers are the same with each optimisation on or off."""
         super().__init__()
         self._results: _Results = ZeroSuppressed() if zero_suppression else ThreeValued()
-        propagation = PropagateOnDemand if propagation_on_demand else PropagateAlways
+        propagation_class = OnDemandPropagation if propagation_on_demand else FullPropagation
         covers = Covers() if reorganisation or self_adjustment else NoCovers()
         organisation = Organisation(
             covers,
-            FromCover(covers) if reorganisation else FromOperands(),
-            SelfAdjust(covers) if self_adjustment else HandChildrenUp(),
+            CoverReorganisation(covers) if reorganisation else NoReorganisation(),
+            CoverSelfAdjustment(covers) if self_adjustment else NoSelfAdjustment(),
         )
         selectivity = Selectivity()
-        listening = propagation(self._results.predicates, selectivity)
-        self._graph = Graph(identities or Identities(), organisation, listening, selectivity)
+        propagation = propagation_class(self._results.predicates, selectivity)
+        self._graph = Graph(identities or Identities(), organisation, propagation, selectivity)
         self._assembler = Assembler(self._graph)
         self._roots: dict[int, Node] = {}
 
@@ -85,7 +85,7 @@ class ATree(Matcher):
     def _delete(self, id: int, expression: Expression) -> None:
         self._graph.unsubscribe(self._roots.pop(id), id)
 
-    def _search(self, publication: dict[str, Value]) -> Found:
+    def _search(self, publication: dict[str, Value]) -> SearchResult:
         return self._results.search(publication)
 
     def _shape(self) -> tuple[int, int, Mapping[str, int]]:

@@ -14,7 +14,7 @@ from matching.expressions.values import Value
 from matching.indexes.a_tree.node import Kind, Node
 from matching.indexes.a_tree.predicates import SatisfiedPredicates
 from matching.indexes.a_tree.queues import LevelQueues
-from matching.matcher import Found
+from matching.matcher import SearchResult
 
 
 class ZeroSuppressed:
@@ -25,7 +25,7 @@ class ZeroSuppressed:
     def stored_form(self, expression: Expression) -> Expression:
         return negation_normal_form(expression)
 
-    def search(self, publication: dict[str, Value]) -> Found:
+    def search(self, publication: dict[str, Value]) -> SearchResult:
         self._number += 1
         search = _Search(self._number, publication)
         return search.run(*self.predicates.satisfied(publication))
@@ -41,10 +41,10 @@ class _Search:
         self._publication = publication
         self._evaluated = 0
 
-    def run(self, satisfied: list[Node], in_vain: int) -> Found:
+    def run(self, satisfied: list[Node], failed: int) -> SearchResult:
         ids: list[int] = []
         candidates = 0
-        self._evaluated = len(satisfied) + in_vain
+        self._evaluated = len(satisfied) + failed
         queues = LevelQueues(self._number)
         true = satisfied
         while True:
@@ -53,14 +53,14 @@ class _Search:
                 node.truth = True
                 ids += node.ids
                 queues.put(node.listeners)
-            reached = queues.take()
+            reached = queues.pop_lowest()
             if not reached:
-                return Found(ids, candidates + len(ids), self._evaluated)
+                return SearchResult(ids, candidates + len(ids), self._evaluated)
             self._evaluated += len(reached)
             true = []
             for node in reached:
                 # An OR has nothing more to check: a child that is true has brought it here.
-                if self._are_true(node.checked):
+                if self._are_true(node.to_check):
                     true.append(node)
                 else:
                     candidates += len(node.ids)
@@ -75,11 +75,11 @@ class _Search:
                 return False
         return True
 
-    def _pull(self, asked: Node) -> bool:
+    def _pull(self, target: Node) -> bool:
         """Evaluates a node that nobody watches, and what it needs of those below, none of them twice."""
-        if asked.predicate is not None:
-            return self._evaluate(asked)
-        walk: list[tuple[Node, Iterator[Node]]] = [(asked, iter(asked.children))]
+        if target.predicate is not None:
+            return self._evaluate(target)
+        walk: list[tuple[Node, Iterator[Node]]] = [(target, iter(target.children))]
         while walk:
             node, children = walk[-1]
             deciding = node.kind is Kind.OR
@@ -94,27 +94,27 @@ class _Search:
                     walk.append((child, iter(child.children)))
                     break
                 if truth is deciding:
-                    self._settle(node, deciding, walk)
+                    self._resolve(node, deciding, walk)
                     break
             else:
-                self._settle(node, not deciding, walk)
-        return asked.truth is True
+                self._resolve(node, not deciding, walk)
+        return target.truth is True
 
-    def _settle(self, node: Node, truth: bool, walk: list[tuple[Node, Iterator[Node]]]) -> None:
+    def _resolve(self, node: Node, truth: bool, walk: list[tuple[Node, Iterator[Node]]]) -> None:
         """Ends the walk at this node, and at the nodes above it that its result decides."""
         walk.pop()
-        self._note(node, truth)
+        self._record(node, truth)
         while walk and (walk[-1][0].kind is Kind.OR) is truth:
             above, _ = walk.pop()
-            self._note(above, truth)
+            self._record(above, truth)
 
     def _evaluate(self, node: Node) -> bool:
         assert node.predicate is not None
         truth = node.predicate.evaluate(self._publication) is True
-        self._note(node, truth)
+        self._record(node, truth)
         return truth
 
-    def _note(self, node: Node, truth: bool) -> None:
+    def _record(self, node: Node, truth: bool) -> None:
         node.seen = self._number
         node.truth = truth
         self._evaluated += 1

@@ -43,19 +43,19 @@ class RankRecycling(Recycling):
             if count:
                 for partition in leaf.cluster.path():
                     charged[partition] = charged.get(partition, 0) + count
-        poor: list[PartitionNode] = []
+        unprofitable: list[PartitionNode] = []
         for partition, count in charged.items():
             partition.loss.discarded += count
-            if self._ranking.is_window_over(partition) and self._is_poor(partition):
-                poor.append(partition)
-        return sorted(poor, key=_depth)
+            if self._ranking.is_window_over(partition) and self._is_unprofitable(partition):
+                unprofitable.append(partition)
+        return sorted(unprofitable, key=_depth)
 
-    def _is_poor(self, partition: PartitionNode) -> bool:
+    def _is_unprofitable(self, partition: PartitionNode) -> bool:
         partition.loss.close()
         if self._ranking.of_partition(partition) < self._threshold:
             return True
-        if partition.cluster.remembered is not None:
-            partition.cluster.remembered.pop(partition.dimension, None)
+        if partition.cluster.recycled is not None:
+            partition.cluster.recycled.pop(partition.dimension, None)
         return False
 
 

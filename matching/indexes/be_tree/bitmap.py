@@ -29,7 +29,7 @@ from matching.indexes.be_tree.evaluation import (
     Values,
     Verdicts,
     condition_test,
-    is_free_of,
+    has_no_absent,
 )
 from matching.indexes.pst.ps_tree import Leaf, PSTree
 
@@ -112,7 +112,7 @@ class BitmapEvaluation(Evaluation):
                             wasted += len(checks.bits)
                             break
                     else:
-                        if is_free_of(subscription, values):
+                        if has_no_absent(subscription, values):
                             ids.append(subscription.id)
                     tests += needed
                     evaluated += needed > 0
@@ -143,7 +143,7 @@ class Bitmap:
 
     def insert(self, values: ValueSet) -> int:
         """A bit for these values, set in all their rows."""
-        bit = PRESENT << (self._numbers.take() + 1)
+        bit = PRESENT << (self._numbers.acquire_number() + 1)
         for row in self._tree.insert(values):
             row.bits |= bit
         return bit
@@ -152,4 +152,4 @@ class Bitmap:
         for row in self._tree.delete(values):
             row.bits &= ~bit
         self._tree.merge(values)
-        self._numbers.give_back(bit.bit_length() - 2)
+        self._numbers.release_number(bit.bit_length() - 2)

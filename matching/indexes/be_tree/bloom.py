@@ -17,11 +17,11 @@ class CandidateFilter(ABC):
     """Between the leaves that a publication reaches and the evaluation of what is in them."""
 
     @abstractmethod
-    def learn(self, dimension: int, attribute: str) -> None:
+    def add_dimension(self, dimension: int, attribute: str) -> None:
         """From now on subscriptions use this dimension."""
 
     @abstractmethod
-    def forget(self, dimension: int) -> None:
+    def remove_dimension(self, dimension: int) -> None:
         """No subscription uses it any more."""
 
     @abstractmethod
@@ -29,21 +29,21 @@ class CandidateFilter(ABC):
         """Of a subscription, or of a publication, on these dimensions."""
 
     @abstractmethod
-    def screen(self, leaves: Sequence[LeafNode], dimensions: Iterable[int]) -> Groups:
+    def filter_leaves(self, leaves: Sequence[LeafNode], dimensions: Iterable[int]) -> Groups:
         """The subscriptions of each leaf that the publication's dimensions do not rule out."""
 
 
 class NoFilter(CandidateFilter):
-    def learn(self, dimension: int, attribute: str) -> None:
+    def add_dimension(self, dimension: int, attribute: str) -> None:
         """Nothing to learn."""
 
-    def forget(self, dimension: int) -> None:
+    def remove_dimension(self, dimension: int) -> None:
         """Nothing to forget."""
 
     def signature(self, dimensions: Iterable[int]) -> int:
         return 0
 
-    def screen(self, leaves: Sequence[LeafNode], dimensions: Iterable[int]) -> Groups:
+    def filter_leaves(self, leaves: Sequence[LeafNode], dimensions: Iterable[int]) -> Groups:
         return [leaf.subscriptions.values() for leaf in leaves]
 
 
@@ -52,10 +52,10 @@ class BloomFilter(CandidateFilter):
         self._width = width
         self._bits: dict[int, int] = {}
 
-    def learn(self, dimension: int, attribute: str) -> None:
+    def add_dimension(self, dimension: int, attribute: str) -> None:
         self._bits[dimension] = 1 << (sdbm_hash(attribute) % self._width)
 
-    def forget(self, dimension: int) -> None:
+    def remove_dimension(self, dimension: int) -> None:
         del self._bits[dimension]
 
     def signature(self, dimensions: Iterable[int]) -> int:
@@ -64,7 +64,7 @@ class BloomFilter(CandidateFilter):
             signature |= self._bits[dimension]
         return signature
 
-    def screen(self, leaves: Sequence[LeafNode], dimensions: Iterable[int]) -> Groups:
+    def filter_leaves(self, leaves: Sequence[LeafNode], dimensions: Iterable[int]) -> Groups:
         missing = ~self.signature(dimensions)
         return [
             [subscription for subscription in leaf.subscriptions.values() if not subscription.signature & missing]

@@ -39,15 +39,15 @@ class Directory(ABC):
     """The buckets below one partition node."""
 
     @abstractmethod
-    def home(self, access: Access) -> ClusterNode:
+    def find_or_create_bucket(self, access: Access) -> ClusterNode:
         """The smallest bucket that encloses the access; made when there is none."""
 
     @abstractmethod
-    def reach(self, value: Value, key: int, into: list[ClusterNode]) -> None:
+    def collect_buckets(self, value: Value, key: int, into: list[ClusterNode]) -> None:
         """Adds the buckets that a value falls into."""
 
     @abstractmethod
-    def reach_any(self, values: ValueSet | None, into: list[ClusterNode]) -> None:
+    def collect_buckets_of_set(self, values: ValueSet | None, into: list[ClusterNode]) -> None:
         """Adds the buckets that some of the values fall into; None stands for all values."""
 
     @abstractmethod
@@ -59,7 +59,7 @@ class Directory(ABC):
         """Halves a bucket, moves down what a half encloses, and returns the halves that hold something."""
 
     @abstractmethod
-    def tidy(self, cluster: ClusterNode) -> None:
+    def compact(self, cluster: ClusterNode) -> None:
         """Removes or merges the bucket, and those above, after something left it. It may be gone already."""
 
     @abstractmethod
@@ -85,16 +85,16 @@ class SingleBucket(Directory):
         self._capacity = capacity
         self._cluster: ClusterNode | None = None
 
-    def home(self, access: Access) -> ClusterNode:
+    def find_or_create_bucket(self, access: Access) -> ClusterNode:
         if self._cluster is None:
             self._cluster = ClusterNode(self._owner, (PRESENT_KEY, PRESENT_KEY), self._capacity)
         return self._cluster
 
-    def reach(self, value: Value, key: int, into: list[ClusterNode]) -> None:
+    def collect_buckets(self, value: Value, key: int, into: list[ClusterNode]) -> None:
         if self._cluster is not None:
             into.append(self._cluster)
 
-    def reach_any(self, values: ValueSet | None, into: list[ClusterNode]) -> None:
+    def collect_buckets_of_set(self, values: ValueSet | None, into: list[ClusterNode]) -> None:
         into.extend(self.clusters())
 
     def clusters(self) -> Iterator[ClusterNode]:
@@ -104,7 +104,7 @@ class SingleBucket(Directory):
     def split(self, cluster: ClusterNode) -> list[ClusterNode]:
         raise TypeError("a single bucket is never split")
 
-    def tidy(self, cluster: ClusterNode) -> None:
+    def compact(self, cluster: ClusterNode) -> None:
         if cluster.is_empty and self._cluster is cluster:
             self._cluster = None
 
@@ -115,16 +115,16 @@ class SingleBucket(Directory):
         """One bucket encloses everything already."""
 
 
-class PointsApart(Directory):
+class PointTable(Directory):
     def __init__(self, owner: PartitionNode, capacity: int, rest: Directory) -> None:
         self._owner = owner
         self._capacity = capacity
         self._rest = rest
         self._points: dict[Value, ClusterNode] = {}
 
-    def home(self, access: Access) -> ClusterNode:
+    def find_or_create_bucket(self, access: Access) -> ClusterNode:
         if access.point is None:
-            return self._rest.home(access)
+            return self._rest.find_or_create_bucket(access)
         cluster = self._points.get(access.point)
         if cluster is None:
             assert access.low is not None
@@ -132,19 +132,19 @@ class PointsApart(Directory):
             self._points[access.point] = cluster
         return cluster
 
-    def reach(self, value: Value, key: int, into: list[ClusterNode]) -> None:
+    def collect_buckets(self, value: Value, key: int, into: list[ClusterNode]) -> None:
         cluster = self._points.get(value)
         if cluster is not None:
             into.append(cluster)
-        self._rest.reach(value, key, into)
+        self._rest.collect_buckets(value, key, into)
 
-    def reach_any(self, values: ValueSet | None, into: list[ClusterNode]) -> None:
+    def collect_buckets_of_set(self, values: ValueSet | None, into: list[ClusterNode]) -> None:
         few = None if values is None else values.points(at_most=FEW_POINTS)
         if few is not None:
             into.extend(self._points[point] for point in few if point in self._points)
         else:
             into.extend(cluster for point, cluster in self._points.items() if values is None or point in values)
-        self._rest.reach_any(values, into)
+        self._rest.collect_buckets_of_set(values, into)
 
     def clusters(self) -> Iterator[ClusterNode]:
         for point in sorted(self._points):
@@ -154,9 +154,9 @@ class PointsApart(Directory):
     def split(self, cluster: ClusterNode) -> list[ClusterNode]:
         return self._rest.split(cluster)
 
-    def tidy(self, cluster: ClusterNode) -> None:
+    def compact(self, cluster: ClusterNode) -> None:
         if cluster.point is None:
-            self._rest.tidy(cluster)
+            self._rest.compact(cluster)
         elif cluster.is_empty and self._points.get(cluster.point) is cluster:
             del self._points[cluster.point]
 
@@ -178,7 +178,7 @@ class BucketTree(Directory):
         self._root: ClusterNode | None = None
         self._domain = Domain()
 
-    def home(self, access: Access) -> ClusterNode:
+    def find_or_create_bucket(self, access: Access) -> ClusterNode:
         bounds = self._bounds(access)
         if self._root is None:
             self._root = ClusterNode(self._owner, bounds, self._capacity)
@@ -237,7 +237,7 @@ class BucketTree(Directory):
         else:
             above.right = successor
 
-    def reach(self, value: Value, key: int, into: list[ClusterNode]) -> None:
+    def collect_buckets(self, value: Value, key: int, into: list[ClusterNode]) -> None:
         position = self._domain.position(key)
         if position is None:
             return
@@ -246,7 +246,7 @@ class BucketTree(Directory):
             into.append(node)
             node = node.left if position <= node.middle else node.right
 
-    def reach_any(self, values: ValueSet | None, into: list[ClusterNode]) -> None:
+    def collect_buckets_of_set(self, values: ValueSet | None, into: list[ClusterNode]) -> None:
         overlap = self._domain.overlap(*((None, None) if values is None else key_span(values)))
         if overlap is None:
             return
@@ -282,15 +282,15 @@ class BucketTree(Directory):
                 made.append(half)
         return made
 
-    def tidy(self, cluster: ClusterNode) -> None:
+    def compact(self, cluster: ClusterNode) -> None:
         node: ClusterNode | None = cluster
         while node is not None:
             above = node.above
             if node.is_open and self._is_linked(node):
-                self._tidy_open(node)
+                self._compact_open(node)
             node = above
 
-    def _tidy_open(self, node: ClusterNode) -> None:
+    def _compact_open(self, node: ClusterNode) -> None:
         """The merge rule: only an open bucket takes in its halves, and only if they are open leaf buckets."""
         halves = [half for half in (node.left, node.right) if half is not None]
         leaves = [half.leaf for half in halves if half.is_open and not half.is_split]
@@ -336,11 +336,11 @@ def generic_directory(owner: PartitionNode, capacity: int) -> Directory:
 
 
 def specialised_directory(owner: PartitionNode, capacity: int) -> Directory:
-    return PointsApart(owner, capacity, SingleBucket(owner, capacity))
+    return PointTable(owner, capacity, SingleBucket(owner, capacity))
 
 
 def hybrid_directory(owner: PartitionNode, capacity: int) -> Directory:
-    return PointsApart(owner, capacity, BucketTree(owner, capacity))
+    return PointTable(owner, capacity, BucketTree(owner, capacity))
 
 
 DIRECTORIES: dict[str, NewDirectory] = {

@@ -80,7 +80,7 @@ class PlainEvaluation(Evaluation):
                         wasted += done
                         break
                 else:
-                    if is_free_of(subscription, values):
+                    if has_no_absent(subscription, values):
                         ids.append(subscription.id)
                 tests += done
             discarded.append(wasted)
@@ -98,10 +98,10 @@ class LazyEvaluation(Evaluation):
         self._numbers = Numbers()
 
     def prepare(self, dimension: int, condition: Condition) -> tuple[int, int, Test]:
-        return self._numbers.take(), dimension, condition_test(condition)
+        return self._numbers.acquire_number(), dimension, condition_test(condition)
 
     def release(self, prepared: tuple[int, int, Test]) -> None:
-        self._numbers.give_back(prepared[0])
+        self._numbers.release_number(prepared[0])
 
     def verify(self, groups: Groups, values: Values) -> Verdicts:
         verdicts = bytearray(self._numbers.limit)
@@ -115,13 +115,13 @@ class LazyEvaluation(Evaluation):
                 for done, (number, dimension, test) in enumerate(subscription.checks, start=1):
                     if verdicts[number] == UNKNOWN:
                         fresh += 1
-                        holds = dimension in values and test(values[dimension])
-                        verdicts[number] = PASSED if holds else FAILED
+                        is_true = dimension in values and test(values[dimension])
+                        verdicts[number] = PASSED if is_true else FAILED
                     if verdicts[number] == FAILED:
                         wasted += done
                         break
                 else:
-                    if is_free_of(subscription, values):
+                    if has_no_absent(subscription, values):
                         ids.append(subscription.id)
                 tests += fresh
                 evaluated += fresh > 0
@@ -141,20 +141,20 @@ class Numbers:
     def in_use(self) -> int:
         return self.limit - len(self._free)
 
-    def take(self) -> int:
+    def acquire_number(self) -> int:
         if self._free:
             return self._free.pop()
         self.limit += 1
         return self.limit - 1
 
-    def give_back(self, number: int) -> None:
+    def release_number(self, number: int) -> None:
         self._free.append(number)
         if not self.in_use:
             self.limit = 0
             self._free.clear()
 
 
-def is_free_of(subscription: Subscription, values: Values) -> bool:
+def has_no_absent(subscription: Subscription, values: Values) -> bool:
     """Does the publication lack what the subscription says does not exist?"""
     return not any(dimension in values for dimension in subscription.absent)
 
@@ -173,14 +173,14 @@ _WITH_OPERAND_FIRST: dict[Operator, Callable[[Any, Any], bool]] = {
 def condition_test(condition: Condition) -> Test:
     """The condition as a function of a value of its dimension; functions in C where there are."""
     if len(condition.predicates) > 1:
-        return partial(_all_hold, tuple(_predicate_test(predicate) for predicate in condition.predicates))
+        return partial(_all_true, tuple(_predicate_test(predicate) for predicate in condition.predicates))
     return _predicate_test(condition.predicates[0])
 
 
 def _predicate_test(predicate: Predicate) -> Test:
     swapped = _WITH_OPERAND_FIRST.get(predicate.operator)
-    return predicate.holds_for if swapped is None else partial(swapped, predicate.operand)
+    return predicate.is_true_for if swapped is None else partial(swapped, predicate.operand)
 
 
-def _all_hold(tests: tuple[Test, ...], value: Any) -> bool:
+def _all_true(tests: tuple[Test, ...], value: Any) -> bool:
     return all(test(value) for test in tests)

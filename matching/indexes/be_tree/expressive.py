@@ -128,5 +128,5 @@ class ExpressionEvent(Event):
                 self._values[number] = None
         self.dimensions = self._values.keys()
 
-    def enter(self, partition: PartitionNode, into: list[ClusterNode]) -> None:
-        partition.directory.reach_any(self._values[partition.dimension], into)
+    def collect_buckets(self, partition: PartitionNode, into: list[ClusterNode]) -> None:
+        partition.directory.collect_buckets_of_set(self._values[partition.dimension], into)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 
 from matching.errors import UnknownIndexError
-from matching.expressions.conjunction import conditions_of, conjunction_or_refuse
+from matching.expressions.conjunction import conditions_of, require_conjunction
 from matching.expressions.model import Expression, Operator, Predicate
 from matching.expressions.normal_forms import Clause
 from matching.expressions.values import Dimension, Value
@@ -44,7 +44,7 @@ from matching.indexes.be_tree.ranking import (
 )
 from matching.indexes.be_tree.search import PointEvent, reached_leaves
 from matching.indexes.be_tree.tree import Policies, Tree
-from matching.matcher import Found, Matcher, MatchReport
+from matching.matcher import Matcher, MatchReport, SearchResult
 from matching.nearest import nearest
 
 
@@ -160,7 +160,7 @@ class BETree(Matcher):
             from matching.languages.sql import parse
 
             event = parse(event)
-        sets = event_sets(conjunction_or_refuse("an event of be-tree", event))
+        sets = event_sets(require_conjunction("an event of be-tree", event))
         relation = RELATIONS[semantics]
         leaves = reached_leaves(self._tree.root, ExpressionEvent(sets, self._dimensions))
         candidates = [each for leaf in leaves for each in leaf.subscriptions.values()]
@@ -176,7 +176,7 @@ class BETree(Matcher):
         check_invariants(self._tree, self._subscriptions)
 
     def _insert(self, id: int, expression: Expression) -> None:
-        clause = conjunction_or_refuse(self.name, expression)
+        clause = require_conjunction(self.name, expression)
         grouped: dict[Dimension, list[Predicate]] = {}
         absent = []
         for predicate in clause:
@@ -214,12 +214,12 @@ class BETree(Matcher):
     def _acquire_dimension(self, dimension: Dimension) -> int:
         number, is_new = self._dimensions.acquire(dimension)
         if is_new:
-            self._filter.learn(number, dimension[0])
+            self._filter.add_dimension(number, dimension[0])
         return number
 
     def _release_dimension(self, number: int) -> None:
         if self._dimensions.release(number):
-            self._filter.forget(number)
+            self._filter.remove_dimension(number)
 
     def _delete(self, id: int, expression: Expression) -> None:
         subscription = self._subscriptions.pop(id)
@@ -230,20 +230,20 @@ class BETree(Matcher):
         for number in subscription.absent:
             self._release_dimension(number)
 
-    def _search(self, publication: dict[str, Value]) -> Found:
+    def _search(self, publication: dict[str, Value]) -> SearchResult:
         self._clock.operations += 1
         self._clock.publications += 1
         located = self._dimensions.locate(publication)
         values = {number: value for number, (value, _) in located.items()}
         leaves = reached_leaves(self._tree.root, PointEvent(located))
-        verdicts = self._evaluation.verify(self._filter.screen(leaves, values), values)
+        verdicts = self._evaluation.verify(self._filter.filter_leaves(leaves, values), values)
         candidates = sum(len(leaf.subscriptions) for leaf in leaves)
         self._weight.observe(leaves, values)
-        poor = self._recycling.review(leaves, verdicts.discarded)
-        for partition in poor:
+        unprofitable = self._recycling.review(leaves, verdicts.discarded)
+        for partition in unprofitable:
             self._tree.recycle(partition)
-        self._count(len(leaves), candidates, verdicts.tests, len(poor))
-        return Found(verdicts.ids, candidates, verdicts.evaluated)
+        self._count(len(leaves), candidates, verdicts.tests, len(unprofitable))
+        return SearchResult(verdicts.ids, candidates, verdicts.evaluated)
 
     def _shape(self) -> tuple[int, int, Mapping[str, int]]:
         nodes, levels, details = shape_of(self._tree.root)

@@ -78,18 +78,21 @@ def _check_place(tree: Tree, cluster: ClusterNode, subscription: Subscription, w
         requirement = subscription.requirements.get(partition.dimension)
         if requirement is None:
             raise AssertionError(f"{where}: subscription {subscription.id} has no condition on {partition.dimension}")
-        _check_home(partition, bucket, requirement.access, where)
+        _check_bucket_of(partition, bucket, requirement.access, where)
         bucket = partition.cluster
-    waiting = tree.policies.preference.eligible(subscription, [each.dimension for each in cluster.path()])
+    eligible = tree.policies.preference.eligible(subscription, [each.dimension for each in cluster.path()])
     _require(
-        not any(dimension in cluster.partitions for dimension in waiting),
+        not any(dimension in cluster.partitions for dimension in eligible),
         f"{where}: subscription {subscription.id} is in no leaf beside a partition for it",
     )
 
 
-def _check_home(partition: PartitionNode, bucket: ClusterNode, access: Access, where: str) -> None:
+def _check_bucket_of(partition: PartitionNode, bucket: ClusterNode, access: Access, where: str) -> None:
     """Asking a directory for a home that is already there changes nothing in it."""
     before = list(partition.directory.clusters())
     _require(not partition.directory.is_outgrown_by(access), f"{where}: the domain encloses all ends")
-    _require(partition.directory.home(access) is bucket, f"{where}: it is in the smallest bucket that encloses it")
+    _require(
+        partition.directory.find_or_create_bucket(access) is bucket,
+        f"{where}: it is in the smallest bucket that encloses it",
+    )
     _require(list(partition.directory.clusters()) == before, f"{where}: its home was there")

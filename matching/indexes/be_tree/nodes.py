@@ -98,7 +98,7 @@ class ClusterNode:
         "owner",
         "partitions",
         "point",
-        "remembered",
+        "recycled",
         "right",
     )
 
@@ -114,7 +114,7 @@ class ClusterNode:
         self.above: ClusterNode | None = None
         self.leaf = LeafNode(self, capacity)
         self.partitions: dict[int, PartitionNode] = {}
-        self.remembered: dict[int, Remembered] | None = None
+        self.recycled: dict[int, RecycledPartition] | None = None
 
     def set_bounds(self, bounds: Bounds) -> None:
         self.low, self.high = bounds
@@ -144,15 +144,15 @@ class ClusterNode:
             partition = partition.cluster.owner
 
 
-class Remembered:
+class RecycledPartition:
     """What a cluster node knows of a partition that did not pay and was recycled."""
 
-    __slots__ = ("loss_each", "patience")
+    __slots__ = ("loss_per_subscription", "window_factor")
 
-    def __init__(self, loss_each: float, patience: int) -> None:
-        self.loss_each = loss_each
+    def __init__(self, loss_per_subscription: float, window_factor: int) -> None:
+        self.loss_per_subscription = loss_per_subscription
         """Discarded evaluations for each publication and subscription."""
-        self.patience = patience
+        self.window_factor = window_factor
 
 
 class PartitionNode:
@@ -196,11 +196,11 @@ class Clock:
 class LossWindow:
     """The evaluations below a node that came to nothing, for each publication of a window [BET eq. 11]."""
 
-    __slots__ = ("clock", "discarded", "opened_at", "patience", "per_publication", "seen_at")
+    __slots__ = ("clock", "discarded", "opened_at", "per_publication", "seen_at", "window_factor")
 
-    def __init__(self, clock: Clock, patience: int = 1) -> None:
+    def __init__(self, clock: Clock, window_factor: int = 1) -> None:
         self.clock = clock
-        self.patience = patience
+        self.window_factor = window_factor
         """Multiplies the window of a partition that was recycled before and came back."""
         self.per_publication = 0.0
         """As measured in the last window that ended."""
@@ -214,7 +214,7 @@ class LossWindow:
     def is_over(self, operations: int, publications: int) -> bool:
         """Is the window that long?"""
         seen = self.clock.publications - self.seen_at
-        return seen >= publications and self.clock.operations - self.opened_at >= operations * self.patience
+        return seen >= publications and self.clock.operations - self.opened_at >= operations * self.window_factor
 
     def running(self) -> float:
         """As measured since the window was opened."""

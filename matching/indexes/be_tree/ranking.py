@@ -63,18 +63,18 @@ class TunedWeight(Weight):
         if not candidate.covered:
             return
         self._samples += 1
-        self._false += not _covered_conditions_hold(candidate, leaf, values)
+        self._false += not _satisfies_path(candidate, leaf, values)
         if self._samples >= self.SAMPLES:
             self.beta = 0.5 - self._false / self._samples / 2
             self._samples /= 2
             self._false /= 2
 
 
-def _covered_conditions_hold(candidate: Subscription, leaf: LeafNode, values: dict[int, Value]) -> bool:
+def _satisfies_path(candidate: Subscription, leaf: LeafNode, values: dict[int, Value]) -> bool:
     for partition in leaf.cluster.path():
         condition = candidate.requirements[partition.dimension].condition
         value = values[partition.dimension]
-        if not all(predicate.holds_for(value) for predicate in condition.predicates):
+        if not all(predicate.is_true_for(value) for predicate in condition.predicates):
             return False
     return True
 
@@ -122,8 +122,8 @@ class Ranking:
         """Of partitioning a cluster node's leaf by the dimension."""
         subsumed = sum(subscription.is_point(dimension) for subscription in members)
         loss = self._estimate.of(dimension, members)
-        if cluster.remembered is not None and dimension in cluster.remembered:
-            loss = cluster.remembered[dimension].loss_each * len(members)
+        if cluster.recycled is not None and dimension in cluster.recycled:
+            loss = cluster.recycled[dimension].loss_per_subscription * len(members)
         return self.rank(subsumed, len(members) - subsumed, loss)
 
     def rank(self, subsumed: int, covered: int, loss: float) -> float:

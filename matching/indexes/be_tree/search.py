@@ -18,7 +18,7 @@ class Event(ABC):
     """The dimensions on which the event says something."""
 
     @abstractmethod
-    def enter(self, partition: PartitionNode, into: list[ClusterNode]) -> None:
+    def collect_buckets(self, partition: PartitionNode, into: list[ClusterNode]) -> None:
         """Adds the buckets of a partition node, on a dimension of the event, that what matches it can be below."""
 
 
@@ -29,9 +29,9 @@ class PointEvent(Event):
         self.dimensions = located.keys()
         self._located = located
 
-    def enter(self, partition: PartitionNode, into: list[ClusterNode]) -> None:
+    def collect_buckets(self, partition: PartitionNode, into: list[ClusterNode]) -> None:
         value, key = self._located[partition.dimension]
-        partition.directory.reach(value, key, into)
+        partition.directory.collect_buckets(value, key, into)
 
 
 def reached_leaves(root: ClusterNode, event: Event) -> list[LeafNode]:
@@ -50,9 +50,9 @@ def reached_leaves(root: ClusterNode, event: Event) -> list[LeafNode]:
         if len(partitions) < len(dimensions):
             for dimension, partition in partitions.items():
                 if dimension in dimensions:
-                    event.enter(partition, pending)
+                    event.collect_buckets(partition, pending)
         else:
             for dimension in dimensions:
                 if dimension in partitions:
-                    event.enter(partitions[dimension], pending)
+                    event.collect_buckets(partitions[dimension], pending)
     return leaves

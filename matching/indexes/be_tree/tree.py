@@ -24,12 +24,12 @@ from matching.indexes.be_tree.nodes import (
     LeafNode,
     LossWindow,
     PartitionNode,
-    Remembered,
+    RecycledPartition,
     Subscription,
 )
 from matching.indexes.be_tree.ranking import Preference, Ranking
 
-MOST_PATIENCE = 1 << 16
+MAX_WINDOW_FACTOR = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +58,21 @@ class Tree:
     def insert(self, subscription: Subscription) -> None:
         pending: list[ClusterNode] = []
         self._place(subscription, self.root, pending)
-        self._relieve(pending)
+        self._split_overflowing(pending)
 
     def delete(self, subscription: Subscription) -> None:
-        self._contract(self._take(subscription))
+        self._contract(self._remove_from_leaf(subscription))
 
     def recycle(self, partition: PartitionNode) -> None:
         """Takes a partition apart and inserts its contents anew, unless that has emptied it meanwhile."""
         cluster = partition.cluster
         if not partition.size:
             return
-        if cluster.remembered is None:
-            cluster.remembered = {}
-        patience = min(2 * partition.loss.patience, MOST_PATIENCE)
-        loss_each = partition.loss.per_publication / partition.size
-        cluster.remembered[partition.dimension] = Remembered(loss_each, patience)
+        if cluster.recycled is None:
+            cluster.recycled = {}
+        window_factor = min(2 * partition.loss.window_factor, MAX_WINDOW_FACTOR)
+        loss_per_subscription = partition.loss.per_publication / partition.size
+        cluster.recycled[partition.dimension] = RecycledPartition(loss_per_subscription, window_factor)
         self._dissolve(partition)
         self._contract(cluster)
 
@@ -92,34 +92,36 @@ class Tree:
                 break
             partition = self.policies.choice.choose(partitions)
             used.add(partition.dimension)
-            cluster = self._home(subscription, partition, pending)
-        self._put(subscription, cluster.leaf)
+            cluster = self._bucket_for(subscription, partition, pending)
+        self._add_to_leaf(subscription, cluster.leaf)
         pending.append(cluster)
 
-    def _home(self, subscription: Subscription, partition: PartitionNode, pending: list[ClusterNode]) -> ClusterNode:
+    def _bucket_for(
+        self, subscription: Subscription, partition: PartitionNode, pending: list[ClusterNode]
+    ) -> ClusterNode:
         access = subscription.access(partition.dimension)
         if partition.directory.is_outgrown_by(access):
             members = partition.subscriptions()
             if any(not member.access(partition.dimension).is_bounded for member in members):
                 self._rebuild(partition, members, subscription, pending)
         partition.directory.widen(access)
-        return partition.directory.home(access)
+        return partition.directory.find_or_create_bucket(access)
 
     def _rebuild(
-        self, partition: PartitionNode, members: list[Subscription], newcomer: Subscription, pending: list[ClusterNode]
+        self, partition: PartitionNode, members: list[Subscription], added: Subscription, pending: list[ClusterNode]
     ) -> None:
         """A new directory for a larger domain: what has no end reaches to the domain's, and so has another home."""
         for member in members:
-            self._take(member)
+            self._remove_from_leaf(member)
         partition.directory = self.policies.new_directory(partition, self.policies.max_capacity)
-        for member in (*members, newcomer):
+        for member in (*members, added):
             partition.directory.widen(member.access(partition.dimension))
         for member in members:
-            cluster = partition.directory.home(member.access(partition.dimension))
-            self._put(member, cluster.leaf)
+            cluster = partition.directory.find_or_create_bucket(member.access(partition.dimension))
+            self._add_to_leaf(member, cluster.leaf)
             pending.append(cluster)
 
-    def _put(self, subscription: Subscription, leaf: LeafNode) -> None:
+    def _add_to_leaf(self, subscription: Subscription, leaf: LeafNode) -> None:
         leaf.put(subscription)
         path = list(leaf.cluster.path())
         unverified = dict(subscription.requirements)
@@ -137,7 +139,7 @@ class Tree:
             partition.subsumed += subscription.subsumed
             partition.covered += subscription.covered
 
-    def _take(self, subscription: Subscription) -> ClusterNode:
+    def _remove_from_leaf(self, subscription: Subscription) -> ClusterNode:
         """Out of its leaf, and out of the sums above it."""
         leaf = subscription.leaf
         assert leaf is not None
@@ -148,7 +150,7 @@ class Tree:
             partition.covered -= subscription.covered
         return leaf.cluster
 
-    def _relieve(self, pending: list[ClusterNode]) -> None:
+    def _split_overflowing(self, pending: list[ClusterNode]) -> None:
         """Cuts leaves until none overflows. A cluster node that is gone meanwhile is empty, and so passed over."""
         while pending:
             cluster = pending.pop()
@@ -176,9 +178,9 @@ class Tree:
             partition = self._new_partition(cluster, dimension, members)
             for member in members:
                 for other in self.policies.preference.eligible(member, used):
-                    self._leave(groups, other, member)
-                self._take(member)
-                self._place(member, self._home(member, partition, pending), pending)
+                    self._remove_from_group(groups, other, member)
+                self._remove_from_leaf(member)
+                self._place(member, self._bucket_for(member, partition, pending), pending)
         leaf.capacity = self.capacity_for(len(leaf.subscriptions))
 
     def _groups(self, leaf: LeafNode, used: set[int]) -> dict[int, dict[int, Subscription]]:
@@ -189,7 +191,9 @@ class Tree:
                 groups.setdefault(dimension, {})[id] = subscription
         return {number: group for number, group in groups.items() if len(group) >= self.policies.min_partition}
 
-    def _leave(self, groups: dict[int, dict[int, Subscription]], dimension: int, member: Subscription) -> None:
+    def _remove_from_group(
+        self, groups: dict[int, dict[int, Subscription]], dimension: int, member: Subscription
+    ) -> None:
         group = groups.get(dimension)
         if group is not None:
             del group[member.id]
@@ -202,8 +206,8 @@ class Tree:
         return min(ranks, key=lambda number: (-ranks[number], self._name_of(number)))
 
     def _new_partition(self, cluster: ClusterNode, dimension: int, members: list[Subscription]) -> PartitionNode:
-        remembered = None if cluster.remembered is None else cluster.remembered.get(dimension)
-        window = LossWindow(self._clock, patience=1 if remembered is None else remembered.patience)
+        recycled = None if cluster.recycled is None else cluster.recycled.get(dimension)
+        window = LossWindow(self._clock, window_factor=1 if recycled is None else recycled.window_factor)
         partition = PartitionNode(cluster, dimension, window)
         partition.directory = self.policies.new_directory(partition, self.policies.max_capacity)
         for member in members:
@@ -216,16 +220,16 @@ class Tree:
             return
         self._is_reinserting = True
         for subscription in self.policies.reinsertion.select(leaf):
-            self._contract(self._take(subscription))
+            self._contract(self._remove_from_leaf(subscription))
             self.insert(subscription)
         self._is_reinserting = False
 
     def _contract(self, cluster: ClusterNode) -> None:
         """After something left a cluster node: partitions that are too small go, buckets merge, empty nodes go."""
         while True:
-            weak = [each for each in cluster.path() if each.size < self.policies.min_partition and _is_in_place(each)]
+            weak = [each for each in cluster.path() if each.size < self.policies.min_partition and _is_attached(each)]
             if not weak:
-                self._tidy(cluster)
+                self._compact(cluster)
                 return
             self._dissolve(weak[-1])
             cluster = weak[-1].cluster
@@ -234,20 +238,20 @@ class Tree:
         """Removes a partition node; what was below it is inserted anew, all before any leaf is cut."""
         members = partition.subscriptions()
         for member in members:
-            self._take(member)
+            self._remove_from_leaf(member)
         del partition.cluster.partitions[partition.dimension]
-        self._tidy(partition.cluster)
+        self._compact(partition.cluster)
         pending: list[ClusterNode] = []
         for member in members:
             self._place(member, self.root, pending)
-        self._relieve(pending)
+        self._split_overflowing(pending)
 
-    def _tidy(self, cluster: ClusterNode) -> None:
+    def _compact(self, cluster: ClusterNode) -> None:
         leaf = cluster.leaf
         leaf.capacity = min(leaf.capacity, self.capacity_for(len(leaf.subscriptions)))
         if cluster.owner is not None:
-            cluster.owner.directory.tidy(cluster)
+            cluster.owner.directory.compact(cluster)
 
 
-def _is_in_place(partition: PartitionNode) -> bool:
+def _is_attached(partition: PartitionNode) -> bool:
     return partition.cluster.partitions.get(partition.dimension) is partition

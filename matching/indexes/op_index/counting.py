@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from matching.expressions.model import Expression
 from matching.expressions.values import Value
 from matching.indexes.op_index.members import CnfSubscription, Conjunction, Disjunction
-from matching.matcher import Found
+from matching.matcher import SearchResult
 
 
 class Tally:
@@ -50,8 +50,8 @@ class Tally:
             if expression.matches(self._publication):
                 self._matching[id] = None
 
-    def found(self) -> Found:
-        return Found(list(self._matching), len(self._candidates), len(self._evaluated))
+    def found(self) -> SearchResult:
+        return SearchResult(list(self._matching), len(self._candidates), len(self._evaluated))
 
     def _are_absent(self, conjunction: Conjunction) -> bool:
         self._evaluated.add(conjunction.id)

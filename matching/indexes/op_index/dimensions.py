@@ -40,13 +40,13 @@ class Layout:
 class UsedDimension:
     """A dimension that stored subscriptions mention."""
 
-    __slots__ = ("born", "dimension", "mentions", "number", "publications")
+    __slots__ = ("created_at", "dimension", "mentions", "number", "publications")
 
-    def __init__(self, dimension: Dimension, number: int, born: int) -> None:
+    def __init__(self, dimension: Dimension, number: int, created_at: int) -> None:
         self.dimension = dimension
         self.number = number
         """Orders the dimensions by when they first appeared; never used again for another one."""
-        self.born = born
+        self.created_at = created_at
         """How many publications had been seen when this dimension was first mentioned."""
         self.mentions = 0
         self.publications = 0
@@ -111,7 +111,7 @@ class Dimensions:
     def frequency(self, used: UsedDimension) -> float:
         """The share of publications that is expected to carry the dimension."""
         guess = used.mentions / self._members
-        seen = self._publications - used.born
+        seen = self._publications - used.created_at
         return (guess * PRIOR_PUBLICATIONS + used.publications) / (PRIOR_PUBLICATIONS + seen)
 
     def probe(self, publication: dict[str, Value]) -> Probes:

@@ -76,21 +76,21 @@ def _conjunctive(normal: Expression, clause_limit: int) -> Form:
     return ConjunctiveForm(conjunctive_clauses(normal, clause_limit))
 
 
-def form_size(normal: Expression, adding: type[Expression]) -> FormSize:
+def form_size(normal: Expression, outer: type[Expression]) -> FormSize:
     """Of an expression with AND, OR and predicates only. `adding` connects clauses: OR for the disjunctive form."""
     sizes: dict[int, FormSize] = {}
     for node in normal.nodes():
         below = [sizes[id(child)] for child in node.children]
         if isinstance(node, Predicate):
             sizes[id(node)] = FormSize(1, 1, 1)
-        elif isinstance(node, adding):
-            sizes[id(node)] = _side_by_side(below)
+        elif isinstance(node, outer):
+            sizes[id(node)] = _add_sizes(below)
         else:
-            sizes[id(node)] = _multiplied(below)
+            sizes[id(node)] = _multiply_sizes(below)
     return sizes[id(normal)]
 
 
-def _side_by_side(parts: list[FormSize]) -> FormSize:
+def _add_sizes(parts: list[FormSize]) -> FormSize:
     return _bounded(
         sum(part.clauses for part in parts),
         sum(part.predicates for part in parts),
@@ -98,7 +98,7 @@ def _side_by_side(parts: list[FormSize]) -> FormSize:
     )
 
 
-def _multiplied(parts: list[FormSize]) -> FormSize:
+def _multiply_sizes(parts: list[FormSize]) -> FormSize:
     """Each clause of the product joins one clause of every part."""
     if not all(part.clauses for part in parts):
         return FormSize(0, 0, 0)

@@ -24,10 +24,10 @@ from matching.indexes.op_index.counting import Tally
 from matching.indexes.op_index.dimensions import Dimensions, Layout
 from matching.indexes.op_index.forms import ConjunctiveForm, DisjunctiveForm, smaller_form
 from matching.indexes.op_index.members import CnfSubscription, Conjunction, Disjunction
-from matching.indexes.op_index.operator_index import IndexOfOperator
+from matching.indexes.op_index.operator_index import OperatorIndexFactory
 from matching.indexes.op_index.operators import OPERATOR_INDEXES
 from matching.indexes.op_index.partitions import OperatorTable, Partition, Partitions
-from matching.matcher import Found, Matcher
+from matching.matcher import Matcher, SearchResult
 
 
 class OpIndex(Matcher):
@@ -38,7 +38,7 @@ class OpIndex(Matcher):
         segment_size: int = 64,
         signature_bits: int = 256,
         clause_limit: int = DEFAULT_CLAUSES,
-        operator_indexes: Mapping[Operator, IndexOfOperator] = OPERATOR_INDEXES,
+        operator_indexes: Mapping[Operator, OperatorIndexFactory] = OPERATOR_INDEXES,
     ) -> None:
         """With `signature_bits=1` all signatures are the same and nothing is skipped [OPI 7, OpIndex-BS].
 
@@ -91,7 +91,7 @@ class OpIndex(Matcher):
                 self._conjunctions.remove(conjunction)
                 self._dimensions.release(conjunction.mentioned)
 
-    def _search(self, publication: dict[str, Value]) -> Found:
+    def _search(self, publication: dict[str, Value]) -> SearchResult:
         probes = self._dimensions.probe(publication)
         tally = Tally(publication)
         tally.count(self._conjunctions.search(probes))

@@ -23,7 +23,7 @@ Pivots: TypeAlias = tuple[UsedDimension, ...]
 """Dimensions of which a publication must carry at least one to satisfy the member."""
 
 
-class EnteredTarget(Target):
+class IndexedTarget(Target):
     """A target with the predicates that count for it."""
 
     __slots__ = ("entries",)
@@ -33,8 +33,8 @@ class EnteredTarget(Target):
         self.entries = entries
 
 
-E = TypeVar("E", bound=EnteredTarget)
-E_co = TypeVar("E_co", bound=EnteredTarget, covariant=True)
+E = TypeVar("E", bound=IndexedTarget)
+E_co = TypeVar("E_co", bound=IndexedTarget, covariant=True)
 
 
 class Member(Protocol[E_co]):
@@ -57,13 +57,13 @@ class Member(Protocol[E_co]):
         ...
 
 
-class Conjunction(EnteredTarget):
+class Conjunction(IndexedTarget):
     """True when as many of its predicates are true as it has. Its pivot may be any of its dimensions."""
 
     __slots__ = ("absent", "id", "mentioned", "needed", "pivots")
 
     def __init__(self, id: int, number: int, clause: Clause, dimensions: Dimensions) -> None:
-        counted = looked_up(clause)
+        counted = indexed_predicates(clause)
         used = dimensions.acquire(predicate.dimension for predicate in counted)
         super().__init__(number, _entries(counted, used))
         self.id = id
@@ -81,7 +81,7 @@ class Conjunction(EnteredTarget):
         return [(used,) for used in self.mentioned]
 
 
-class Disjunction(EnteredTarget):
+class Disjunction(IndexedTarget):
     """One of a CNF subscription's disjunctions: any of its predicates sets its bit."""
 
     __slots__ = ("bit", "owner")
@@ -102,14 +102,14 @@ class CnfSubscription:
     __slots__ = ("absent", "all_bits", "choices", "id", "mentioned", "number", "pivots", "targets")
 
     def __init__(self, id: int, numbers: Iterator[int], clauses: Sequence[Clause], dimensions: Dimensions) -> None:
-        used = dimensions.acquire(predicate.dimension for clause in clauses for predicate in looked_up(clause))
+        used = dimensions.acquire(predicate.dimension for clause in clauses for predicate in indexed_predicates(clause))
         self.id = id
         self.number = next(numbers)
         self.all_bits = (1 << len(clauses)) - 1
         self.absent = tuple((name, 1 << place) for place, clause in enumerate(clauses) for name in absent_names(clause))
         """Names with the bit that their absence sets."""
         self.targets = tuple(
-            Disjunction(next(numbers), _entries(looked_up(clause), used), self, 1 << place)
+            Disjunction(next(numbers), _entries(indexed_predicates(clause), used), self, 1 << place)
             for place, clause in enumerate(clauses)
         )
         self.mentioned = tuple(used.values())
@@ -117,7 +117,7 @@ class CnfSubscription:
         self.choices = tuple(tuple(used[each] for each in clause) for clause in pivot_choices(clauses))
 
 
-def looked_up(clause: Clause) -> Clause:
+def indexed_predicates(clause: Clause) -> Clause:
     return tuple(predicate for predicate in clause if predicate.operator is not Operator.NOT_EXISTS)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Generic
 from matching.expressions.model import Predicate
 from matching.expressions.values import Value
 from matching.indexes.op_index.dimensions import Layout
-from matching.indexes.op_index.operator_index import IndexOfOperator, OperatorIndex, T, Target
+from matching.indexes.op_index.operator_index import OperatorIndex, OperatorIndexFactory, T, Target
 
 
 class Opposite(Target, Generic[T]):
@@ -24,7 +24,7 @@ class Opposite(Target, Generic[T]):
         self.target = target
 
 
-def negated(positive: IndexOfOperator) -> IndexOfOperator:
+def negated(positive: OperatorIndexFactory) -> OperatorIndexFactory:
     """An index for the opposite of the operator that the given one is for."""
 
     def create(layout: Layout) -> OperatorIndex[Any]:
@@ -54,11 +54,11 @@ class Negation(OperatorIndex[T]):
         self._opposites.remove(dimension, predicate.negation, opposite)
 
     def match(self, dimension: int, value: Value) -> list[T]:
-        all_here = self._by_dimension.get(dimension)
-        if all_here is None:
+        opposites_here = self._by_dimension.get(dimension)
+        if opposites_here is None:
             return []
         false = set(self._opposites.match(dimension, value))
-        return [opposite.target for opposite in all_here.values() if opposite not in false]
+        return [opposite.target for opposite in opposites_here.values() if opposite not in false]
 
     @property
     def nodes(self) -> int:

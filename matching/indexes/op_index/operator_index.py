@@ -59,7 +59,7 @@ class OperatorIndex(ABC, Generic[T]):
             hits.extend(self.match(dimension, value))
 
 
-IndexOfOperator: TypeAlias = Callable[[Layout], OperatorIndex[Any]]
+OperatorIndexFactory: TypeAlias = Callable[[Layout], OperatorIndex[Any]]
 
 
 class ValueIndex(ABC, Generic[T]):
@@ -83,7 +83,7 @@ class ValueIndex(ABC, Generic[T]):
         """Parts of the structure; none without predicates."""
 
 
-def each_dimension(value_index: Callable[[], ValueIndex[Any]]) -> IndexOfOperator:
+def each_dimension(value_index: Callable[[], ValueIndex[Any]]) -> OperatorIndexFactory:
     """An operator's index that keeps a value index for each dimension."""
 
     def create(_layout: Layout) -> OperatorIndex[Any]:

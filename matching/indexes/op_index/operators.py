@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matching.expressions.model import Operator
 from matching.indexes.op_index.negations import negated
-from matching.indexes.op_index.operator_index import IndexOfOperator, Presence, each_dimension
+from matching.indexes.op_index.operator_index import OperatorIndexFactory, Presence, each_dimension
 from matching.indexes.op_index.patterns import Patterns
 from matching.indexes.op_index.predicate_lists import (
     Between,
@@ -18,7 +18,7 @@ from matching.indexes.op_index.predicate_lists import (
 from matching.indexes.op_index.substrings import Substrings
 from matching.indexes.op_index.tries import PrefixTrie, SuffixTrie
 
-OPERATOR_INDEXES: dict[Operator, IndexOfOperator] = {
+OPERATOR_INDEXES: dict[Operator, OperatorIndexFactory] = {
     Operator.EQ: Equal,
     Operator.NE: NotEqual,
     Operator.LT: Less,

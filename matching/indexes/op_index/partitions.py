@@ -15,7 +15,7 @@ from typing import Any, Generic
 from matching.expressions.model import Operator
 from matching.indexes.op_index.dimensions import Layout, Probes, UsedDimension
 from matching.indexes.op_index.members import E, Member, Pivots
-from matching.indexes.op_index.operator_index import IndexOfOperator, OperatorIndex
+from matching.indexes.op_index.operator_index import OperatorIndex, OperatorIndexFactory
 from matching.indexes.op_index.operators import REWRITTEN
 
 FIRST_REVIEW = 16
@@ -27,11 +27,11 @@ CLEARLY_RARER = 0.5
 class OperatorTable:
     """Makes the index for a predicate's operator."""
 
-    def __init__(self, indexes: Mapping[Operator, IndexOfOperator], layout: Layout) -> None:
+    def __init__(self, indexes: Mapping[Operator, OperatorIndexFactory], layout: Layout) -> None:
         self._indexes = indexes
         self._layout = layout
 
-    def listed_as(self, operator: Operator) -> Operator:
+    def list_operator(self, operator: Operator) -> Operator:
         return operator if operator in self._indexes else REWRITTEN[operator]
 
     def new_index(self, operator: Operator) -> OperatorIndex[Any]:
@@ -64,7 +64,7 @@ class Partition(Generic[E]):
         self.members[member.number] = member
         for target in member.targets:
             for dimension, predicate in target.entries:
-                operator = self._table.listed_as(predicate.operator)
+                operator = self._table.list_operator(predicate.operator)
                 if operator not in self.lists:
                     self.lists[operator] = OperatorList(self._table.new_index(operator))
                 self.lists[operator].index.insert(dimension, predicate, target)
@@ -74,7 +74,7 @@ class Partition(Generic[E]):
         del self.members[member.number]
         for target in member.targets:
             for dimension, predicate in target.entries:
-                operator = self._table.listed_as(predicate.operator)
+                operator = self._table.list_operator(predicate.operator)
                 self.lists[operator].index.remove(dimension, predicate, target)
                 self.lists[operator].predicates -= 1
                 if self.lists[operator].predicates == 0:
@@ -94,7 +94,7 @@ class Partitions(Generic[E]):
 
     def insert(self, member: Member[E]) -> None:
         """Into the partitions of the pivots that publications are expected to carry least; of equals, the first."""
-        member.pivots = min(member.choices, key=self._openings_expected)
+        member.pivots = min(member.choices, key=self._expected_openings)
         for pivot in member.pivots:
             if pivot.number not in self._by_pivot:
                 self._by_pivot[pivot.number] = Partition(self._table)
@@ -127,11 +127,11 @@ class Partitions(Generic[E]):
     def _review(self, partition: Partition[E]) -> None:
         partition.review_at = 2 * partition.openings
         for member in list(partition.members.values()):
-            best = min(map(self._openings_expected, member.choices))
-            if best <= CLEARLY_RARER * self._openings_expected(member.pivots):
+            best = min(map(self._expected_openings, member.choices))
+            if best <= CLEARLY_RARER * self._expected_openings(member.pivots):
                 self.remove(member)
                 self.insert(member)
 
-    def _openings_expected(self, pivots: Pivots) -> float:
+    def _expected_openings(self, pivots: Pivots) -> float:
         """How many partitions a publication is expected to open for a member with these pivots."""
         return sum(map(self._frequency, pivots))

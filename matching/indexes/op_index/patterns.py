@@ -22,13 +22,13 @@ MATCHES_EVERYTHING = ""
 
 
 class Pattern(Generic[T]):
-    __slots__ = ("compiled", "home", "targets", "text")
+    __slots__ = ("compiled", "pattern_set", "targets", "text")
 
     def __init__(self, text: str, compiled: Any) -> None:
         self.text = text
         self.compiled = compiled
         self.targets: dict[int, T] = {}
-        self.home: PatternSet[T] | None = None
+        self.pattern_set: PatternSet[T] | None = None
         """None while it is tried by itself."""
 
     def matches(self, value: str) -> bool:
@@ -38,11 +38,11 @@ class Pattern(Generic[T]):
 class PatternSet(Generic[T]):
     """A fixed sequence of patterns, compiled when first asked."""
 
-    __slots__ = ("_compiled", "_is_compiled", "alive", "patterns")
+    __slots__ = ("_compiled", "_is_compiled", "live", "patterns")
 
     def __init__(self, patterns: list[Pattern[T]]) -> None:
         self.patterns = patterns
-        self.alive = len(patterns)
+        self.live = len(patterns)
         """Patterns that still have targets; the others are found and ignored."""
         self._compiled: Any = None
         self._is_compiled = False
@@ -86,7 +86,7 @@ class Patterns(ValueIndex[T]):
         text = str(predicate.values[0])
         if text not in self._by_text:
             self._by_text[text] = Pattern(text, predicate.operand)
-            self._try_by_itself(self._by_text[text])
+            self._add_single(self._by_text[text])
         self._by_text[text].targets[target.number] = target
 
     def remove(self, predicate: Predicate, target: T) -> None:
@@ -96,12 +96,12 @@ class Patterns(ValueIndex[T]):
         if pattern.targets:
             return
         del self._by_text[text]
-        if pattern.home is None:
+        if pattern.pattern_set is None:
             del self._single[text]
             return
-        pattern.home.alive -= 1
-        if pattern.home.alive * 2 <= SET_SIZE:
-            self._dissolve(pattern.home)
+        pattern.pattern_set.live -= 1
+        if pattern.pattern_set.live * 2 <= SET_SIZE:
+            self._dissolve(pattern.pattern_set)
 
     def match(self, value: str) -> Iterable[T]:
         matching = [pattern for pattern in self._single.values() if pattern.matches(value)]
@@ -116,13 +116,13 @@ class Patterns(ValueIndex[T]):
     def nodes(self) -> int:
         return len(self._single) + len(self._sets)
 
-    def _try_by_itself(self, pattern: Pattern[T]) -> None:
-        pattern.home = None
+    def _add_single(self, pattern: Pattern[T]) -> None:
+        pattern.pattern_set = None
         self._single[pattern.text] = pattern
         if len(self._single) == SET_SIZE:
             pattern_set = PatternSet(list(self._single.values()))
             for member in pattern_set.patterns:
-                member.home = pattern_set
+                member.pattern_set = pattern_set
             self._sets[pattern_set] = None
             self._single.clear()
 
@@ -130,4 +130,4 @@ class Patterns(ValueIndex[T]):
         del self._sets[pattern_set]
         for pattern in pattern_set.patterns:
             if pattern.targets:
-                self._try_by_itself(pattern)
+                self._add_single(pattern)

@@ -73,11 +73,11 @@ class PredicateList(OperatorIndex[T]):
 
     def insert(self, dimension: int, predicate: Predicate, target: T) -> None:
         for key in self._keys(dimension, predicate, target.number):
-            self._enter(key, target)
+            self._insert_key(key, target)
 
     def remove(self, dimension: int, predicate: Predicate, target: T) -> None:
         for key in self._keys(dimension, predicate, target.number):
-            self._strike(key)
+            self._remove_key(key)
 
     def match(self, dimension: int, value: Value) -> list[T]:
         hits: list[T] = []
@@ -110,10 +110,10 @@ class PredicateList(OperatorIndex[T]):
         for segment in self._segments[start:stop]:
             if segment.signature & bit:
                 searched += 1
-                self._take(segment, low, high, value, hits)
+                self._collect_from(segment, low, high, value, hits)
         return searched
 
-    def _take(self, segment: Segment[T], low: Key, high: Key, value: Any, hits: list[T]) -> None:
+    def _collect_from(self, segment: Segment[T], low: Key, high: Key, value: Any, hits: list[T]) -> None:
         start = bisect_left(segment.keys, low)
         hits += segment.targets[start : bisect_left(segment.keys, high, start)]
 
@@ -121,57 +121,57 @@ class PredicateList(OperatorIndex[T]):
         """The position of the last segment that starts at the key or before it; the first if none does."""
         return bisect_right(self._firsts, key, 1) - 1
 
-    def _enter(self, key: Key, target: T) -> None:
+    def _insert_key(self, key: Key, target: T) -> None:
         bit = self._bit(key[0], key[1])
         self._signature |= bit
         if not self._segments:
             self._segments.append(Segment([key], [target], bit))
             self._firsts.append(key)
             return
-        at = self._segment_at(key)
-        segment = self._segments[at]
+        index = self._segment_at(key)
+        segment = self._segments[index]
         position = bisect_left(segment.keys, key)
         segment.keys.insert(position, key)
         segment.targets.insert(position, target)
         segment.signature |= bit
-        self._firsts[at] = segment.keys[0]
+        self._firsts[index] = segment.keys[0]
         if len(segment.keys) > self._layout.segment_size:
-            self._split(at)
+            self._split(index)
 
-    def _strike(self, key: Key) -> None:
-        at = self._segment_at(key)
-        segment = self._segments[at]
+    def _remove_key(self, key: Key) -> None:
+        index = self._segment_at(key)
+        segment = self._segments[index]
         position = bisect_left(segment.keys, key)
         del segment.keys[position], segment.targets[position]
         if segment.keys:
-            self._firsts[at] = segment.keys[0]
+            self._firsts[index] = segment.keys[0]
             segment.signature = self._signature_of(segment.keys)
-            self._merge_with_next(at)
-            self._merge_with_next(at - 1)
+            self._merge_with_next(index)
+            self._merge_with_next(index - 1)
         else:
-            del self._segments[at], self._firsts[at]
+            del self._segments[index], self._firsts[index]
         self._signature = reduce(or_, [each.signature for each in self._segments], 0)
 
-    def _split(self, at: int) -> None:
-        left = self._segments[at]
+    def _split(self, index: int) -> None:
+        left = self._segments[index]
         middle = len(left.keys) // 2
         keys, targets = left.keys[middle:], left.targets[middle:]
         right = Segment(keys, targets, self._signature_of(keys))
         del left.keys[middle:], left.targets[middle:]
         left.signature = self._signature_of(left.keys)
-        self._segments.insert(at + 1, right)
-        self._firsts.insert(at + 1, keys[0])
+        self._segments.insert(index + 1, right)
+        self._firsts.insert(index + 1, keys[0])
 
-    def _merge_with_next(self, at: int) -> None:
+    def _merge_with_next(self, index: int) -> None:
         """When both fill half a segment together, so that it neither splits again soon nor stays thin."""
-        if not 0 <= at < len(self._segments) - 1:
+        if not 0 <= index < len(self._segments) - 1:
             return
-        left, right = self._segments[at : at + 2]
+        left, right = self._segments[index : index + 2]
         if len(left.keys) + len(right.keys) <= self._layout.segment_size // 2:
             left.keys += right.keys
             left.targets += right.targets
             left.signature |= right.signature
-            del self._segments[at + 1], self._firsts[at + 1]
+            del self._segments[index + 1], self._firsts[index + 1]
 
     def _signature_of(self, keys: list[Key]) -> int:
         return reduce(or_, [self._bit(key[0], key[1]) for key in keys])
@@ -246,7 +246,7 @@ class Between(PredicateList[T]):
         lower, upper = predicate.values
         return ((dimension, lower, number, upper),)
 
-    def _take(self, segment: Segment[T], low: Key, high: Key, value: Any, hits: list[T]) -> None:
+    def _collect_from(self, segment: Segment[T], low: Key, high: Key, value: Any, hits: list[T]) -> None:
         start = bisect_left(segment.keys, low)
         stop = bisect_left(segment.keys, high, start)
         hits += [

@@ -19,13 +19,13 @@ GRAM = 3
 
 
 class Substrings(ValueIndex[T]):
-    __slots__ = ("_gram_lengths", "_gram_of", "_targets", "_waiting")
+    __slots__ = ("_by_gram", "_gram_lengths", "_gram_of", "_targets")
 
     def __init__(self) -> None:
         self._targets: dict[str, dict[int, T]] = {}
         """Of each substring, by number."""
         self._gram_of: dict[str, str] = {}
-        self._waiting: dict[str, dict[str, None]] = {}
+        self._by_gram: dict[str, dict[str, None]] = {}
         """The substrings under each gram, in order of arrival."""
         self._gram_lengths: Counter[int] = Counter()
         """How many grams there are of each length, to cut values only into lengths that lead somewhere."""
@@ -34,7 +34,7 @@ class Substrings(ValueIndex[T]):
         substring = predicate.operand
         if substring not in self._targets:
             self._targets[substring] = {}
-            self._file(substring)
+            self._add_substring(substring)
         self._targets[substring][target.number] = target
 
     def remove(self, predicate: Predicate, target: T) -> None:
@@ -42,36 +42,36 @@ class Substrings(ValueIndex[T]):
         del self._targets[substring][target.number]
         if not self._targets[substring]:
             del self._targets[substring]
-            self._withdraw(substring)
+            self._remove_substring(substring)
 
     def match(self, value: str) -> Iterable[T]:
         hits: list[T] = []
         for length in self._gram_lengths:
             for gram in _grams(value, length):
-                for substring in self._waiting.get(gram, ()):
+                for substring in self._by_gram.get(gram, ()):
                     if substring in value:
                         hits += self._targets[substring].values()
         return hits
 
     @property
     def nodes(self) -> int:
-        return len(self._waiting)
+        return len(self._by_gram)
 
-    def _file(self, substring: str) -> None:
+    def _add_substring(self, substring: str) -> None:
         grams = _grams(substring, min(GRAM, len(substring)))
-        gram = min(grams, key=lambda each: len(self._waiting.get(each, ())))
-        if gram not in self._waiting:
-            self._waiting[gram] = {}
+        gram = min(grams, key=lambda each: len(self._by_gram.get(each, ())))
+        if gram not in self._by_gram:
+            self._by_gram[gram] = {}
             self._gram_lengths[len(gram)] += 1
-        self._waiting[gram][substring] = None
+        self._by_gram[gram][substring] = None
         self._gram_of[substring] = gram
 
-    def _withdraw(self, substring: str) -> None:
+    def _remove_substring(self, substring: str) -> None:
         gram = self._gram_of.pop(substring)
-        del self._waiting[gram][substring]
-        if self._waiting[gram]:
+        del self._by_gram[gram][substring]
+        if self._by_gram[gram]:
             return
-        del self._waiting[gram]
+        del self._by_gram[gram]
         self._gram_lengths[len(gram)] -= 1
         if not self._gram_lengths[len(gram)]:
             del self._gram_lengths[len(gram)]

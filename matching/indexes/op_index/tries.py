@@ -39,7 +39,7 @@ class PrefixTrie(ValueIndex[T]):
 
     def insert(self, predicate: Predicate, target: T) -> None:
         """The root counts as a node while the empty prefix is in use, so that `nodes` tells emptiness."""
-        node = self._made(self._word(predicate.operand))
+        node = self._find_or_create(self._word(predicate.operand))
         if node is self._root and not node.targets:
             self._nodes += 1
         node.targets[target.number] = target
@@ -87,7 +87,7 @@ class PrefixTrie(ValueIndex[T]):
             node = child
         return path
 
-    def _made(self, word: str) -> Node[T]:
+    def _find_or_create(self, word: str) -> Node[T]:
         """The node where the word ends, made when there is none."""
         path = self._path(word)
         node = path[-1]

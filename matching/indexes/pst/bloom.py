@@ -22,17 +22,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 
-from matching.expressions.conjunction import Condition, conditions_of, conjunction_or_refuse
+from matching.expressions.conjunction import Condition, conditions_of, require_conjunction
 from matching.expressions.intervals import ValueSet
 from matching.expressions.model import Expression, Predicate
 from matching.expressions.normal_forms import Clause
 from matching.expressions.values import CLASS_BY_TYPE, Dimension, TypeClass, Value
 from matching.indexes.pst.ps_tree import Leaf, PSTree, PSTrees
-from matching.indexes.pst.selectivity import by_selectivity
-from matching.matcher import Found, Matcher
+from matching.indexes.pst.selectivity import sort_by_selectivity
+from matching.matcher import Matcher, SearchResult
 
-NARROWEST_SIGNATURE = 64
-BITS_FOR_EACH_MEMBER = 2
+MIN_SIGNATURE_BITS = 64
+BITS_PER_MEMBER = 2
 
 
 class BloomLeaf(Leaf):
@@ -55,7 +55,7 @@ class BloomLeaf(Leaf):
 class Entry:
     """One stored subscription."""
 
-    __slots__ = ("access", "id", "number", "pruning", "signed", "verified")
+    __slots__ = ("access", "id", "number", "pruning", "signed", "to_verify")
 
     def __init__(self, id: int, number: int, access: Condition | None, signed: tuple[Condition, ...]) -> None:
         self.id = id
@@ -65,7 +65,7 @@ class Entry:
         self.signed = signed
         self.pruning: tuple[Signatures, ...] = ()
         """Where the publication's leaf must know this subscription's number."""
-        self.verified: tuple[Predicate, ...] = ()
+        self.to_verify: tuple[Predicate, ...] = ()
         """What is left to evaluate."""
 
 
@@ -81,7 +81,7 @@ class Signatures:
 
     def add(self, number: int, values: ValueSet, covered: list[BloomLeaf]) -> None:
         self.members[number] = values
-        if len(self.members) * BITS_FOR_EACH_MEMBER > self.mask:
+        if len(self.members) * BITS_PER_MEMBER > self.mask:
             self._rebuild()
             return
         _sign(number & self.mask, covered)
@@ -94,8 +94,8 @@ class Signatures:
 
     def _rebuild(self) -> None:
         """At twice the width that the members need, so that the next rebuild is as many additions away."""
-        width = NARROWEST_SIGNATURE
-        while width < 2 * BITS_FOR_EACH_MEMBER * len(self.members):
+        width = MIN_SIGNATURE_BITS
+        while width < 2 * BITS_PER_MEMBER * len(self.members):
             width *= 2
         self.mask = width - 1
         self.stale = 0
@@ -125,16 +125,16 @@ class PSTBloom(Matcher):
         self._unconditional: dict[int, Entry] = {}
 
     def _insert(self, id: int, expression: Expression) -> None:
-        self.insert_clause(id, conjunction_or_refuse(self.name, expression))
+        self.insert_clause(id, require_conjunction(self.name, expression))
 
     def insert_clause(self, id: int, clause: Clause) -> None:
         """Stores a conjunction given as its predicates; for indexes built on this one."""
-        ranked = by_selectivity(conditions_of(clause), self._trees.get, self._trees.events)
+        ranked = sort_by_selectivity(conditions_of(clause), self._trees.get, self._trees.publications)
         access = ranked[0] if ranked else None
         signed = tuple(condition for condition in ranked[1:] if self._is_worth_signing(condition))
         entry = Entry(id, next(self._numbers), access, signed)
         decided = set(access.predicates) if access is not None and access.is_exact else set()
-        entry.verified = tuple(predicate for predicate in clause if predicate not in decided)
+        entry.to_verify = tuple(predicate for predicate in clause if predicate not in decided)
         self._attach(entry)
         entry.pruning = tuple(self._sign(entry.number, condition) for condition in signed)
         self._entries[id] = entry
@@ -179,7 +179,7 @@ class PSTBloom(Matcher):
             signatures.discard(entry.number)
             if not signatures.members:
                 del self._signatures[signatures.tree]
-            self._forget(signatures.tree, condition.values)
+            self._release_values(signatures.tree, condition.values)
 
     def _detach(self, entry: Entry) -> None:
         access = entry.access
@@ -194,14 +194,14 @@ class PSTBloom(Matcher):
             assert tree is not None
             for leaf in tree.covered(access.values):
                 del leaf.attached[entry.number]
-            self._forget(tree, access.values)
+            self._release_values(tree, access.values)
 
-    def _forget(self, tree: PSTree[BloomLeaf], values: ValueSet) -> None:
+    def _release_values(self, tree: PSTree[BloomLeaf], values: ValueSet) -> None:
         tree.delete(values)
         tree.merge(values)
         self._trees.release(tree)
 
-    def _search(self, publication: dict[str, Value]) -> Found:
+    def _search(self, publication: dict[str, Value]) -> SearchResult:
         located = self._trees.locate(publication)
         lists = [leaf.attached for leaf in located.values() if leaf.attached]
         lists += self._lists_by_presence(publication)
@@ -217,12 +217,12 @@ class PSTBloom(Matcher):
                         break
                 else:
                     evaluated += 1
-                    for predicate in entry.verified:
+                    for predicate in entry.to_verify:
                         if predicate.evaluate(publication) is not True:
                             break
                     else:
                         ids.append(entry.id)
-        return Found(ids, candidates=sum(map(len, lists)), evaluated=evaluated)
+        return SearchResult(ids, candidates=sum(map(len, lists)), evaluated=evaluated)
 
     def _lists_by_presence(self, publication: dict[str, Value]) -> list[dict[int, Entry]]:
         if not self._by_presence:

@@ -21,15 +21,15 @@ import itertools
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from matching.expressions.conjunction import Condition, conditions_of, conjunction_or_refuse
+from matching.expressions.conjunction import Condition, conditions_of, require_conjunction
 from matching.expressions.intervals import ValueSet
 from matching.expressions.model import Expression, Predicate
 from matching.expressions.normal_forms import Clause
 from matching.expressions.values import Dimension, Value
 from matching.indexes.pst.bloom import PSTBloom
 from matching.indexes.pst.ps_tree import Leaf, PSTree, PSTrees
-from matching.indexes.pst.selectivity import by_selectivity
-from matching.matcher import Found, Matcher
+from matching.indexes.pst.selectivity import sort_by_selectivity
+from matching.matcher import Matcher, SearchResult
 
 SpaceKey: TypeAlias = tuple[int, ...]
 """One space number from each of N dimensions, in the order in which the dimensions appeared."""
@@ -38,14 +38,14 @@ SpaceKey: TypeAlias = tuple[int, ...]
 class Record:
     """One subscription in the hash table."""
 
-    __slots__ = ("access", "id", "verified")
+    __slots__ = ("access", "id", "to_verify")
 
     def __init__(
-        self, id: int, access: tuple[tuple[Dimension, ValueSet], ...], verified: tuple[Predicate, ...]
+        self, id: int, access: tuple[tuple[Dimension, ValueSet], ...], to_verify: tuple[Predicate, ...]
     ) -> None:
         self.id = id
         self.access = access
-        self.verified = verified
+        self.to_verify = to_verify
 
 
 class SpaceLeaf(Leaf):
@@ -88,31 +88,31 @@ class SpaceTable:
 
     def add(self, key: SpaceKey, record: Record) -> None:
         if key not in self.records:
-            self._open(key, {})
+            self._add_key(key, {})
         self.records[key][record.id] = record
 
     def discard(self, key: SpaceKey, id: int) -> None:
         del self.records[key][id]
         if not self.records[key]:
-            self._close(key)
+            self._remove_key(key)
 
     def copy_records(self, left: SpaceLeaf, right: SpaceLeaf) -> None:
         for key in left.keys:
             position = key.index(left.space)
             renamed = (*key[:position], right.space, *key[position + 1 :])
-            self._open(renamed, dict(self.records[key]))
+            self._add_key(renamed, dict(self.records[key]))
 
     def drop_records(self, leaf: SpaceLeaf) -> None:
         for key in list(leaf.keys):
-            self._close(key)
+            self._remove_key(key)
         self.unregister(leaf)
 
-    def _open(self, key: SpaceKey, records: dict[int, Record]) -> None:
+    def _add_key(self, key: SpaceKey, records: dict[int, Record]) -> None:
         self.records[key] = records
         for space in key:
             self._spaces[space].keys[key] = None
 
-    def _close(self, key: SpaceKey) -> None:
+    def _remove_key(self, key: SpaceKey) -> None:
         del self.records[key]
         for space in key:
             del self._spaces[space].keys[key]
@@ -131,19 +131,19 @@ class PSTHash(Matcher):
         self._table = SpaceTable()
         self._trees: PSTrees[SpaceLeaf] = PSTrees(lambda: SpaceLeaf(self._table))
         self._records: dict[int, Record] = {}
-        self._small = PSTBloom()
+        self._fallback = PSTBloom()
 
     def _insert(self, id: int, expression: Expression) -> None:
-        clause = conjunction_or_refuse(self.name, expression)
+        clause = require_conjunction(self.name, expression)
         access = self._choose_access(clause)
         if access is None:
-            self._small.insert_clause(id, clause)
+            self._fallback.insert_clause(id, clause)
             return
         decided = {predicate for condition in access if condition.is_exact for predicate in condition.predicates}
-        verified = tuple(predicate for predicate in clause if predicate not in decided)
-        trees = sorted((self._trees.acquire(condition.dimension) for condition in access), key=_number)
+        to_verify = tuple(predicate for predicate in clause if predicate not in decided)
+        trees = sorted((self._trees.acquire(condition.dimension) for condition in access), key=_tree_number)
         values = {condition.dimension: condition.values for condition in access if condition.values is not None}
-        record = Record(id, tuple((tree.dimension, values[tree.dimension]) for tree in trees), verified)
+        record = Record(id, tuple((tree.dimension, values[tree.dimension]) for tree in trees), to_verify)
         self._records[id] = record
         covered = [tree.insert(values[tree.dimension]) for tree in trees]
         for key in _keys(covered):
@@ -154,7 +154,7 @@ class PSTHash(Matcher):
         usable = [condition for condition in conditions_of(clause) if condition.values is not None]
         access: list[Condition] = []
         keys = 1
-        for condition in by_selectivity(usable, self._trees.get, self._trees.events):
+        for condition in sort_by_selectivity(usable, self._trees.get, self._trees.publications):
             spaces = self._spaces_covered(condition)
             if keys * spaces <= self._most_keys:
                 access.append(condition)
@@ -171,7 +171,7 @@ class PSTHash(Matcher):
 
     def _delete(self, id: int, expression: Expression) -> None:
         if id not in self._records:
-            self._small.delete_clause(id)
+            self._fallback.delete_clause(id)
             return
         record = self._records.pop(id)
         trees = [self._tree(dimension) for dimension, _ in record.access]
@@ -189,11 +189,11 @@ class PSTHash(Matcher):
         assert tree is not None
         return tree
 
-    def _search(self, publication: dict[str, Value]) -> Found:
+    def _search(self, publication: dict[str, Value]) -> SearchResult:
         located = self._trees.locate(publication)
-        spaces = [leaf.space for tree, leaf in sorted(located.items(), key=_tree_number) if leaf.keys]
-        small = self._small._search(publication)
-        ids, candidates, evaluated = small.ids, small.candidates, small.evaluated
+        spaces = [leaf.space for tree, leaf in sorted(located.items(), key=_located_tree_number) if leaf.keys]
+        fallback = self._fallback._search(publication)
+        ids, candidates, evaluated = fallback.ids, fallback.candidates, fallback.evaluated
         records = self._table.records
         for key in itertools.combinations(spaces, self._access_predicates):
             found = records.get(key)
@@ -202,32 +202,32 @@ class PSTHash(Matcher):
             candidates += len(found)
             evaluated += len(found)
             for id, record in found.items():
-                for predicate in record.verified:
+                for predicate in record.to_verify:
                     if predicate.evaluate(publication) is not True:
                         break
                 else:
                     ids.append(id)
-        return Found(ids, candidates, evaluated)
+        return SearchResult(ids, candidates, evaluated)
 
     def _shape(self) -> tuple[int, int, Mapping[str, int]]:
-        nodes, levels, details = self._small._shape()
+        nodes, levels, details = self._fallback._shape()
         spaces = sum(len(tree.leaves) for tree in self._trees)
         figures = {
             "trees": len(self._trees),
             "spaces": spaces,
             "keys": len(self._table.records),
             "records": sum(map(len, self._table.records.values())),
-            "in PSTBloom's part": self._small.clause_count,
+            "in PSTBloom's part": self._fallback.clause_count,
         }
         figures |= {f"PSTBloom's {name}": figure for name, figure in details.items()}
         return spaces + len(self._table.records) + nodes, max(levels, 3 if self._trees else 0), figures
 
 
-def _number(tree: PSTree[SpaceLeaf]) -> int:
+def _tree_number(tree: PSTree[SpaceLeaf]) -> int:
     return tree.number
 
 
-def _tree_number(located: tuple[PSTree[SpaceLeaf], SpaceLeaf]) -> int:
+def _located_tree_number(located: tuple[PSTree[SpaceLeaf], SpaceLeaf]) -> int:
     return located[0].number
 
 

@@ -26,12 +26,12 @@ from matching.expressions.values import Dimension, TypeClass, Value, smallest
 class Leaf:
     """One predicate space. An index derives its own leaf to attach subscriptions."""
 
-    __slots__ = ("events", "predicates")
+    __slots__ = ("predicates", "publications")
 
     def __init__(self) -> None:
         self.predicates = 0
         """Live predicates that cover this space."""
-        self.events = 0
+        self.publications = 0
         """Publications seen whose value fell into this space."""
 
     def split(self) -> Leaf:
@@ -39,13 +39,13 @@ class Leaf:
         right = self._copy()
         right.predicates = self.predicates
         # Where in the space the past publications fell is unknown; halves keep the sum right.
-        right.events = self.events // 2
-        self.events -= right.events
+        right.publications = self.publications // 2
+        self.publications -= right.publications
         return right
 
     def merge(self, right: Leaf) -> None:
         """Takes in the space to the right, which the same predicates cover."""
-        self.events += right.events
+        self.publications += right.publications
 
     def _copy(self) -> Leaf:
         return type(self)()
@@ -57,13 +57,13 @@ L = TypeVar("L", bound=Leaf)
 class PSTree(Generic[L]):
     """The spaces of one dimension, ascending. The first starts at the smallest value, the last has no end."""
 
-    __slots__ = ("_cut_uses", "_cuts", "_smallest", "born", "dimension", "leaves", "number")
+    __slots__ = ("_cut_uses", "_cuts", "_smallest", "created_at", "dimension", "leaves", "number")
 
-    def __init__(self, dimension: Dimension, first: L, number: int = 0, born: int = 0) -> None:
+    def __init__(self, dimension: Dimension, first: L, number: int = 0, created_at: int = 0) -> None:
         self.dimension = dimension
         self.number = number
         """Orders the dimensions of an index by when they first appeared."""
-        self.born = born
+        self.created_at = created_at
         """How many publications the index had seen when this tree was made."""
         self.leaves: list[L] = [first]
         self._cuts: list[Any] = []
@@ -111,9 +111,9 @@ class PSTree(Generic[L]):
             leaves += self.leaves[start:last]
         return leaves
 
-    def matching_events(self, values: ValueSet) -> int:
+    def matching_publications(self, values: ValueSet) -> int:
         """How many past publications fell into the spaces that the values touch."""
-        return sum(leaf.events for leaf in self.covered(values))
+        return sum(leaf.publications for leaf in self.covered(values))
 
     def spaces(self) -> list[tuple[Interval, L]]:
         """Each space's interval with its leaf."""
@@ -143,7 +143,7 @@ class PSTrees(Generic[L]):
     """The PS-Trees of an index, one for each dimension that its predicates use."""
 
     def __init__(self, new_leaf: Callable[[], L]) -> None:
-        self.events = 0
+        self.publications = 0
         """Publications located so far."""
         self._new_leaf = new_leaf
         self._next_number = 0
@@ -166,7 +166,7 @@ class PSTrees(Generic[L]):
         tree = self.get(dimension)
         if tree is None:
             self._next_number += 1
-            tree = PSTree(dimension, self._new_leaf(), self._next_number, self.events)
+            tree = PSTree(dimension, self._new_leaf(), self._next_number, self.publications)
             self._by_class(dimension[1])[dimension[0]] = tree
             self._users[tree] = 0
         self._users[tree] += 1
@@ -181,14 +181,14 @@ class PSTrees(Generic[L]):
 
     def locate(self, publication: dict[str, Value]) -> dict[PSTree[L], L]:
         """The leaf of each value that some predicate could ask for, counted there as an event."""
-        self.events += 1
+        self.publications += 1
         located: dict[PSTree[L], L] = {}
         by_type = {int: self._numbers, float: self._numbers, str: self._strings, bool: self._booleans}
         for attribute, value in publication.items():
             tree = by_type[type(value)].get(attribute)
             if tree is not None:
                 leaf = tree.locate(value)
-                leaf.events += 1
+                leaf.publications += 1
                 located[tree] = leaf
         return located
 

@@ -13,12 +13,12 @@ from matching.expressions.intervals import ValueSet, everything
 from matching.expressions.values import Dimension, TypeClass, successor
 from matching.indexes.pst.ps_tree import PSTree
 
-PRIOR_EVENTS = 16
+PRIOR_PUBLICATIONS = 16
 """After this many publications, what was seen weighs as much as the guess from the condition's shape."""
 
 
-def by_selectivity(
-    conditions: Iterable[Condition], tree_of: Callable[[Dimension], PSTree[Any] | None], events: int
+def sort_by_selectivity(
+    conditions: Iterable[Condition], tree_of: Callable[[Dimension], PSTree[Any] | None], publications: int
 ) -> list[Condition]:
     """The conditions, the one that fewest publications satisfy first."""
 
@@ -27,9 +27,9 @@ def by_selectivity(
         tree = tree_of(condition.dimension)
         if tree is None or condition.values is None:
             return (guess, width)
-        seen = events - tree.born
-        matching = tree.matching_events(condition.values)
-        return ((matching + guess * PRIOR_EVENTS) / (seen + PRIOR_EVENTS), width)
+        seen = publications - tree.created_at
+        matching = tree.matching_publications(condition.values)
+        return ((matching + guess * PRIOR_PUBLICATIONS) / (seen + PRIOR_PUBLICATIONS), width)
 
     return sorted(conditions, key=order)
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matching.expressions.intersection import MOST_BOXES, Region, covers, intersects, prepared, witness
+from matching.expressions.intersection import MAX_BOXES, Region, covers, intersects, region_of, witness
 from matching.expressions.intervals import INEXACT_OPERATORS
 from matching.expressions.model import (
     FALSE,
@@ -343,7 +343,7 @@ def test_covering_of_two_plain_expressions(outer: Expression, inner: Expression,
 
 def test_past_the_limit_the_predicates_above_all_disjunctions_still_count() -> None:
     wide = And([number("=", 1), *(Or((Predicate(f"x{n}", Operator.LT, (0,)), text("=", f"{n}"))) for n in range(60))])
-    assert prepared(wide).is_widened
+    assert region_of(wide).is_widened
     assert not intersects(wide, number("=", 2))
     assert intersects(wide, number("=", 1))
     assert covers(wide, wide)
@@ -353,10 +353,10 @@ def test_past_the_limit_the_predicates_above_all_disjunctions_still_count() -> N
 
 
 def test_a_region_has_a_box_for_each_possible_conjunction() -> None:
-    either = Or([number("=", n) for n in range(MOST_BOXES - 1)] + [And((number("=", 1), number("=", 2)))])
+    either = Or([number("=", n) for n in range(MAX_BOXES - 1)] + [And((number("=", 1), number("=", 2)))])
     region = Region.of(either)
     assert not region.is_widened
-    assert len(region.boxes) == MOST_BOXES - 1
+    assert len(region.boxes) == MAX_BOXES - 1
     assert Region.of(FALSE).boxes == ()
     assert Region.of(TRUE).boxes == ({},)
 

@@ -71,7 +71,7 @@ def assert_canonical(values: ValueSet) -> None:
 def test_exact_predicates_hold_for_exactly_their_set(drawn: tuple[Predicate, Value]) -> None:
     predicate, value = drawn
     assert is_exact(predicate)
-    assert (value in satisfying(predicate)) is predicate.holds_for(value)
+    assert (value in satisfying(predicate)) is predicate.is_true_for(value)
     assert_canonical(satisfying(predicate))
 
 
@@ -80,7 +80,7 @@ def test_exact_predicates_hold_for_exactly_their_set(drawn: tuple[Predicate, Val
 def test_other_predicates_hold_within_their_set(drawn: tuple[Predicate, Value]) -> None:
     predicate, value = drawn
     assert not is_exact(predicate)
-    assert not predicate.holds_for(value) or value in satisfying(predicate)
+    assert not predicate.is_true_for(value) or value in satisfying(predicate)
 
 
 @given(st.lists(predicates(attributes=("a",), operators=EXACT), max_size=5), members(TypeClass.NUMBER))
@@ -88,7 +88,7 @@ def test_other_predicates_hold_within_their_set(drawn: tuple[Predicate, Value]) 
 def test_several_predicates_hold_together_for_exactly_their_common_set(drawn: list[Predicate], value: Value) -> None:
     together = [predicate for predicate in drawn if predicate.type_class is TypeClass.NUMBER]
     found = satisfying_all(TypeClass.NUMBER, together)
-    assert (value in found) is all(predicate.holds_for(value) for predicate in together)
+    assert (value in found) is all(predicate.is_true_for(value) for predicate in together)
     assert_canonical(found)
 
 

@@ -216,10 +216,10 @@ def test_operators_accept_what_they_say(
     predicate = is_(operator, *values)
     for value in accepted:
         assert predicate.evaluate({"a": value}) is True
-        assert predicate.holds_for(value)
+        assert predicate.is_true_for(value)
     for value in refused:
         assert predicate.evaluate({"a": value}) is False
-        assert not predicate.holds_for(value)
+        assert not predicate.is_true_for(value)
 
 
 @pytest.mark.parametrize(

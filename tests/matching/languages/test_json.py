@@ -10,9 +10,8 @@ from hypothesis import given
 from matching.errors import ExpressionTooLargeError, ParseError
 from matching.expressions.model import FALSE, TRUE, And, Expression, Not, Operator, Or, Predicate, Xnor, Xor
 from matching.expressions.normal_forms import negation_normal_form
-from matching.languages.json import parse_json, to_json, to_json_text
-from matching.languages.json_reader import Json, read_json
-from matching.languages.limits import DEFAULT_LIMITS, UNLIMITED, ParseLimits
+from matching.languages.json import Json, parse_json, parse_json_value, to_json, to_json_text
+from matching.languages.parser import DEFAULT_LIMITS, UNLIMITED, ParseLimits
 from matching.languages.sql import parse
 from tests.harness.expression_strategies import ODD_ATTRIBUTES, expressions
 
@@ -152,7 +151,7 @@ def test_wrong_structure_is_refused_with_its_path(source: Json, message: str) ->
 
 def test_json_is_read_as_the_json_module_reads_it() -> None:
     text = r'{"a": [1, -2.5e3, "\u00e9\ud83d\ude00\n\"\\\/", true, null, {}, []], "": {"b": false}, "é": 0}'
-    assert read_json(text, DEFAULT_LIMITS) == json.loads(text)
+    assert parse_json_value(text, DEFAULT_LIMITS) == json.loads(text)
 
 
 def test_a_thousand_levels_are_within_the_limits_and_more_are_refused() -> None:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from matching.errors import ExpressionError, ExpressionTooLargeError, ParseError
 from matching.expressions.model import FALSE, TRUE, And, Expression, Not, Operator, Or, Predicate
 from matching.expressions.values import Value
-from matching.languages.limits import ParseLimits
 from matching.languages.padres import parse_padres, to_padres
+from matching.languages.parser import ParseLimits
 from matching.languages.sql import parse
 from tests.harness.expression_strategies import ODD_ATTRIBUTES, conjunctions
 

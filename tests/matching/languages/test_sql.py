@@ -16,7 +16,7 @@ from matching.errors import ExpressionTooLargeError, ParseError
 from matching.expressions.model import FALSE, TRUE, And, Expression, Not, Operator, Or, Predicate, Xnor, Xor
 from matching.expressions.printing import KEYWORDS
 from matching.expressions.values import Value
-from matching.languages.limits import UNLIMITED, ParseLimits
+from matching.languages.parser import UNLIMITED, ParseLimits
 from matching.languages.sql import parse, parse_sql, parse_trusted
 from tests.harness.expression_strategies import expressions, publications
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matching.errors import ExpressionError, ParseError
-from matching.languages.limits import ParseLimits
+from matching.languages.parser import ParseLimits
 from matching.languages.sql import parse, parse_sql
 
 CONDITION = "an attribute name, NOT, EXISTS, TRUE, FALSE or '('"

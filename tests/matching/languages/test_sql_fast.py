@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matching.errors import MatchingError
-from matching.languages.sql import parse, read_by_grammar
-from matching.languages.sql_fast import read_quickly
+from matching.languages.sql import parse, parse_with_grammar
+from matching.languages.sql_fast import parse_plain_conjunction
 from tests.harness.expression_strategies import expressions
 
 PIECES = (
@@ -21,7 +21,7 @@ PIECES = (
 
 def by_grammar(text: str) -> object:
     try:
-        return read_by_grammar(text)
+        return parse_with_grammar(text)
     except MatchingError as error:
         return type(error)
 
@@ -29,7 +29,7 @@ def by_grammar(text: str) -> object:
 @settings(max_examples=1_500)
 @given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=9).map("".join))
 def test_whatever_is_read_quickly_is_what_the_grammar_reads(text: str) -> None:
-    quick = read_quickly(text, 4_096)
+    quick = parse_plain_conjunction(text, 4_096)
     assert quick is None or quick == by_grammar(text)
 
 
@@ -37,8 +37,8 @@ def test_whatever_is_read_quickly_is_what_the_grammar_reads(text: str) -> None:
 @given(expressions())
 def test_so_it_is_with_everything_that_is_printed(expression: object) -> None:
     text = str(expression)
-    quick = read_quickly(text, 4_096)
-    assert quick is None or quick == read_by_grammar(text)
+    quick = parse_plain_conjunction(text, 4_096)
+    assert quick is None or quick == parse_with_grammar(text)
 
 
 @pytest.mark.parametrize(
@@ -51,10 +51,10 @@ def test_so_it_is_with_everything_that_is_printed(expression: object) -> None:
     ],
 )
 def test_plain_conjunctions_need_no_grammar(text: str) -> None:
-    assert read_quickly(text, 4_096) == read_by_grammar(text)
+    assert parse_plain_conjunction(text, 4_096) == parse_with_grammar(text)
 
 
 def test_more_predicates_than_allowed_are_left_to_the_grammar_which_refuses_them() -> None:
-    assert read_quickly("a = 1 AND b = 2", 1) is None
+    assert parse_plain_conjunction("a = 1 AND b = 2", 1) is None
     with pytest.raises(MatchingError):
         parse(" AND ".join(["a = 1"] * 5_000))

@@ -66,8 +66,8 @@ def test_without_the_compiled_module_the_error_names_the_fix() -> None:
     script = HIDES_THE_MODULE + (
         "import matching\n"
         "from matching.errors import BackendMissingError\n"
-        "from matching.registry import backend_in_words\n"
-        "print(backend_in_words())\n"
+        "from matching.registry import describe_backend\n"
+        "print(describe_backend())\n"
         "assert 'flat' not in matching.names()\n"
         "index = matching.create('auto'); index.add(1, 'a = 1'); assert list(index.match({'a': 1}).ids) == [1]\n"
         "for name in ('flat', 'a-tree'):\n"

@@ -22,7 +22,7 @@ from matching import registry
 from matching.expressions.model import Expression
 from matching.expressions.values import Value
 from matching.indexes.scan import LinearScan
-from matching.matcher import Found
+from matching.matcher import SearchResult
 from matching.registry import Accepts, IndexInfo
 
 PARAMETERS = BeGenParameters(dimensions=12, event_size=8, subscription_size=3, matching_probability=0.1)
@@ -39,14 +39,14 @@ class ByFirstAttribute(LinearScan):
         super().__init__()
         self.is_slow = is_slow
 
-    def _search(self, publication: dict[str, Value]) -> Found:
+    def _search(self, publication: dict[str, Value]) -> SearchResult:
         candidates = [
             (id, expression)
             for id, expression in self._expressions.items()
             if next(expression.predicates()).attribute in publication
         ]
         ids = [id for id, expression in candidates if expression.matches(publication)]
-        return Found(ids, candidates=len(candidates), evaluated=len(candidates))
+        return SearchResult(ids, candidates=len(candidates), evaluated=len(candidates))
 
 
 class Forgetful(LinearScan):
@@ -58,12 +58,12 @@ class Forgetful(LinearScan):
         super().__init__()
         self._searches = 0
 
-    def _search(self, publication: dict[str, Value]) -> Found:
+    def _search(self, publication: dict[str, Value]) -> SearchResult:
         found = super()._search(publication)
         self._searches += 1
         if self._searches < 20 or not found.ids:
             return found
-        return Found([*found.ids[1:], 1_000], found.candidates, found.evaluated)
+        return SearchResult([*found.ids[1:], 1_000], found.candidates, found.evaluated)
 
 
 class Hoarder(LinearScan):

@@ -15,7 +15,7 @@ from experiments.errors import BenchPlanError, WrongAnswerError
 from experiments.workloads.be_gen import BeGenParameters
 from matching.expressions.values import Value
 from matching.indexes.scan import LinearScan
-from matching.matcher import Found
+from matching.matcher import SearchResult
 from matching.registry import INDEXES, Accepts, IndexInfo
 
 SMALL = BeGenParameters(dimensions=40, event_size=15, subscription_size=4, matching_probability=0.02)
@@ -24,9 +24,9 @@ SMALL = BeGenParameters(dimensions=40, event_size=15, subscription_size=4, match
 class Forgetful(LinearScan):
     """Misses whatever has an even id."""
 
-    def _search(self, publication: dict[str, Value]) -> Found:
+    def _search(self, publication: dict[str, Value]) -> SearchResult:
         found = super()._search(publication)
-        return Found([id for id in found.ids if id % 2], found.candidates, found.evaluated)
+        return SearchResult([id for id in found.ids if id % 2], found.candidates, found.evaluated)
 
     def _shape(self) -> tuple[int, int, Mapping[str, int]]:
         return super()._shape()

@@ -50,7 +50,7 @@ def test_ranges_hold_what_their_value_sets_hold(type_class: TypeClass, data: st.
         ranges.add(values, node)
     for node in data.draw(st.permutations(list(nodes))):
         value = data.draw(published)
-        found = ranges.holding(value)
+        found = ranges.containing(value)
         assert len(found) == len(set(found))
         assert set(found) == {node for node, values in nodes.items() if value in values}
         ranges.remove(nodes.pop(node), node)
@@ -75,8 +75,8 @@ def test_a_range_between_neighbours_is_exact(lower: Value, upper: Value, inside:
     node = leaf(predicate, 1)
     ranges.add(satisfying(predicate), node)
     for value in (lower, upper, inside):
-        assert ranges.holding(value) == [node]
-    assert ranges.holding(outside) == []
+        assert ranges.containing(value) == [node]
+    assert ranges.containing(outside) == []
 
 
 @given(st.lists(predicates(), unique_by=lambda one: one.key, max_size=12), st.lists(publications(), max_size=5))
@@ -123,7 +123,7 @@ def test_the_subset_index_finds_all_subsets(sets: list[set[int]], data: st.DataO
         assert set(found) == {node for node, members in stored.items() if members <= wanted}
         index.remove(node)
         del stored[node]
-    assert index._root.beyond == empty._root.beyond
+    assert index._root.children == empty._root.children
 
 
 @pytest.mark.parametrize(

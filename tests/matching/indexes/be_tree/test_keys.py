@@ -113,7 +113,7 @@ def test_a_value_that_satisfies_a_condition_has_a_key_within_its_access(expressi
     for condition in conditions_of(clause):
         if condition.dimension[1] is not CLASS_BY_TYPE[type(value)]:
             continue
-        if not all(predicate.holds_for(value) for predicate in condition.predicates):
+        if not all(predicate.is_true_for(value) for predicate in condition.predicates):
             continue
         access = access_to(condition)
         key = key_of(value)
@@ -131,4 +131,4 @@ def test_what_an_access_proves_is_true(expression: Expression, value: Value) -> 
             continue
         access = access_to(condition)
         if access.is_proven_by_presence or (access.is_proven_by_point and access.point == value):
-            assert all(predicate.holds_for(value) for predicate in condition.predicates)
+            assert all(predicate.is_true_for(value) for predicate in condition.predicates)

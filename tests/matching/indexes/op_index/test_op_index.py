@@ -345,7 +345,7 @@ class NotedSubstrings(ValueIndex[Any]):
 
     def match(self, value: str) -> Iterable[Any]:
         self.asked.append(value)
-        return [target for predicate, target in self._entries if predicate.holds_for(value)]
+        return [target for predicate, target in self._entries if predicate.is_true_for(value)]
 
     @property
     def nodes(self) -> int:

@@ -33,7 +33,7 @@ def brute_force(stored: dict[tuple[int, Predicate], Target], dimension: Dimensio
     return Counter(
         target
         for (_, predicate), target in stored.items()
-        if predicate.dimension == dimension and predicate.holds_for(value)
+        if predicate.dimension == dimension and predicate.is_true_for(value)
     )
 
 

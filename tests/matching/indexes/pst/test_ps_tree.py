@@ -84,13 +84,13 @@ def test_a_cut_stays_while_another_predicate_ends_there() -> None:
 def test_split_and_merge_keep_the_number_of_events() -> None:
     tree = tree_of(Predicate("a", Operator.GE, (0,)))
     for value in range(7):
-        tree.locate(value).events += 1
+        tree.locate(value).publications += 1
     middle = Predicate("a", Operator.EQ, (3,))
     tree.insert(satisfying(middle))
-    assert sum(leaf.events for leaf in tree.leaves) == 7
+    assert sum(leaf.publications for leaf in tree.leaves) == 7
     tree.delete(satisfying(middle))
     tree.merge(satisfying(middle))
-    assert [leaf.events for leaf in tree.leaves] == [0, 7]
+    assert [leaf.publications for leaf in tree.leaves] == [0, 7]
 
 
 @given(

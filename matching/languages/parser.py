@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lark import Lark, Token
 
 END = "$END"
-_LONGEST_QUOTE = 40
+_MAX_QUOTE_LENGTH = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +68,13 @@ Expectations: TypeAlias = Sequence[tuple[Set[str], Sequence[str]]]
 """Terminals that may stand in one place, and what to call them together; the first that fits is taken."""
 
 
-def in_words(accepted: Set[str], expectations: Expectations) -> list[str]:
+def describe_expected(accepted: Set[str], expectations: Expectations) -> list[str]:
     remaining = set(accepted)
     words: list[str] = []
-    for terminals, called in expectations:
+    for terminals, labels in expectations:
         if terminals <= remaining:
             remaining -= terminals
-            words += called
+            words += labels
     return words
 
 
@@ -93,7 +93,7 @@ class Form:
     """Opening terminals and what closes them."""
 
 
-class _Gauge:
+class _TokenCounter:
     """What was read before the last token, measured against the limits."""
 
     def __init__(self, form: Form, limits: ParseLimits) -> None:
@@ -106,12 +106,12 @@ class _Gauge:
         self.last: Token | None = None
         self.before_last: Token | None = None
 
-    def take(self, token: Token) -> None:
+    def advance(self, token: Token) -> None:
         if self.last is not None:
-            self._account(self.last)
+            self._count(self.last)
         self.before_last, self.last = self.last, token
 
-    def _account(self, token: Token) -> None:
+    def _count(self, token: Token) -> None:
         if token.type in self._counted:
             self._predicates += 1
             self._limits.check_predicates(self._predicates)
@@ -122,23 +122,23 @@ class _Gauge:
             self.open.pop()
 
 
-def read(form: Form, text: str, limits: ParseLimits) -> Any:
+def run_parser(form: Form, text: str, limits: ParseLimits) -> Any:
     """What the form's parser builds from the text."""
     from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
     limits.check_length(text)
     parsing = form.parser().parse_interactive(text)
-    gauge = _Gauge(form, limits)
+    counter = _TokenCounter(form, limits)
     try:
         for token in parsing.iter_parse():
-            gauge.take(token)
-        end = _end_token(gauge.last)
-        gauge.take(end)
+            counter.advance(token)
+        end = _end_token(counter.last)
+        counter.advance(end)
         return parsing.feed_token(end)
     except UnexpectedCharacters as error:
-        raise _bad_character(form, text[error.pos_in_stream :], error.line, error.column) from None
+        raise _character_error(form, text[error.pos_in_stream :], error.line, error.column) from None
     except UnexpectedToken:
-        raise _bad_token(form, text, gauge) from None
+        raise _token_error(form, text, counter) from None
 
 
 def _end_token(last: Token | None) -> Token:
@@ -149,16 +149,16 @@ def _end_token(last: Token | None) -> Token:
     return Token(END, "", line=last.end_line, column=last.end_column)
 
 
-def _bad_character(form: Form, rest: str, line: int, column: int) -> ParseError:
+def _character_error(form: Form, rest: str, line: int, column: int) -> ParseError:
     problem = form.explain_character(rest) or f"unexpected character {rest[0]!r}"
     return ParseError(problem, line=line, column=column, token=rest[0])
 
 
-def _bad_token(form: Form, text: str, gauge: _Gauge) -> ParseError:
-    assert gauge.last is not None
-    accepted = _accepted_after(form, text if gauge.last.type == END else text[: gauge.last.start_pos])
-    innermost = gauge.open[-1] if gauge.open else None
-    unexpected = Unexpected(gauge.last, gauge.before_last, accepted, innermost)
+def _token_error(form: Form, text: str, counter: _TokenCounter) -> ParseError:
+    assert counter.last is not None
+    accepted = _accepted_after(form, text if counter.last.type == END else text[: counter.last.start_pos])
+    innermost = counter.open[-1] if counter.open else None
+    unexpected = Unexpected(counter.last, counter.before_last, accepted, innermost)
     return ParseError(
         form.explain(unexpected) or _plain_problem(unexpected, form),
         line=unexpected.token.line,
@@ -198,6 +198,6 @@ def place(token: Token) -> str:
 
 def quoted(text: str) -> str:
     """The text as it stands, shortened, in quotes unless it brings its own."""
-    shortened = text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + "…"
+    shortened = text if len(text) <= _MAX_QUOTE_LENGTH else text[: _MAX_QUOTE_LENGTH - 1] + "…"
     shortened = shortened.replace("\n", "\\n").replace("\r", "\\r")
     return shortened if text[:1] in ("'", '"') else f"'{shortened}'"
