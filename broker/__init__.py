@@ -8,7 +8,7 @@
             async for publication in prices:
                 print(publication.attributes)
 
-`connect_sync` is the same without asyncio. What is named here is loaded when it is first asked for.
+`connect_sync` offers the same without asyncio. A name of this package is imported when it is first used.
 """
 
 from __future__ import annotations

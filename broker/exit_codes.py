@@ -1,4 +1,4 @@
-"""How a command ends over an error."""
+"""Exit codes of commands that fail."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NoReturn
 
 
 def exit_with_error(error: Exception) -> NoReturn:
-    """With the error's message and exit code, if it is one of those that users are meant to see."""
+    """Prints the error's message and exits with its `exit_code`. Raises an error without `exit_code` again."""
     exit_code = getattr(error, "exit_code", None)
     if not isinstance(exit_code, int):
         raise error

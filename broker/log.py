@@ -1,4 +1,4 @@
-"""Logs as lines of JSON on standard error: the time, the level, the event, and what belongs to it."""
+"""Logs as lines of JSON on standard error: time, level, event and the event's fields."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _JsonLines(logging.Formatter):
 
 
 class Log:
-    """One broker's log: every line names the broker."""
+    """The log of one broker. Every line names the broker."""
 
     def __init__(self, broker: str) -> None:
         self._fields = {"broker": broker}
@@ -41,7 +41,7 @@ class Log:
         self._write(logging.WARNING, event, fields)
 
     def error(self, event: str, cause: BaseException | None = None, **fields: object) -> None:
-        """`cause` is logged with where it came from."""
+        """Logs an error. `cause` is logged with its traceback."""
         self._write(logging.ERROR, event, fields, cause)
 
     def _write(self, level: int, event: str, fields: dict[str, object], cause: BaseException | None = None) -> None:
@@ -50,6 +50,7 @@ class Log:
 
 
 def log_to_stderr(level: str) -> None:
+    """Writes all logs to standard error. `level` applies to Mercast; other libraries log warnings and errors."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonLines())
     root = logging.getLogger()

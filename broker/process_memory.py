@@ -8,9 +8,9 @@ from pathlib import Path
 
 
 def memory_bytes() -> int:
-    """What the process holds now; where the system does not tell, the most that it held."""
+    """Resident memory. On systems without /proc, the peak of resident memory since the process started."""
     statm = Path("/proc/self/statm")
     if statm.exists():
         return int(statm.read_text().split()[1]) * resource.getpagesize()
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else most * 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

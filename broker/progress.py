@@ -1,6 +1,7 @@
-"""A progress bar on stderr while brokers come up or are measured. Where stderr is no terminal, nothing is drawn.
+"""A progress bar on standard error for commands that start or measure brokers.
 
-It is drawn only when it is told of progress: a thread that redraws it would take CPU time from what is measured.
+Nothing is drawn if standard error is not a terminal. The bar is redrawn on progress only: a thread that redraws it
+would take CPU time from the measured brokers.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
-    """Yields a function that takes what is being done, how many steps of it are done, and how many there are."""
+    """Yields a function that shows progress: the name of the task, the steps done, and the total of steps."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
@@ -22,7 +23,7 @@ def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
     ) as bar:
         task = bar.add_task("", total=None)
 
-        def show(what: str, done: int, total: int) -> None:
-            bar.update(task, description=what, completed=done, total=total, refresh=True)
+        def show(description: str, done: int, total: int) -> None:
+            bar.update(task, description=description, completed=done, total=total, refresh=True)
 
         yield show

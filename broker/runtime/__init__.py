@@ -1,1 +1,1 @@
-"""Brokers as processes: the unchanged core, driven by asyncio, over TCP, with a store and admin pages."""
+"""Brokers as processes: asyncio drives the core, the same as in simulations, with TCP, a store and admin pages."""

@@ -1,6 +1,7 @@
-"""One broker, as `mercast broker` starts it: `python -m broker.runtime ARGUMENTS`, those of `run_broker` as JSON.
+"""One broker, as `mercast broker` starts it: `python -m broker.runtime ARGUMENTS`.
 
-What reads the command line stays behind: it would take a fifth of a broker's memory for as long as the broker runs.
+ARGUMENTS are the arguments of `run_broker` as JSON. This module does not import the command-line parser, which would
+occupy a fifth of a broker's memory as long as the broker runs.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The admin pages: HTTP on a port of their own, on loopback.
 
-    GET /healthz   200 while the broker serves, 503 when it is about to stop
+    GET /healthz   200 while the broker serves, 503 while it stops
     GET /metrics   for Prometheus
     GET /status    JSON: neighbours, clients, tables, queues, rates, drops
-    POST /leave    leave the overlay in good order, and stop
+    POST /leave    leave the overlay for good, and stop
 
-A POST must carry the header X-Mercast, which a web page of another origin cannot add without being asked first.
+A POST must carry the header X-Mercast. A web page of another origin cannot add it without a preflight request.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class AdminPages:
         self._runner: web.AppRunner | None = None
 
     async def start(self, address: Address) -> Address:
-        """Where the pages are."""
+        """Serves the pages. Returns their address, with the port that the system chose for port 0."""
         app = web.Application()
         app.add_routes(
             [

@@ -1,7 +1,7 @@
-"""A client's connection: its requests become inputs of the core, the core's answers become frames.
+"""A client's connection: its requests become inputs of the core, and the core's answers become frames.
 
-Publications that the broker cannot take in at present wait here, in order, up to the window that the client was told;
-acknowledgements and everything else of the client are read all the same.
+Publications that the broker cannot accept at present wait here, in order, up to the window in the client's Welcome.
+The broker still reads the client's acknowledgements and other requests meanwhile.
 """
 
 from __future__ import annotations
@@ -62,27 +62,27 @@ class ClientSession:
     """The receiver at the broker's end of a client's connection, from its Hello on."""
 
     def __init__(
-        self, server: BrokerServer, connection: Connection, hello: Hello, introduction: PeerCredentials
+        self, server: BrokerServer, connection: Connection, hello: Hello, credentials: PeerCredentials
     ) -> None:
         self.name = hello.client
         self.session = hello.session
         self.is_reliable = hello.mode is DeliveryMode.AT_LEAST_ONCE
         self.window = min(hello.window, server.config.overlay.delivery.outbox)
         self.connection = connection
-        self._introduction = introduction
-        self._rights = server.security.authenticator.rights(introduction) or NO_RIGHTS
+        self._credentials = credentials
+        self._rights = server.security.authenticator.rights(credentials) or NO_RIGHTS
         self._server = server
         self._limits = server.limits
         self._answers: list[int] = []
         self._is_reset_unconfirmed = False
-        """That the client has to enter everything anew, and it has said nothing since it was told."""
+        """The Welcome told the client to send its entries again, and the client has sent nothing since."""
         self._waiting: deque[PublishRequest] = deque()
-        """Publications that wait until the broker has room."""
+        """Publications that wait until the broker accepts publications."""
         self._unanswered = 0
         self._sent_count = 0
-        """Deliveries over this connection; they are numbered from 1 on."""
+        """Deliveries over this connection. The wire numbers them from 1."""
         self._unacknowledged: deque[int] = deque()
-        """What the core calls those that are not acknowledged."""
+        """The core's numbers of the deliveries that the client has not acknowledged, in order."""
 
     def received(self, frames: list[bytes]) -> None:
         self._is_reset_unconfirmed = False
@@ -109,14 +109,14 @@ class ClientSession:
         if len(self._waiting) < window:
             return
         if not self.is_reliable:
-            # It gets no answers, and so cannot know how many of its publications wait.
+            # It receives no answers, so it cannot count its waiting publications.
             self.connection.pause_reading()
         elif self._unanswered > window:
             self._server.count_violation("publish_window", self.name)
             self.end(Reason.LIMIT, f"more than {window} publications wait for an answer")
 
     def submit_waiting(self) -> bool:
-        """Is nothing held any more?"""
+        """Submits waiting publications while the broker accepts them. Returns whether none is left."""
         while self._waiting and self._server.accepts_publications:
             self._submit(self._waiting.popleft())
         if not self._waiting:
@@ -176,8 +176,8 @@ class ClientSession:
         return self._rights.refusal_to_advertise(content.expression)
 
     def update_rights(self) -> None:
-        """The access list was read again."""
-        rights = self._server.security.authenticator.rights(self._introduction)
+        """Applies the rights of a reloaded access list. Disconnects the client if it loses access or entries."""
+        rights = self._server.security.authenticator.rights(self._credentials)
         if rights is None:
             self._server.count_violation("unauthorised", self.name)
             self.end(Reason.UNAUTHORISED, "the access list does not let this client in any more")
@@ -187,11 +187,12 @@ class ClientSession:
                 self.disconnect_after_revocation()
 
     def enforce_rights(self) -> bool:
-        """Did the client lose something that it may not have any more?"""
+        """Revokes entries that the client's rights do not cover. Returns whether there were any."""
         return self._server.rights.enforce(self.name, self._rights)
 
     def disconnect_after_revocation(self) -> None:
-        """It comes back, enters everything anew, and so hears what it may not have."""
+        """Ends the connection. The client reconnects, sends its entries again, and receives a refusal for each one
+        that its rights do not cover."""
         self.end(Reason.FORBIDDEN, "this client had entered what it may not have any more; that is withdrawn")
 
     def deliver(self, writer: DeliveryWriter, number: int, subscriptions: bytes) -> None:
@@ -273,7 +274,7 @@ class ClientSession:
         self.end(Reason.MALFORMED, str(error))
 
     def end(self, reason: Reason, text: str) -> None:
-        """Ends the connection; the session goes on for its time."""
+        """Ends the connection with a Goodbye. The session continues for the time that it is kept."""
         self.connection.close(encode(Goodbye(reason, text)))
         self.lost()
 
@@ -285,5 +286,6 @@ class ClientSession:
 
 
 def _expiry(now: int, lifetime_ms: int) -> int | None:
-    """As late as a frame can say, for a client that means never and says it with a large number."""
+    """The time at which a publication expires, or None. A lifetime too large for a frame becomes the latest time that
+    a frame can carry: clients use large lifetimes for publications that never expire."""
     return min(now + lifetime_ms * MILLISECOND, LARGEST_NUMBER) if lifetime_ms else None

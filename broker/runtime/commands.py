@@ -36,7 +36,7 @@ def broker(
       mercast broker mine.toml --id b9 --join 127.0.0.1:7001
     """
     arguments = json.dumps([str(overlay), id, join, insecure, str(trace) if trace else None, log])
-    # The same process goes on without all that read the command line.
+    # The same process continues without the modules that parsed the command line.
     os.execv(sys.executable, [sys.executable, "-P", "-m", "broker.runtime", arguments])
 
 

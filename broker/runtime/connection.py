@@ -1,7 +1,9 @@
-"""A TCP connection that carries frames: what arrives is cut into frames, what leaves goes in one write a loop turn.
+"""A TCP connection that carries frames.
 
-All connections of a broker share one buffer to receive into, because what arrives is taken out of it at once. Its size
-bounds what one connection can ask for before the others have their turn.
+A connection splits received bytes into frames, and writes all frames of one turn of the event loop at once.
+
+All connections of a broker share one receive buffer, because each connection copies received bytes out of it at once.
+The buffer's size limits the bytes that one connection can receive before other connections have their turn.
 """
 
 from __future__ import annotations
@@ -14,32 +16,35 @@ from broker.wire.limits import Limits, WireError
 
 RECEIVE_BUFFER_BYTES = 64 << 10
 FLUSH_AT_BYTES = 128 << 10
-"""Beyond so many bytes a write does not wait for the end of the loop turn."""
+"""With this many bytes to write, a connection does not wait for the end of the loop turn."""
 
 LINGER_S = 2.0
-"""How long a connection that was closed may take to write the rest."""
+"""Time that a closed connection has to write its remaining bytes."""
 
 
 class Receiver(Protocol):
-    """Whoever is at this end of a connection: first a newcomer, then a client's session or a link."""
+    """Handles the frames and events of a connection: first a PendingConnection, then a ClientSession or a Link."""
 
     def received(self, frames: list[bytes]) -> None: ...
 
     def before_writing(self) -> None:
-        """The last moment to send what was collected in this loop turn."""
+        """Sends the frames that the receiver collected in this loop turn."""
 
     def paused(self) -> None:
-        """The other end does not read fast enough."""
+        """Called when the write buffer is full: the other end does not read fast enough."""
 
-    def resumed(self) -> None: ...
+    def resumed(self) -> None:
+        """Called when the write buffer has room again."""
 
-    def malformed(self, error: WireError) -> None: ...
+    def malformed(self, error: WireError) -> None:
+        """Called for bytes that are not a valid frame."""
 
-    def lost(self) -> None: ...
+    def lost(self) -> None:
+        """Called when the connection is gone."""
 
 
 class FlushQueue:
-    """The connections that have something to write at the end of this loop turn."""
+    """The connections with frames to write at the end of this loop turn, and the shared receive buffer."""
 
     def __init__(self) -> None:
         self._connections: list[Connection] = []
@@ -59,11 +64,11 @@ class FlushQueue:
 
 class Connection(asyncio.BufferedProtocol):
     def __init__(self, flush_queue: FlushQueue, limits: Limits, write_buffer_bytes: int) -> None:
-        """`buffered`: bytes that may wait for the other end before the receiver is told to pause."""
+        """`write_buffer_bytes`: unsent bytes above which the connection pauses its receiver."""
         self.receiver: Receiver | None = None
         self._loop = asyncio.get_running_loop()
         self.last_received_s = self._loop.time()
-        """When something last arrived, by the loop's clock."""
+        """Time of the last received bytes, by the loop's clock."""
         self.bytes_in = 0
         self.bytes_out = 0
         self.is_closing = False
@@ -88,7 +93,7 @@ class Connection(asyncio.BufferedProtocol):
         self._receive(bytes(self._flush_queue.buffer[:nbytes]))
 
     def receive_early(self, data: bytes) -> None:
-        """What came before the connection was handed over."""
+        """Receives bytes that arrived before this object became the transport's protocol."""
         if data:
             self._receive(data)
 
@@ -113,7 +118,7 @@ class Connection(asyncio.BufferedProtocol):
             self._write()
 
     def schedule_flush(self) -> None:
-        """Something is to be written at the end of this loop turn."""
+        """Requests a flush at the end of this loop turn."""
         if not self._is_flush_scheduled:
             self._is_flush_scheduled = True
             self._flush_queue.add(self)
@@ -121,7 +126,7 @@ class Connection(asyncio.BufferedProtocol):
     def flush(self) -> None:
         self._is_flush_scheduled = False
         if self.receiver is not None:
-            # May send more; that belongs to the same write.
+            # The receiver may send more frames, which belong to the same write.
             self._is_flush_scheduled = True
             self.receiver.before_writing()
             self._is_flush_scheduled = False
@@ -151,7 +156,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def close(self, last_frame: bytes = b"") -> None:
-        """Says a last word and closes. Nothing that arrives from now on is looked at."""
+        """Sends `last_frame` and closes. The connection ignores everything that arrives later."""
         if self.is_closing:
             return
         if last_frame:
@@ -160,11 +165,11 @@ class Connection(asyncio.BufferedProtocol):
         self.is_closing = True
         if self._transport is not None:
             self._transport.close()
-            # The other end may never read what is still to be written.
+            # The other end may never read the remaining bytes.
             self._loop.call_later(LINGER_S, self._transport.abort)
 
     def abort(self) -> None:
-        """Closes without waiting for the other end to take what was written."""
+        """Closes at once and discards unsent bytes."""
         self.is_closing = True
         if self._transport is not None:
             self._transport.abort()
@@ -177,12 +182,12 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_established(self) -> bool:
-        """Has the other end connected, a TLS handshake included?"""
+        """Whether the connection is established, including its TLS handshake."""
         return self._transport is not None
 
     @property
     def unsent_bytes(self) -> int:
-        """Written, and not taken by the other end."""
+        """Bytes in the transport's write buffer."""
         return self._transport.get_write_buffer_size() if self._transport is not None else 0
 
     @property
@@ -192,5 +197,5 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def certificate(self) -> object:
-        """The other end's TLS certificate, where there is one."""
+        """The other end's TLS certificate, or None."""
         return self._transport.get_extra_info("peercert") if self._transport is not None else None

@@ -1,4 +1,4 @@
-"""The core's effects, performed: frames to clients and neighbours, timers, records."""
+"""Performs the core's effects: sends frames to clients and neighbours, sets timers, writes records."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from broker.core.inputs import Persisted, TimerFired
 from broker.core.settings import SECOND
 from broker.wire import link_handshake
 from broker.wire.broker_codec import encode
-from broker.wire.client_codec import DeliveryWriter, packed_subscriptions
+from broker.wire.client_codec import DeliveryWriter, pack_subscriptions
 from broker.wire.client_frames import Reason
 from broker.wire.limits import WireError
 from routing.messages import PublicationId, is_free
@@ -42,7 +42,7 @@ MAX_PACKED_NAMES = 50_000
 class EffectExecutor:
     def __init__(self, server: BrokerServer) -> None:
         self.sent = 0
-        """Publications to neighbours."""
+        """Publications sent to neighbours."""
         self.delivered = 0
         self._server = server
         self._sessions = server.clients
@@ -69,7 +69,7 @@ class EffectExecutor:
         }
 
     def perform(self, effects: list[Effect]) -> None:
-        """All of them: one that cannot be written as a frame takes nothing else with it."""
+        """Performs all effects. An effect that cannot be encoded as a frame is reported, and the others follow."""
         handlers = self._handlers
         for effect in effects:
             try:
@@ -89,7 +89,7 @@ class EffectExecutor:
         if packed is None:
             if len(self._packed_names) >= MAX_PACKED_NAMES:
                 self._packed_names.clear()
-            packed = self._packed_names[effect.subscriptions] = packed_subscriptions(effect.subscriptions)
+            packed = self._packed_names[effect.subscriptions] = pack_subscriptions(effect.subscriptions)
         session.deliver(writer, effect.number, packed)
         self.delivered += 1
 

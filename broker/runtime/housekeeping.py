@@ -1,4 +1,4 @@
-"""What a broker does once in a while: rates, silent clients, newcomers who say nothing, its state for the trace."""
+"""Periodic work of a broker: computes rates, closes idle connections, and records the broker's state in the trace."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Housekeeping:
         self._counted_at = self._loop.time()
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Runs until it is cancelled."""
         limits = self._limits
         while True:
             await asyncio.sleep(min(1.0, limits.idle / SECOND / 4, limits.hello / SECOND / 4))
@@ -51,7 +51,7 @@ class Housekeeping:
                 session.end(Reason.IDLE, f"nothing was heard for {limits.idle / SECOND:g} s")
 
     def _refuse_silent(self, pending: PendingConnection) -> None:
-        # A handshake has a time of its own.
+        # TLS handshakes have their own timeout.
         if pending.connection.is_established:
             self._server.count_violation("hello", pending.connection.remote_address)
             pending.refuse(Reason.IDLE, link_handshake.LIMIT, "nothing was said in time")

@@ -1,4 +1,4 @@
-"""What goes wrong within a broker through nobody's fault but its own: counted by what failed, logged, never silent."""
+"""Errors of the broker itself, not of clients or other brokers. Each error is counted by kind and logged."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class InternalErrors:
         self._log = log
 
     def report(self, kind: str, error: BaseException, **fields: object) -> None:
-        """The broker goes on; `what` is one of a few words."""
+        """Counts and logs an error after which the broker continues. `kind` is one of a few fixed texts."""
         self.counts[kind] += 1
         self._log.error(kind, error, reason=f"{type(error).__name__}: {error}", **fields)
 
     def watch(self, task: asyncio.Task[None], fail: Callable[[BaseException], None] | None = None) -> None:
-        """For a task that nobody awaits. `fail`: the broker cannot go on without it."""
+        """Reports the error of a task that no code awaits. `fail` is called too, if the broker needs the task."""
 
         def ended(task: asyncio.Task[None]) -> None:
             error = None if task.cancelled() else task.exception()

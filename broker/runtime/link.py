@@ -1,4 +1,4 @@
-"""A link to another broker, from the moment both ends have introduced themselves."""
+"""A link to another broker after the handshake."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from broker.runtime.server import BrokerServer
 
 MAX_UNSENT_BYTES = 256 << 20
-"""Control frames are never held back; a neighbour that does not even read these is lost."""
+"""Control frames are never held back. With more unsent bytes than this, the link to the neighbour is aborted."""
 
 
 class Link:
@@ -26,11 +26,11 @@ class Link:
         self.peer = other.broker
         self.hello = other
         self.is_dialled = is_dialled
-        """By this end."""
+        """Whether this end dialled."""
         self.connection = connection
         self.up_since = server.now()
         self.goodbye: LinkGoodbye | None = None
-        """What the other end said at last."""
+        """The other end's goodbye, if it sent one."""
         self.wants_times = server.recorder is not None and link_handshake.TIMES_WANTED in other.capabilities
         self._times: LinkTimes | None = None
         self._server = server
@@ -79,10 +79,10 @@ class Link:
             self.connection.abort()
 
     def paused(self) -> None:
-        """Publications are bounded by credit, and control frames must go: nothing is held back here."""
+        """Does nothing: credit limits publications, and control frames are never held back."""
 
     def resumed(self) -> None:
-        """Nothing was held back."""
+        """Does nothing: a link holds nothing back."""
 
     def malformed(self, error: WireError) -> None:
         self._server.count_violation("malformed", self.peer, str(error))

@@ -1,7 +1,7 @@
-"""A broker's links to others: dialling and being dialled, again and again until they stand.
+"""A broker's links to its neighbours: dials, accepts and redials until each required link is up.
 
-Both ends know that they are to be linked. The one with the smaller id dials at once, the other only when that has not
-led to a link for a while. When both dial at the same time, the connection that the smaller id dialled is kept.
+Both ends know that they need a link. The broker with the smaller id dials at once. The other dials only if there is
+no link after a while. If both dial at the same time, they keep the connection that the smaller id dialled.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ LINK_BUFFER_BYTES = 1 << 20
 
 @dataclass(slots=True)
 class _RequiredLink:
+    """A link that this broker restores whenever it is down. Without an address only the other end dials."""
+
     peer: str
     address: Address | None
     cost: int
@@ -49,10 +51,10 @@ class Neighbours:
         self._down_events: dict[str, asyncio.Event] = {}
         self._joining: set[asyncio.Task[None]] = set()
         self._dialling: set[str] = set()
-        """Brokers that were dialled and have yet to answer."""
+        """Brokers that this broker dialled and that have not answered yet."""
 
     def require_link(self, peer: str, address: Address | None, cost: int = 1) -> None:
-        """There is to be a link to this broker from now on."""
+        """Keeps a link to this broker from now on."""
         if self.is_closed or peer in self._required:
             return
         required = self._required[peer] = _RequiredLink(peer, address, cost)
@@ -66,19 +68,21 @@ class Neighbours:
             required.task.cancel()
 
     def open(self, peer: str, address: str) -> None:
-        """The router wants a link that no configuration names."""
+        """Opens a link that the router requests and the configuration does not contain."""
         try:
             self.require_link(peer, parse_address(address))
         except AddressError as error:
             self._server.log.warning("link not opened", peer=peer, reason=str(error))
 
     def close(self, peer: str) -> None:
+        """Closes a link on request of the router, and does not dial it again."""
         self.release_link(peer)
         link = self.links.get(peer)
         if link is not None:
             link.end(link_handshake.CLOSED, "the overlay was reorganised")
 
     def reset(self, peer: str) -> None:
+        """Aborts the link to a silent neighbour. A required link is dialled again."""
         link = self.links.get(peer)
         if link is not None:
             self._server.log.warning("neighbour silent", peer=peer)
@@ -86,7 +90,7 @@ class Neighbours:
             link.lost()
 
     def join(self, address: Address) -> None:
-        """Dials a broker that is known by its address only."""
+        """Links to a broker of which only the address is known. Dials until that succeeds."""
         task = asyncio.create_task(self._join(address), name=f"join at {address}")
         self._joining.add(task)
         task.add_done_callback(self._joining.discard)
@@ -115,7 +119,7 @@ class Neighbours:
             wait = await self._back_off(wait)
 
     async def _back_off(self, wait: int) -> int:
-        """Waits, more or less, and returns how long to wait the next time."""
+        """Sleeps for `wait` with jitter. Returns the next wait: twice as long, up to the maximum."""
         await asyncio.sleep(wait / SECOND * self._random.uniform(0.5, 1.5))
         return min(2 * wait, self._server.config.overlay.heartbeat.redial_at_most)
 
@@ -166,7 +170,7 @@ class Neighbours:
         )
 
     def hello_received(self, pending: PendingConnection, other: LinkHello) -> None:
-        """Another broker dialled."""
+        """Handles the hello of a broker that dialled: refuses it, or answers and activates the link."""
         code, reason = self._refusal(other)
         if not code and self._server.core.me < other.broker and self._has_dialled(other):
             code, reason = link_handshake.DUPLICATE, f"{self._server.core.me} has dialled already"
@@ -178,20 +182,23 @@ class Neighbours:
         self._activate(Link(self._server, pending.connection, other, is_dialled=False))
 
     def _has_dialled(self, other: LinkHello) -> bool:
-        """Or about to be? What this end dialled to an earlier incarnation does not count."""
+        """Whether this end dialled the other broker and the link is up or pending.
+
+        A link to an earlier incarnation of the other broker does not count.
+        """
         current = self.links.get(other.broker)
         if current is None:
             return other.broker in self._dialling
         return current.is_dialled and current.hello.incarnation >= other.incarnation
 
     def welcome_received(self, connection: Connection, other: LinkHello) -> Link | None:
-        """The broker that was dialled has answered."""
+        """Handles the answer of a dialled broker: refuses it and returns None, or activates the link."""
         current = self.links.get(other.broker)
         code, reason = self._refusal(other)
-        introduction = PeerCredentials(
+        credentials = PeerCredentials(
             other.broker, True, other.token, connection.remote_address, connection.certificate
         )
-        unauthorised = self._server.security.authenticator.refusal(introduction)
+        unauthorised = self._server.security.authenticator.refusal(credentials)
         if unauthorised is not None:
             self._server.count_violation("unauthorised", other.broker)
             code, reason = link_handshake.UNAUTHORISED, unauthorised
@@ -206,33 +213,33 @@ class Neighbours:
         return link
 
     def _refusal(self, other: LinkHello) -> tuple[str, str]:
-        """A code and a reason, both empty when there is none."""
+        """The code and the reason to refuse a link, both empty if there is none."""
         server = self._server
-        current = server.config
+        config = server.config
         if self.is_closed:
-            return link_handshake.STOPPING, f"{current.id} is stopping"
-        if other.to not in ("", current.id):
-            return link_handshake.REFUSED, f"{server.listen} belongs to {current.id}, not to {other.to[:80]}"
-        if other.broker == current.id:
-            return link_handshake.REFUSED, f"the id {current.id} is in use"
-        if other.overlay != current.overlay.name:
-            return link_handshake.REFUSED, f"this is overlay {current.overlay.name!r}, not {other.overlay[:80]!r}"
-        if other.protocol != current.overlay.protocol:
+            return link_handshake.STOPPING, f"{config.id} is stopping"
+        if other.to not in ("", config.id):
+            return link_handshake.REFUSED, f"{server.listen} belongs to {config.id}, not to {other.to[:80]}"
+        if other.broker == config.id:
+            return link_handshake.REFUSED, f"the id {config.id} is in use"
+        if other.overlay != config.overlay.name:
+            return link_handshake.REFUSED, f"this is overlay {config.overlay.name!r}, not {other.overlay[:80]!r}"
+        if other.protocol != config.overlay.protocol:
             return (
                 link_handshake.REFUSED,
-                f"this overlay routes by {current.overlay.protocol}, not by {other.protocol[:80]}",
+                f"this overlay routes by {config.overlay.protocol}, not by {other.protocol[:80]}",
             )
-        if other.protocol == "merc" and not set(other.clusters) & set(current.clusters):
+        if other.protocol == "merc" and not set(other.clusters) & set(config.clusters):
             return (
                 link_handshake.REFUSED,
-                f"{current.id} is in {', '.join(current.clusters)}, which {other.broker} shares nothing with",
+                f"{config.id} is in {', '.join(config.clusters)}, which {other.broker} shares nothing with",
             )
         missing = [each for each in link_handshake.CAPABILITIES if each not in other.capabilities]
         if missing:
             return link_handshake.REFUSED, f"{other.broker} lacks {', '.join(missing)}"
-        if len(self.links) >= current.overlay.limits.neighbours and other.broker not in self.links:
+        if len(self.links) >= config.overlay.limits.neighbours and other.broker not in self.links:
             server.count_violation("neighbours", other.broker)
-            return link_handshake.LIMIT, f"{current.id} has {len(self.links)} neighbours, and takes no more"
+            return link_handshake.LIMIT, f"{config.id} has {len(self.links)} neighbours, and takes no more"
         return "", ""
 
     def _activate(self, link: Link) -> None:
@@ -249,7 +256,7 @@ class Neighbours:
         link.activate(required.cost if required is not None else 1)
 
     def remove(self, link: Link) -> bool:
-        """Was it the link to that broker?"""
+        """Removes a link that is down. Returns False if it is not the current link to its peer."""
         if self.links.get(link.peer) is not link:
             return False
         del self.links[link.peer]
@@ -263,7 +270,7 @@ class Neighbours:
         return True
 
     def stop(self, code: str, reason: str) -> None:
-        """Ends all links in good order; no new ones come."""
+        """Closes all links with a goodbye, and opens no new ones."""
         self.is_closed = True
         for task in (*self._joining, *(each.task for each in self._required.values())):
             if task is not None:
@@ -280,7 +287,7 @@ class Neighbours:
 
 
 class _Dialler:
-    """The receiver at the dialling end until the other broker has answered."""
+    """The receiver at the dialling end until the other broker answers."""
 
     def __init__(self, neighbours: Neighbours, connection: Connection, required: _RequiredLink | None) -> None:
         self.connection = connection
@@ -313,13 +320,13 @@ class _Dialler:
             self.answer.set_result(link)
 
     def before_writing(self) -> None:
-        """All was said."""
+        """Does nothing: a dialler collects no frames."""
 
     def paused(self) -> None:
-        """A hello always fits."""
+        """Does nothing: a hello always fits into the write buffer."""
 
     def resumed(self) -> None:
-        """A hello always fits."""
+        """Does nothing: a hello always fits into the write buffer."""
 
     def malformed(self, error: WireError) -> None:
         self._neighbours._server.log.warning(

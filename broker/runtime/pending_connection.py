@@ -1,4 +1,4 @@
-"""Someone who connected and has yet to say who it is: a client, another broker, or nobody that can be served."""
+"""A connection before its first frame, which shows whether a client or another broker connected."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class PendingConnection:
-    """The receiver at a broker's end until the first frame is there."""
+    """The receiver of an accepted connection until its first frame. It refuses connections or hands them over."""
 
     def __init__(self, server: BrokerServer, connection: Connection) -> None:
         self.connection = connection
@@ -44,32 +44,32 @@ class PendingConnection:
         content = client_codec.decode(frame, self._server.limits)
         if not isinstance(content, Hello):
             raise WireError(f"a connection starts with Hello, not with {type(content).__name__}")
-        introduction = self._introduction(content.client, content.token)
-        refusal = self._server.security.authenticator.refusal(introduction)
+        credentials = self._credentials(content.client, content.token)
+        refusal = self._server.security.authenticator.refusal(credentials)
         if refusal is not None:
             self._server.count_violation("unauthorised", content.client)
             self.refuse(Reason.UNAUTHORISED, link_handshake.UNAUTHORISED, refusal)
             return
-        self._server.admission.admit(self, content, introduction)
+        self._server.admission.admit(self, content, credentials)
 
     def _receive_link_hello(self, frame: bytes) -> None:
         content = link_handshake.decode(frame, self._server.limits)
         if not isinstance(content, LinkHello):
             raise WireError(f"a link starts with LinkHello, not with {type(content).__name__}")
-        refusal = self._server.security.authenticator.refusal(self._introduction(content.broker, content.token))
+        refusal = self._server.security.authenticator.refusal(self._credentials(content.broker, content.token))
         if refusal is not None:
             self._server.count_violation("unauthorised", content.broker)
             self.refuse(Reason.UNAUTHORISED, link_handshake.UNAUTHORISED, refusal)
             return
         self._server.neighbours.hello_received(self, content)
 
-    def _introduction(self, name: str, token: str) -> PeerCredentials:
+    def _credentials(self, name: str, token: str) -> PeerCredentials:
         return PeerCredentials(
             name, self._is_broker, token, self.connection.remote_address, self.connection.certificate
         )
 
     def refuse(self, reason: Reason, code: str, text: str) -> None:
-        """In the words of whoever it is: a client's reason, a broker's code."""
+        """Closes the connection with `text`, and with `reason` for a client or `code` for a broker."""
         self._server.log.warning("refused", other_end=self.connection.remote_address, reason=text)
         if self._is_broker:
             self.connection.close(link_handshake.encode(LinkGoodbye(code, text)))
@@ -77,13 +77,13 @@ class PendingConnection:
             self.connection.close(client_codec.encode(Goodbye(reason, text)))
 
     def before_writing(self) -> None:
-        """Nothing was said yet."""
+        """Does nothing: a pending connection collects no frames."""
 
     def paused(self) -> None:
-        """Nothing was said yet."""
+        """Does nothing: a pending connection sends nothing."""
 
     def resumed(self) -> None:
-        """Nothing was said yet."""
+        """Does nothing: a pending connection sends nothing."""
 
     def malformed(self, error: WireError) -> None:
         self._server.count_violation("malformed", self.connection.remote_address, str(error))

@@ -1,4 +1,4 @@
-"""A broker as a process: signals, the line that says that it serves, and its end."""
+"""A broker as a process: signals, the line of JSON that announces it, and its exit."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from pathlib import Path
 from broker.config.address import parse_address
 from broker.config.overlay_config import BrokerConfig, ConfigError, read_config
 from broker.log import LEVELS, log_to_stderr
-from broker.mqtt.lifecycle import gateway_beside
+from broker.mqtt.lifecycle import run_gateway
 from broker.runtime.server import BrokerServer
 from topologies.errors import nearest
 
 
 def run_broker(path: Path, id: str, join: str | None, is_insecure: bool, trace: Path | None, level: str) -> None:
+    """Runs the broker `id` of the overlay file until a signal stops it, it leaves the overlay, or it fails."""
     if level not in LEVELS:
         raise ConfigError(f"--log is {level!r}; {nearest(level, LEVELS)}")
     log_to_stderr(level)
@@ -33,12 +34,12 @@ async def _serve(config: BrokerConfig, join: str | None, is_insecure: bool, trac
         loop.add_signal_handler(name, stop.set)
     loop.add_signal_handler(signal.SIGHUP, server.reload_security)
     await server.start(parse_address(join) if join else None)
-    # Publications are many small objects that die young and form no cycles: looking for cycles rarely saves a fifth.
+    # Publications are many short-lived objects without cycles. Running the cycle collector rarely saves a fifth.
     gc.set_threshold(20_000, 50, 100)
     print(json.dumps(_addresses(server)), flush=True)
     stopping = asyncio.create_task(stop.wait())
     leaving = asyncio.create_task(server.leave_requested.wait())
-    async with gateway_beside(server):
+    async with run_gateway(server):
         await asyncio.wait((stopping, leaving, server.failed), return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
     leaving.cancel()
@@ -46,7 +47,7 @@ async def _serve(config: BrokerConfig, join: str | None, is_insecure: bool, trac
     if server.failed.done():
         server.failed.result()
     if server.leave_requested.is_set():
-        # Whoever started this process is not to start it again.
+        # This line tells a supervisor not to restart the process.
         print(json.dumps({"broker": config.id, "left": True}), flush=True)
 
 

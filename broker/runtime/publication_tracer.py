@@ -1,4 +1,4 @@
-"""What this broker did with publications that are to be traced, for whoever asks where they went."""
+"""Records the steps of traced publications at this broker. Clients query them with `TraceQuery`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RETAINED_NS = 60_000_000_000
 
 
 class PublicationTracer:
-    """The steps of the last traced publications, oldest first. Costs nothing while none is traced."""
+    """The steps of the latest traced publications, oldest first. Costs nothing while no publication is traced."""
 
     def __init__(self, address_of: Callable[[str], str]) -> None:
         self._address_of = address_of
@@ -51,7 +51,7 @@ class PublicationTracer:
             del self._steps[publication]
 
     def add_effects(self, effects: list[Effect]) -> None:
-        """Takes down what concerns a traced publication."""
+        """Adds a step for each effect of a traced publication."""
         for effect in effects:
             match effect:
                 case Send(peer, Publish() as message) if message.id in self._steps:

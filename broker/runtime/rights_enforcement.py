@@ -1,8 +1,11 @@
-"""What clients have entered and their rights do not cover any more: it is withdrawn, and what waits for it goes.
+"""Revokes subscriptions and advertisements that a client's rights no longer cover.
 
-A client is held to its rights when it connects, before anything is delivered to it, and when the access list is read
-again. What is being stored at that time stands only later, and is looked at then. Whoever lost something is told with
-the next connection that not all is as it was: it enters everything anew, and hears of each thing that it may not have.
+Deliveries that are queued for them are dropped.
+
+Rights are enforced when a client connects, before any delivery, and when the access list is read again. An entry that
+is being stored at that time is not active yet; it is checked after its commit. The Welcome of the next connection tells
+a client with revoked entries that its session is not resumed. The client then sends all its entries again, and receives
+a refusal for each one that its rights do not cover.
 """
 
 from __future__ import annotations
@@ -21,16 +24,20 @@ if TYPE_CHECKING:
 class RightsEnforcement:
     def __init__(self, server: BrokerServer) -> None:
         self.revoked_count = 0
-        """Subscriptions and advertisements, since the start."""
+        """Revoked subscriptions and advertisements since the start."""
         self._server = server
         self._enforced: dict[str, Rights] = {}
-        """To which each client was held last: looking at thousands of subscriptions takes its time."""
+        """The rights last enforced on each client. Equal rights are not checked again, because checking thousands of
+        subscriptions takes long."""
         self._revoked_clients: set[str] = set()
-        """Clients that have to enter everything anew, and were not told so, or may not have heard it."""
+        """Clients that must send all entries again, and have not received a Welcome that says so, or possibly not."""
 
     def enforce(self, name: str, rights: Rights, *, is_forced: bool = False) -> bool:
-        """Did the client lose a subscription or an advertisement? `again`: look, even if the rights are the same."""
-        # What was on its way into the store when someone lost a subscription may have come for it since.
+        """Revokes the client's entries that `rights` do not cover. Returns whether there were any.
+
+        `is_forced`: check even if the same rights were enforced before.
+        """
+        # A publication that was being stored when a subscription was revoked may be queued for the client by now.
         if not is_forced and name not in self._revoked_clients and self._enforced.get(name) == rights:
             return False
         self._remember(name, rights)
@@ -53,8 +60,8 @@ class RightsEnforcement:
         return count > 0
 
     def check_stored(self, record: tuple[str, ...]) -> None:
-        """The record is stored: what is entered with it may have been asked for under other rights, by a connection or
-        a session that is no more."""
+        """Enforces rights on the entry of a committed record. The client may have requested the entry under other
+        rights, over an earlier connection or in an earlier session."""
         if record[0] not in ENTRY_RECORDS:
             return
         kind, name, entry = record
@@ -66,13 +73,13 @@ class RightsEnforcement:
             session.disconnect_after_revocation()
 
     def clear_revoked(self, name: str) -> bool:
-        """Since the client last connected?"""
+        """Clears the mark of a client with revoked entries. Returns whether it was marked."""
         was_revoked = name in self._revoked_clients
         self._revoked_clients.discard(name)
         return was_revoked
 
     def mark_revoked(self, name: str) -> None:
-        """The connection was lost before the client said anything: it is told once more to enter everything anew."""
+        """Marks a client that must send all entries again and possibly did not receive the Welcome that says so."""
         self._revoked_clients.add(name)
 
     def _remember(self, name: str, rights: Rights) -> None:
@@ -84,7 +91,7 @@ class RightsEnforcement:
 
 
 def exceeds_rights(client: Client, kind: str, name: str, rights: Rights) -> bool:
-    """Does the client have an entry under this name that its rights do not cover?"""
+    """Whether the client has an entry of this kind and name that its rights do not cover."""
     is_subscription = kind == "subscription"
     entry = (client.subscriptions if is_subscription else client.advertisements).get(name)
     if entry is None:
@@ -94,7 +101,7 @@ def exceeds_rights(client: Client, kind: str, name: str, rights: Rights) -> bool
 
 
 def revoked_entries(client: Client, rights: Rights) -> RightsNarrowed | None:
-    """None: the client has nothing that its rights do not cover."""
+    """The client's entries and queued deliveries that its rights do not cover, or None."""
     subscriptions, advertisements = (
         tuple(name for name in entries if exceeds_rights(client, kind, name, rights))
         for kind, entries in (("subscription", client.subscriptions), ("advertisement", client.advertisements))

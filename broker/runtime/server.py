@@ -1,7 +1,7 @@
 """One broker in one event loop: sockets, timers and the store around the core.
 
-What arrives becomes an input of the core; its effects become frames, timers and records. The core is called from the
-event loop only, and never waits.
+Received frames, timers and commits become inputs of the core. The core's effects become frames, timers and records.
+Only the event loop calls the core, and the core never blocks.
 """
 
 from __future__ import annotations
@@ -44,21 +44,26 @@ from routing.registry import create
 
 if TYPE_CHECKING:
     from broker.runtime.admin import AdminPages
-    from broker.trace.recorder import Recorder
+    from broker.trace.recorder import TraceRecorder
 
 CLIENT_BUFFER_BYTES = 256 << 10
 DRAIN_TIMEOUT_S = 5.0
 EPOCH_NS = 1_767_225_600 * SECOND
-"""The start of 2026, from which incarnations count tenths of seconds: they grow with every start and stay small."""
+"""The start of 2026. Incarnations count tenths of seconds from here, so they grow with every start and stay small."""
 
 
 class ListenError(Exception):
-    """The address is in use, or not of this machine."""
+    """The broker cannot listen: the address is in use or not of this machine, or the admin pages need a package."""
 
     exit_code = 4
 
 
 class BrokerServer:
+    """Owns the core of one broker and all parts that connect it to the outside.
+
+    Call `start`, wait for `failed` or `leave_requested`, then call `stop`.
+    """
+
     def __init__(
         self,
         config: BrokerConfig,
@@ -77,29 +82,32 @@ class BrokerServer:
         self.pending_connections: dict[PendingConnection, None] = {}
         self.tls_handshakes: set[asyncio.Task[None]] = set()
         self.waiting_publishers: dict[ClientSession, None] = {}
-        """Sessions with publications that wait until there is room."""
+        """Sessions with publications that wait until the broker accepts publications."""
         self.published_here = 0
         self.received = 0
         """Publications from neighbours."""
         self.rates: dict[str, float] = {}
         self.parts: dict[str, Callable[[], dict[str, object]]] = {}
-        """What runs beside the broker, such as a gateway: by name, how to ask for its status."""
+        """Parts that run in this process with the broker, such as a gateway: name and a function for the status."""
         self.is_stopping = False
         self.violations: Counter[str] = Counter()
         self.address = config.address or config.listen
         self.started = time.time()
         self.admin_address: Address | None = None
         self.leave_requested = asyncio.Event()
-        self.recorder: Recorder | None = None
+        self.recorder: TraceRecorder | None = None
         self.trace_state = ""
-        """Recording, or why that ended; empty: no trace was asked for."""
+        """The word `recording`, or the reason why recording ended. Empty without a trace."""
         self._trace_folder = trace
         self._admin_pages: AdminPages | None = None
         self._clock_offset = time.time_ns() - time.monotonic_ns()
         self._traced_requests: set[tuple[str, int]] = set()
 
     async def start(self, join: Address | None = None) -> None:
-        """Opens the store, listens, and dials the neighbours."""
+        """Opens the store, listens, and dials the neighbours.
+
+        `join` is the address of a further broker to link to, which need not be in the configuration.
+        """
         config = self.config
         self._loop = asyncio.get_running_loop()
         self.flush_queue = FlushQueue()
@@ -107,7 +115,7 @@ class BrokerServer:
         self.admission = SessionAdmission(self)
         self.rights = RightsEnforcement(self)
         self.failed: asyncio.Future[None] = self._loop.create_future()
-        """Ends with an error when the broker cannot go on."""
+        """Gets an exception when the broker cannot continue."""
         self.store: Store | None = None
         incarnation = (time.time_ns() - EPOCH_NS) // (SECOND // 10)
         earlier = 0
@@ -140,11 +148,11 @@ class BrokerServer:
         if records:
             self.handle(Restored(records))
         if self._trace_folder is not None:
-            # pyarrow is loaded for this alone.
-            from broker.trace.recorder import Recorder
+            # Imports pyarrow, which nothing else here needs.
+            from broker.trace.recorder import TraceRecorder
 
             names = (config.id, incarnation, config.overlay.name, config.overlay.protocol)
-            self.recorder = Recorder(self._trace_folder, *names, self.now, self._trace_failed)
+            self.recorder = TraceRecorder(self._trace_folder, *names, self.now, self._trace_failed)
             self.trace_state = "recording"
         self._perform(self.core.start(self.now()))
         for neighbour in config.neighbours:
@@ -176,7 +184,10 @@ class BrokerServer:
         return listener
 
     async def _open_admin_pages(self) -> None:
-        """aiohttp is loaded for this alone, and may be missing unless the configuration asks for the pages."""
+        """Starts the admin pages if they are configured.
+
+        They alone import aiohttp. Without aiohttp the broker runs without pages, unless the configuration names a port.
+        """
         address = self.config.admin
         if address is None:
             return
@@ -204,10 +215,11 @@ class BrokerServer:
         return connection if context is None else TlsHandshake(self, pending, context)
 
     def now(self) -> int:
-        """Wall-clock nanoseconds that never go back while the broker runs."""
+        """Wall-clock nanoseconds. The value never decreases while the broker runs."""
         return time.monotonic_ns() + self._clock_offset
 
     def handle(self, input: Input) -> None:
+        """Passes an input to the core and performs its effects."""
         if self.recorder is not None:
             self._handle_recorded(input, self.recorder)
             return
@@ -215,8 +227,8 @@ class BrokerServer:
         if effects:
             self._perform(effects)
 
-    def _handle_recorded(self, input: Input, recorder: Recorder) -> None:
-        """What the core wants done is done first: a trace is told of it, and nothing depends on a trace."""
+    def _handle_recorded(self, input: Input, recorder: TraceRecorder) -> None:
+        """Performs the effects before it records them, because nothing may depend on the trace."""
         if isinstance(input, Published):
             recorder.requested(input)
         started = self.now()
@@ -227,14 +239,14 @@ class BrokerServer:
         recorder.handled(effects, started, took_ns)
 
     def _trace_failed(self, error: Exception) -> None:
-        """The broker goes on without a trace."""
+        """Ends the trace. The broker continues without it."""
         self.recorder = None
         self.trace_state = f"ended: {error}"
         self.errors.report("trace not written", error)
 
     def publish(self, request: Published) -> None:
         if self.core.is_repeated(request):
-            # Its answer may have been given: nothing is to wait for another.
+            # The core may have answered it already, and then does not answer again: nothing may wait for an answer.
             return
         self.published_here += 1
         if request.is_traced:
@@ -247,7 +259,7 @@ class BrokerServer:
             self.tracer.received(message, peer)
 
     def totals(self) -> dict[str, int]:
-        """Publications since the start."""
+        """Counts of publications since the start."""
         return {
             "published": self.published_here,
             "received": self.received,
@@ -270,7 +282,7 @@ class BrokerServer:
                     self.tracer.accepted(effect)
 
     def _persisted(self, keys: list[tuple[str, ...]]) -> None:
-        """Whatever the core makes of one record, it hears of all that are stored."""
+        """Reports each committed record to the core. An error over one record does not affect the others."""
         for key in keys:
             try:
                 self.handle(Persisted(key))
@@ -287,8 +299,10 @@ class BrokerServer:
             self.failed.set_exception(error)
 
     def reload_security(self) -> None:
-        """Certificates and access list as their files are now; who may not be here any more is sent away, and what
-        others may not have any more is withdrawn."""
+        """Reads certificates and the access list again, and enforces the new rights.
+
+        Disconnects clients that are no longer authorised, and revokes entries that rights no longer cover.
+        """
         try:
             self.security.reload()
         except ConfigError as error:
@@ -299,7 +313,7 @@ class BrokerServer:
         self.log.info("security reloaded")
 
     def remove_client(self, session: ClientSession) -> bool:
-        """Was it the client's present connection?"""
+        """Removes a client's connection. Returns False if the client has another connection or none."""
         self.waiting_publishers.pop(session, None)
         if self.clients.get(session.name) is not session:
             return False
@@ -308,11 +322,12 @@ class BrokerServer:
         return True
 
     def count_violation(self, limit: str, who: str, detail: str = "") -> None:
+        """Counts and logs that a client or broker exceeded a limit or broke a rule."""
         self.violations[limit] += 1
         self.log.warning("violation", limit=limit, who=who, detail=detail)
 
     def part_ended(self, part: asyncio.Task[None]) -> None:
-        """What runs beside the broker runs until it is cancelled: its error is the broker's."""
+        """Fails the broker if a part, such as a gateway, ended with an error."""
         error = None if part.cancelled() else part.exception()
         if error is not None:
             self._fail(error)
@@ -323,17 +338,17 @@ class BrokerServer:
 
     @property
     def accepts_publications(self) -> bool:
-        """Is there room for a publication, and is it known who wants it?"""
+        """Whether the broker has room for a publication and knows which brokers want it."""
         return self._is_ready and self.core.admits and not self.core.is_recovering
 
     def _update_readiness(self) -> None:
-        """After its start a broker takes publications in when its neighbours are there, or had their time to come."""
+        """Sets `_is_ready` when all required links are up, or after the time in which they should have come up."""
         if not self._is_ready:
             late = self._loop.time() - self._serving_since > self.config.overlay.heartbeat.dead_after / SECOND
             self._is_ready = late or self.neighbours.links.keys() >= set(self.neighbours.required_peers())
 
     def submit_waiting_publications(self) -> None:
-        """There may be room for publications that wait."""
+        """Submits publications that wait, as long as the broker accepts publications."""
         self._update_readiness()
         for session in list(self.waiting_publishers):
             if session.submit_waiting():
@@ -341,6 +356,7 @@ class BrokerServer:
 
     @property
     def is_settled(self) -> bool:
+        """Whether no publication waits here or awaits settlement by another broker."""
         core = self.core
         return not (core.unsettled or core.in_custody or core.postponed or self.waiting_publishers)
 
@@ -349,7 +365,10 @@ class BrokerServer:
         return self.store is not None and self.store.has_failed
 
     async def stop(self, *, leaves: bool = False) -> None:
-        """In good order: no new publications, what is under way gets its time, then everybody is told."""
+        """Stops in order: disconnects clients, waits for unsettled publications, then closes links and the store.
+
+        With `leaves` the broker leaves the overlay for good.
+        """
         self.is_stopping = True
         self._listener.close()
         for session in list(self.clients.values()):
@@ -359,10 +378,10 @@ class BrokerServer:
         for pending in list(self.pending_connections):
             pending.refuse(Reason.STOPPING, link_handshake.STOPPING, f"{self.config.id} is stopping")
         end = self._loop.time() + DRAIN_TIMEOUT_S
-        # Nothing settles that waits for a store that has failed.
+        # With a failed store, publications that wait for a commit never settle.
         while not self.is_settled and not self._store_has_failed and self._loop.time() < end:
             await asyncio.sleep(0.02)
-        # Others need not wait for the acknowledgements that are collected.
+        # Sends collected acknowledgements now, so that other brokers do not wait for them.
         self.handle(TimerFired(ACKNOWLEDGE))
         if leaves:
             self.handle(LeaveRequested())
@@ -377,6 +396,6 @@ class BrokerServer:
         if self.recorder is not None:
             self.recorder.close()
         await self._listener.wait_closed()
-        # The last frames leave with the loop's next turn.
+        # Transports send the last frames in the next turns of the loop.
         await asyncio.sleep(0.05)
         self.log.info("stopped")

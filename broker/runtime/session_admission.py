@@ -1,4 +1,4 @@
-"""Where clients that may come in get their session: is there room for it, and is nobody else using its name?"""
+"""Admission of authenticated clients: checks durability, limits and names, and starts sessions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class SessionAdmission:
     def __init__(self, server: BrokerServer) -> None:
         self._server = server
 
-    def admit(self, pending: PendingConnection, hello: Hello, introduction: PeerCredentials) -> None:
+    def admit(self, pending: PendingConnection, hello: Hello, credentials: PeerCredentials) -> None:
         server = self._server
         refusal = self._refusal(hello)
         if refusal is not None:
@@ -29,7 +29,7 @@ class SessionAdmission:
         if current is not None:
             current.end(Reason.NAME_IN_USE, "the same session connected again")
         server.pending_connections.pop(pending, None)
-        session = ClientSession(server, pending.connection, hello, introduction)
+        session = ClientSession(server, pending.connection, hello, credentials)
         pending.connection.receiver = session
         server.clients[hello.client] = session
         server.log.debug("client connected", client=hello.client, other_end=pending.connection.remote_address)
@@ -39,7 +39,7 @@ class SessionAdmission:
         server.handle(ClientConnected(hello.client, hello.session, session.is_reliable, keep, session.window))
 
     def _refusal(self, hello: Hello) -> tuple[Reason, str] | None:
-        """Why there is no session for this client; None: there is."""
+        """The reason to refuse a session to this client, or None."""
         server = self._server
         if hello.is_durable and server.store is None:
             return Reason.NOT_DURABLE, f"{server.config.id} has no data directory and keeps nothing for durable clients"

@@ -1,4 +1,4 @@
-"""What a broker tells of itself, as JSON on its admin pages and as numbers for Prometheus."""
+"""The status of a broker, as JSON for its admin pages and as metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class NeighbourStatus:
     is_up: bool
     address: str
     up_s: float
-    """For how long."""
+    """Seconds since the link came up."""
     waiting: int
     """Publications that wait for the link."""
     in_flight: int
@@ -37,9 +37,9 @@ class ClientStatus:
     subscriptions: int
     advertisements: int
     waiting: int
-    """Deliveries that were not sent."""
+    """Deliveries that are not sent yet."""
     on_the_way: int
-    """Sent, and not acknowledged."""
+    """Deliveries that are sent and not acknowledged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +54,17 @@ class Tables:
 @dataclass(frozen=True, slots=True)
 class Queues:
     in_custody: int
-    """Publications that this broker answers for."""
+    """Publications that this broker is responsible for."""
     unsettled: int
-    """Of them, those published here."""
+    """Those of them that clients of this broker published."""
     held: int
-    """Clients whose publications wait for room."""
+    """Clients with publications that wait until the broker accepts publications."""
     store: int
-    """Records that are not stored yet."""
+    """Pending writes."""
     postponed: int
-    """After a restart: publications that are passed on when it is known again who wants them."""
+    """Publications that wait for the end of recovery, when the broker knows again which brokers want them."""
     retained: int
-    """Publications that are kept for subscriptions which this broker hears of late."""
+    """Publications kept for subscriptions that this broker learns of late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,22 +82,22 @@ class Status:
     neighbours: tuple[NeighbourStatus, ...]
     client_count: int
     clients: tuple[ClientStatus, ...]
-    """The first of them, by name."""
+    """The first clients by name, at most CLIENTS_SHOWN."""
     tables: Tables
     queues: Queues
     rates: dict[str, float]
-    """A second, lately: published, received, sent, delivered."""
+    """Publications per second since the last housekeeping: published, received, sent, delivered."""
     totals: dict[str, int]
     drops: dict[str, int]
     violations: dict[str, int]
     parts: dict[str, dict[str, object]]
-    """What runs beside the broker, such as a gateway, by name."""
+    """The status of parts that run with the broker, such as a gateway, by name."""
     errors: dict[str, int] = field(default_factory=dict)
-    """Of the broker's own, by what failed."""
+    """Internal errors by kind."""
     withdrawn: int = 0
-    """Subscriptions and advertisements that clients lost with their rights."""
+    """Revoked subscriptions and advertisements since the start."""
     trace: str = ""
-    """Recording, or why that ended; empty: no trace was asked for."""
+    """The word `recording`, or the reason why recording ended. Empty without a trace."""
 
     def as_json(self) -> dict[str, object]:
         return asdict(self)
@@ -176,7 +176,7 @@ def _neighbours(server: BrokerServer) -> tuple[NeighbourStatus, ...]:
 
 
 def as_prometheus(status: Status) -> str:
-    """The text format of Prometheus. Every broker is its own target; the label `broker` says which."""
+    """The text format of Prometheus. Every broker is its own target; the label `broker` has its id."""
     lines: list[str] = []
     own = f'broker="{_escape(status.broker)}"'
 
@@ -217,7 +217,7 @@ def as_prometheus(status: Status) -> str:
 
 
 def _format_number(value: float) -> str:
-    """A counter that were rounded would stand still between two scrapes."""
+    """The exact value: a rounded counter may not change between two scrapes."""
     return str(int(value)) if isinstance(value, int) else repr(value)
 
 

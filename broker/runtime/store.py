@@ -1,13 +1,13 @@
-"""A broker's records in SQLite: written by a thread, all that has come up since the last commit in one transaction.
+"""A broker's records in SQLite. A thread writes all changes since the last commit in one transaction.
 
-The core hears that a record is stored after the commit that holds it. What a commit means is the `fsync` policy:
+The store reports a record to the core after the commit that contains it. The `fsync` policy defines the guarantee:
 
-    batch        the write-ahead log is forced to the disk at every commit: a power cut loses nothing that was accepted
-    checkpoint   it is forced now and then: a killed process loses nothing, a power cut may lose the last moments
-    never        the operating system decides: as before, and a power cut may damage the store
+    batch        every commit forces the write-ahead log to disk: a power cut loses nothing that was accepted
+    checkpoint   checkpoints force it to disk: a killed process loses nothing, a power cut may lose the last commits
+    never        the operating system decides: like checkpoint, and a power cut may damage the store
 
-The first write that fails is the last one. Later records may rest on the lost ones: a client's ledger says that all its
-publications up to a reference are stored.
+After a failed write the store writes nothing more, because later records may depend on lost ones. For example, a
+publish ledger states that all publications of a session up to a reference are stored.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SYNCHRONOUS = {"batch": "FULL", "checkpoint": "NORMAL", "never": "OFF"}
 
 
 class StoreError(Exception):
-    """The store cannot be opened or written; the message names the file."""
+    """The store cannot be opened or written. The message names the file."""
 
     exit_code = 1
 
@@ -43,10 +43,12 @@ class Store:
         lock_timeout_s: float = 5.0,
         refused: Callable[[RecordError], None] | None = None,
     ) -> None:
-        """`patience_s`: how long to wait for a broker that has the store open and may be about to stop.
+        """`persisted` is called with the keys of each commit.
 
-        `failed` hears of the first write that fails; after it nothing is written, and nothing is told as persisted.
-        `refused` hears of a record that cannot be written, while the others of its batch are; None: that has `failed`.
+        `failed` is called with the first error. After it the store writes nothing and reports no commit.
+        `refused` is called for a record that cannot be encoded; the rest of its batch is written. Without `refused`
+        such a record fails the store. `lock_timeout_s` is the time to wait for a stopping broker that has the store
+        open.
         """
         self.commits = 0
         self.records_written = 0
@@ -60,13 +62,13 @@ class Store:
         self._pending: dict[Key, object] = {}
         self._removed: dict[Key, None] = {}
         self._cancelled: dict[Key, None] = {}
-        """Removed before they were written: whoever waits for them is told with the commit that has the removal."""
+        """Records removed before they were written. They are reported as persisted with the commit of the removal."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="store")
         self._is_scheduled = False
         self._writing: asyncio.Future[None] | None = None
 
     def open(self, broker: str, incarnation: int) -> tuple[int, int, dict[Key, object]]:
-        """The broker's incarnation before (0: none) and now, and what was stored."""
+        """Opens the store of this broker. Returns its previous incarnation (0: none), its new one, and all records."""
         self._loop = asyncio.get_running_loop()
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -94,7 +96,7 @@ class Store:
             raise
 
     def _read_incarnation(self, broker: str) -> int:
-        """The broker's incarnation before, in a store that is this broker's."""
+        """Creates the tables of a new store, checks version and owner, and returns the previous incarnation."""
         version = self._database.execute("PRAGMA user_version").fetchone()[0]
         if not version:
             self._database.execute("CREATE TABLE broker (id TEXT NOT NULL, incarnation INTEGER NOT NULL)")
@@ -109,6 +111,7 @@ class Store:
         return int(earlier)
 
     def put(self, key: Key, record: object) -> None:
+        """Writes a record with the next commit, in place of an earlier record of that key."""
         if self.has_failed:
             return
         self._removed.pop(key, None)
@@ -118,6 +121,7 @@ class Store:
         self._schedule()
 
     def remove(self, key: Key) -> None:
+        """Removes a record with the next commit."""
         if self.has_failed:
             return
         if key in self._pending:
@@ -127,7 +131,7 @@ class Store:
         self._schedule()
 
     def _schedule(self) -> None:
-        """The batch is taken at the end of the loop turn, so that what belongs together is stored together."""
+        """Schedules a batch for the end of the loop turn, so that all records of one input are in one commit."""
         if not self._is_scheduled and self._writing is None:
             self._is_scheduled = True
             self._loop.call_soon(self._write_batch)
@@ -147,7 +151,7 @@ class Store:
         self._writing.add_done_callback(lambda done: self._committed(done, list(rows), cancelled))
 
     def _pack(self, records: dict[Key, object]) -> dict[Key, tuple[bytes, bytes]]:
-        """Those that can be written; one that cannot takes no other with it."""
+        """Encodes records. Reports those that cannot be encoded and leaves them out."""
         rows: dict[Key, tuple[bytes, bytes]] = {}
         for key, record in records.items():
             try:
@@ -164,7 +168,7 @@ class Store:
             database.executemany("DELETE FROM records WHERE key = ?", removed)
             database.execute("COMMIT")
         except BaseException:
-            # Some errors leave the transaction open, with part of the batch in it.
+            # Some errors leave the transaction open with a part of the batch.
             with suppress(sqlite3.Error):
                 database.rollback()
             raise
@@ -184,7 +188,7 @@ class Store:
             self._write_batch()
 
     def _fail(self, error: StoreError) -> None:
-        """What waits is lost, as what comes later is: the broker cannot go on."""
+        """Discards all pending and later changes, and reports the error: the broker cannot continue."""
         if self.has_failed:
             return
         self.has_failed = True
@@ -195,11 +199,11 @@ class Store:
 
     @property
     def pending_count(self) -> int:
-        """Records that are not committed."""
+        """The number of records in the next batch."""
         return len(self._pending)
 
     async def close(self) -> None:
-        """After what waits was written; what a failed write left behind is not."""
+        """Commits pending changes and closes the database. After a failed write there are no pending changes."""
         while self._writing is not None or self._pending or self._removed:
             self._schedule()
             await asyncio.sleep(0.001)

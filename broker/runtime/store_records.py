@@ -1,5 +1,8 @@
-"""What a broker stores, as bytes: MessagePack of plain values, by kind of record. Reading trusts the file's owner, and
-still takes nothing for granted: a record that does not fit its kind is an error with the record's key."""
+"""Records of the store as bytes: MessagePack of plain values, by kind of record.
+
+Reading trusts the owner of the file, but checks every record. A record that does not fit its kind raises an error with
+the record's key.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ Key = tuple[str, ...]
 
 
 class RecordError(Exception):
-    """A record that cannot be written, or a stored one that cannot be read; the message names it."""
+    """A record cannot be written, or a stored record cannot be read. The message names the record."""
 
     exit_code = 1
 
@@ -56,7 +59,7 @@ def _identity(value: Any) -> Any:
 
 
 def _write_arrival(deliveries: tuple[Deliver, ...]) -> object:
-    """What all deliveries of an arrival share is written once."""
+    """Writes the fields that all deliveries of an arrival share once."""
     if not deliveries:
         return None
     first = deliveries[0]
@@ -82,7 +85,7 @@ def _write_publication(record: tuple[Publish, str, tuple[ForwardingLeg, ...]]) -
 
 
 def _read_publication(value: Any) -> tuple[Publish, str, tuple[ForwardingLeg, ...]]:
-    # Earlier versions stored the names of clients too.
+    # Earlier versions also stored the names of clients.
     frame, client, ways, *_ = value
     message, _ = decode_message(frame, Limits(frame_bytes=len(frame)))
     if not isinstance(message, Publish):

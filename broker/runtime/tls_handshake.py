@@ -1,7 +1,7 @@
-"""The TLS handshake of whoever connects.
+"""TLS handshakes of accepted connections.
 
-asyncio's own listener keeps the certificates that it was started with, and does not tell of a handshake that fails.
-Here each handshake takes the certificates of the latest files, and a failed one is counted and logged with its reason.
+asyncio's own listener keeps the certificates that it started with, and does not report failed handshakes. Here each
+handshake uses the certificates that were loaded last, and a failed handshake is counted and logged with its reason.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class TlsHandshake(asyncio.Protocol):
-    """Who comes through it is a newcomer, with a connection that is encrypted."""
+    """Performs the handshake, then hands the encrypted transport to the pending connection."""
 
     def __init__(self, server: BrokerServer, pending: PendingConnection, context: ssl.SSLContext) -> None:
         self._server = server
@@ -29,7 +29,7 @@ class TlsHandshake(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        # What arrives belongs to the handshake.
+        # The handshake must read the first bytes.
         transport.pause_reading()
         handshake = asyncio.create_task(self._perform_handshake(transport), name="TLS handshake")
         self._server.tls_handshakes.add(handshake)
@@ -58,7 +58,7 @@ class TlsHandshake(asyncio.Protocol):
             connection.connection_lost(None)
 
     def data_received(self, data: bytes) -> None:
-        """Said right after the handshake, before this end has noticed that it is done."""
+        """Keeps bytes that arrive after the handshake and before `start_tls` returns."""
         self._early += data
 
     def connection_lost(self, exc: Exception | None) -> None:
