@@ -1,1 +1,1 @@
-"""Clients of brokers: an asyncio client and a synchronous one. `from broker import connect` is the way in."""
+"""Client library: an asyncio client and a synchronous one. Start with `from broker import connect`."""

@@ -1,7 +1,7 @@
-"""Which deliveries of a connection the application is done with.
+"""The deliveries of a connection that the application has finished.
 
-Deliveries are numbered from 1 on; the broker is told up to which number all are done. A delivery that several
-subscriptions of the application share is done when the last of them is.
+Deliveries are numbered from 1. An acknowledgement contains the number up to which all deliveries are finished. A
+delivery to several subscriptions is finished when all of them have finished it.
 """
 
 from __future__ import annotations
@@ -10,25 +10,27 @@ from collections.abc import Callable
 
 
 class Acknowledgements:
-    """`on_news` is called when there is something to tell, and when there is much (`every` deliveries); `tell` says
-    what, and takes it as told."""
+    """Calls `on_due` when there is a number to acknowledge, and again for each delivery once `every` are pending.
 
-    __slots__ = ("_done", "_early", "_every", "_is_announced", "_on_news", "_shared", "_told")
+    `mark_acknowledged` returns the number to send.
+    """
 
-    def __init__(self, on_news: Callable[[], None], every: int = 1) -> None:
-        self._on_news = on_news
+    __slots__ = ("_acknowledged", "_done", "_early", "_every", "_is_reported", "_on_due", "_shared")
+
+    def __init__(self, on_due: Callable[[], None], every: int = 1) -> None:
+        self._on_due = on_due
         self._every = every
-        self._is_announced = False
+        self._is_reported = False
         self._done = 0
-        self._told = 0
+        self._acknowledged = 0
         self._early: set[int] = set()
         self._shared: dict[int, int] = {}
 
     def share(self, number: int, parts: int) -> None:
-        """So many must be done with the delivery before it is."""
+        """Requires `parts` calls of `finish` for the delivery."""
         self._shared[number] = parts
 
-    def done(self, number: int) -> None:
+    def finish(self, number: int) -> None:
         if self._shared:
             left = self._shared.pop(number, 1) - 1
             if left:
@@ -41,15 +43,17 @@ class Acknowledgements:
         while self._early and self._done + 1 in self._early:
             self._done += 1
             self._early.remove(self._done)
-        if not self._is_announced or self._done - self._told >= self._every:
-            self._is_announced = True
-            self._on_news()
+        if not self._is_reported or self._done - self._acknowledged >= self._every:
+            self._is_reported = True
+            self._on_due()
 
     @property
-    def untold(self) -> int:
-        return self._done - self._told
+    def pending(self) -> int:
+        """The number of finished deliveries that are not acknowledged."""
+        return self._done - self._acknowledged
 
-    def tell(self) -> int:
-        self._is_announced = False
-        self._told = self._done
+    def mark_acknowledged(self) -> int:
+        """Marks all finished deliveries as acknowledged. Returns the highest number."""
+        self._is_reported = False
+        self._acknowledged = self._done
         return self._done

@@ -6,8 +6,8 @@
             async for publication in prices:
                 print(publication.attributes)
 
-It stays connected: when a connection breaks it tries its servers in turn, enters its subscriptions again where the
-broker does not know them, and sends again what was published and not answered.
+The client stays connected. When a connection breaks, it tries its servers in turn. It enters its subscriptions again
+if the broker does not know them, and resends publications that were not answered.
 """
 
 from __future__ import annotations
@@ -23,15 +23,14 @@ from typing import Self
 
 import msgpack
 
-from broker.client.connection import LIMITS, Connection, decoded
+from broker.client.connection import LIMITS, Connection, decode_from_broker
 from broker.client.deadline import Deadline
 from broker.client.delivery_inbox import UNNAMED, DeliveryInbox
 from broker.client.errors import ClientError, ClosedError, RefusedError, TimeoutExpiredError
-from broker.client.options import ClientOptions
+from broker.client.options import DEFAULT_SERVER, ClientOptions, parse_servers
 from broker.client.publish_queue import Answer, PublishQueue
-from broker.client.reconnect import Reconnect
+from broker.client.reconnect import Connector
 from broker.client.requests import Requests
-from broker.client.servers import DEFAULT_SERVER, parse_servers
 from broker.client.subscription import Subscription
 from broker.client.validation import check_name, lifetime_ms, payload_bytes
 from broker.config.address import Address
@@ -61,12 +60,12 @@ from routing.messages import PublicationId
 
 log = logging.getLogger("mercast.client")
 
-MOST_UNEXPLAINED = 3
-"""Connections that a broker may end in a row over something that was sent, and that cannot be found."""
+MAX_UNEXPLAINED = 3
+"""Connections in a row that a broker may end as malformed, without a known cause, before the client gives up."""
 
 
 class Client:
-    """Make one with `connect`."""
+    """The asyncio client. Create one with `connect`."""
 
     def __init__(self, servers: tuple[Address, ...], options: ClientOptions) -> None:
         if options.is_durable and not options.name:
@@ -89,7 +88,7 @@ class Client:
             encode(self._hello)
         except WireError as error:
             raise ClientError(f"name, token or window cannot be sent: {error}") from None
-        self._dialling = Reconnect(servers, options.connect_within_s, options.tls, self._hello, self)
+        self._connector = Connector(servers, options.connect_within_s, options.tls, self._hello, self)
         self._next_name = 0
         self._connection: Connection | None = None
         self._broker = ""
@@ -98,12 +97,12 @@ class Client:
         self._unexplained = 0
         loop = asyncio.get_running_loop()
         is_reliable = self._hello.mode is DeliveryMode.AT_LEAST_ONCE
-        self._publishing = PublishQueue(loop, is_answered=is_reliable)
-        self._entries = Requests(loop, self._subscription_lost, self._go_on_publishing)
-        self._deliveries = DeliveryInbox(
+        self._publish_queue = PublishQueue(loop, is_answered=is_reliable)
+        self._requests = Requests(loop, self._subscription_lost, self._resume_publishing)
+        self._inbox = DeliveryInbox(
             loop,
             options.window,
-            lambda name: self._entries.abandon(Subscribe, [name]),
+            lambda name: self._requests.abandon(Subscribe, [name]),
             is_acknowledged=is_reliable,
             is_durable=options.is_durable,
         )
@@ -118,32 +117,32 @@ class Client:
         try:
             await self.close()
         except ClientError:
-            # The error that ended the block says more.
+            # The error that ended the block is more informative.
             if kind is None:
                 raise
 
     async def open(self) -> None:
-        """Connects to the first server that takes the connection."""
-        await self._dialling.connect(self._options.wait_s)
+        """Connects to the first server that accepts the connection."""
+        await self._connector.connect(self._options.wait_s)
 
     async def close(self) -> None:
-        """Waits until what was published is answered, says farewell and ends all subscriptions."""
+        """Waits until all publications are answered, sends a goodbye and ends all subscriptions."""
         if self._is_closing:
             return
         if self._connection is not None or self._reconnecting is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._options.drain_s):
-                    await self._publishing.drain()
-        unanswered = self._publishing.unanswered
+                    await self._publish_queue.drain()
+        unanswered = self._publish_queue.unanswered
         self._is_closing = True
         if self._reconnecting is not None:
             self._reconnecting.cancel()
             await asyncio.wait([self._reconnecting])
         if self._connection is not None:
-            self._deliveries.tell()
-            unnamed = [name for each in self._deliveries.all() for name in each.expressions if name.startswith(UNNAMED)]
+            self._inbox.acknowledge()
+            unnamed = [name for each in self._inbox.all() for name in each.expressions if name.startswith(UNNAMED)]
             if self._options.is_durable:
-                self._entries.abandon(Subscribe, unnamed)
+                self._requests.abandon(Subscribe, unnamed)
             await self._connection.close(is_kept=self._options.is_durable, within_s=1.0)
         self._finish(None)
         if unanswered:
@@ -157,23 +156,23 @@ class Client:
 
     @property
     def broker(self) -> str:
-        """The id of the broker that the client is or was last connected to."""
+        """The id of the current broker, or of the last one while disconnected."""
         return self._broker
 
     @property
     def repeated(self) -> int:
-        """Deliveries that came again after a reconnect and were left out."""
-        return self._deliveries.repeated
+        """The number of duplicate deliveries that were skipped after a reconnect."""
+        return self._inbox.repeated
 
     @property
     def unclaimed(self) -> tuple[str, ...]:
-        """Durable subscriptions of an earlier process for which something came, and which this one has not entered."""
-        return self._deliveries.unclaimed
+        """Durable subscriptions of an earlier process with deliveries, which this process has not entered."""
+        return self._inbox.unclaimed
 
     @property
     def refusals(self) -> Mapping[str, int]:
-        """How many publications were refused, by reason."""
-        return self._publishing.refusals
+        """The number of refused publications, by reason."""
+        return self._publish_queue.refusals
 
     async def publish(
         self,
@@ -183,11 +182,12 @@ class Client:
         expires: float | None = None,
         is_traced: bool = False,
     ) -> PublicationId | None:
-        """Returns when the broker answers for the publication, with its id where that is known.
+        """Publishes and waits for the broker's answer. Returns the publication's id if it is known.
 
-        `expires` is in seconds: later than that it is not delivered. In at-most-once mode there is no answer.
+        `expires` is in seconds. The publication is not delivered later than that. In at-most-once mode there is no
+        answer.
         """
-        async with self._in_time("an answer to a publication"):
+        async with self._deadline("an answer to a publication"):
             return await (await self.publish_soon(attributes, payload, expires=expires, is_traced=is_traced))
 
     async def publish_soon(
@@ -198,52 +198,52 @@ class Client:
         expires: float | None = None,
         is_traced: bool = False,
     ) -> asyncio.Future[PublicationId | None]:
-        """Sends the publication as soon as there is room, and returns its answer to come: many can be on their way."""
+        """Sends the publication as soon as the window has room. Returns a future of the answer."""
         packed: bytes = msgpack.packb(check_publication(attributes))
         return await self.publish_packed(packed, payload, expires=expires, is_traced=is_traced)
 
     async def publish_packed(
         self, attributes: bytes, payload: bytes = b"", *, expires: float | None = None, is_traced: bool = False
     ) -> asyncio.Future[PublicationId | None]:
-        """As `publish_soon`, for attributes that are one MessagePack map already."""
+        """Publishes as `publish_soon` does. The attributes are encoded already, as one MessagePack map."""
         lifetime, body = lifetime_ms(expires), payload_bytes(payload)
-        await self._publishing.wait_for_room()
-        return self._publishing.put(attributes, body, lifetime, is_traced)
+        await self._publish_queue.wait_for_room()
+        return self._publish_queue.put(attributes, body, lifetime, is_traced)
 
     async def wait_for_room(self) -> None:
-        """Returns when a publication may be sent at once."""
-        await self._publishing.wait_for_room()
+        """Waits until a publication can be sent at once."""
+        await self._publish_queue.wait_for_room()
 
     def publish_now(self, answer: Answer, attributes: bytes, payload: bytes) -> bool:
-        """As `publish_packed`, without waiting, and with an answer of one's own. False: there is no room."""
-        if not self._publishing.has_room():
+        """Publishes without waiting. `answer` receives the broker's answer. Returns False if there is no room."""
+        if not self._publish_queue.has_room():
             return False
-        self._publishing.put_for(answer, attributes, payload, 0, False)
+        self._publish_queue.put_for(answer, attributes, payload, 0, False)
         return True
 
     async def flush(self) -> None:
-        """Returns when everything that was published is answered."""
-        async with self._in_time("answers to all publications"):
-            await self._publishing.drain()
+        """Waits until all publications are answered."""
+        async with self._deadline("answers to all publications"):
+            await self._publish_queue.drain()
 
     async def advertise(self, expression: str | Expression, *, name: str | None = None) -> str:
-        """Says what the client is going to publish; returns the advertisement's name."""
+        """Announces which publications the client will send. Returns the advertisement's name."""
         chosen = name or self._new_name()
-        async with self._in_time(f"an answer to advertisement {chosen!r}"):
-            await self._entries.enter(Advertise, {chosen: str(expression)})
+        async with self._deadline(f"an answer to advertisement {chosen!r}"):
+            await self._requests.enter(Advertise, {chosen: str(expression)})
         return chosen
 
     async def unadvertise(self, name: str) -> None:
-        async with self._in_time(f"an answer to unadvertise {name!r}"):
-            await self._entries.withdraw(Advertise, [name])
+        async with self._deadline(f"an answer to unadvertise {name!r}"):
+            await self._requests.withdraw(Advertise, [name])
 
     def subscribe(
         self, expression: str | Expression | Mapping[str, str | Expression], *, name: str | None = None
     ) -> Subscription:
-        """A stream of publications, entered at the broker by `async with` or by the first iteration.
+        """Returns a stream of publications. `async with` or the first iteration enters it at the broker.
 
-        Several expressions by name make one stream, in which a publication that matches several comes once. For a
-        durable client a subscription with a name stays when it is left, until `unsubscribe`.
+        A mapping of names to expressions makes one stream. A publication that matches several of them occurs once in
+        it. A named subscription of a durable client outlives its `async with` block, until `unsubscribe`.
         """
         if isinstance(expression, Mapping):
             expressions = {each: str(text) for each, text in expression.items()}
@@ -258,101 +258,101 @@ class Client:
         )
 
     async def unsubscribe(self, name: str) -> None:
-        """Ends a durable subscription that this process has not entered."""
-        async with self._in_time(f"an answer to unsubscribe {name!r}"):
-            await self._entries.withdraw(Subscribe, [name])
-        self._deliveries.unclaim(name)
+        """Removes a durable subscription that this process has not entered."""
+        async with self._deadline(f"an answer to unsubscribe {name!r}"):
+            await self._requests.withdraw(Subscribe, [name])
+        self._inbox.discard_unclaimed(name)
 
     async def trace_steps(self, publication: PublicationId) -> TraceAnswer:
-        """What the connected broker did with a traced publication."""
-        async with self._in_time(f"the trace of {publication}"):
-            return await self._entries.trace(publication)
+        """Asks the connected broker what it did with a traced publication."""
+        async with self._deadline(f"the trace of {publication}"):
+            return await self._requests.trace(publication)
 
-    async def enter(self, subscription: Subscription) -> None:
-        taken = next((name for name in subscription.expressions if name in self._deliveries), None)
-        if taken is not None:
-            raise ClientError(f"a subscription of this client is called {taken!r} already")
-        self._deliveries.add(subscription)
+    async def open_subscription(self, subscription: Subscription) -> None:
+        in_use = next((name for name in subscription.expressions if name in self._inbox), None)
+        if in_use is not None:
+            raise ClientError(f"a subscription of this client is called {in_use!r} already")
+        self._inbox.add(subscription)
         try:
-            async with self._in_time("an answer to subscribe"):
-                await self._entries.enter(Subscribe, subscription.expressions)
+            async with self._deadline("an answer to subscribe"):
+                await self._requests.enter(Subscribe, subscription.expressions)
         except BaseException:
-            self._deliveries.remove(subscription, is_kept=False)
+            self._inbox.remove(subscription, is_kept=False)
             raise
 
-    async def leave(self, subscription: Subscription, *, is_kept: bool) -> None:
-        self._deliveries.remove(subscription, is_kept=is_kept)
+    async def close_subscription(self, subscription: Subscription, *, is_kept: bool) -> None:
+        self._inbox.remove(subscription, is_kept=is_kept)
         if is_kept or self._is_closing:
             return
-        async with self._in_time("an answer to unsubscribe"):
-            await self._entries.withdraw(Subscribe, subscription.expressions)
+        async with self._deadline("an answer to unsubscribe"):
+            await self._requests.withdraw(Subscribe, subscription.expressions)
         for name in subscription.expressions:
-            self._deliveries.unclaim(name)
+            self._inbox.discard_unclaimed(name)
 
-    async def widen(self, subscription: Subscription, name: str, expression: str) -> None:
-        if name in self._deliveries and name not in subscription.expressions:
+    async def add_expression(self, subscription: Subscription, name: str, expression: str) -> None:
+        if name in self._inbox and name not in subscription.expressions:
             raise ClientError(f"another subscription of this client is called {name!r} already")
         subscription.expressions[name] = expression
-        self._deliveries.add(subscription, name)
+        self._inbox.add(subscription, name)
         try:
-            async with self._in_time(f"an answer to subscribe {name!r}"):
-                await self._entries.enter(Subscribe, {name: expression})
+            async with self._deadline(f"an answer to subscribe {name!r}"):
+                await self._requests.enter(Subscribe, {name: expression})
         except BaseException:
-            self._deliveries.drop(subscription, name)
+            self._inbox.remove_name(subscription, name)
             raise
 
-    async def narrow(self, subscription: Subscription, name: str) -> None:
-        self._deliveries.drop(subscription, name)
-        async with self._in_time(f"an answer to unsubscribe {name!r}"):
-            await self._entries.withdraw(Subscribe, [name])
-        self._deliveries.unclaim(name)
+    async def remove_expression(self, subscription: Subscription, name: str) -> None:
+        self._inbox.remove_name(subscription, name)
+        async with self._deadline(f"an answer to unsubscribe {name!r}"):
+            await self._requests.withdraw(Subscribe, [name])
+        self._inbox.discard_unclaimed(name)
 
-    def has_room_again(self, subscription: Subscription | None = None) -> None:
-        if subscription is not None:
-            self._deliveries.has_room_again(subscription)
-        else:
-            self._publishing.wake()
+    def room_available(self, subscription: Subscription) -> None:
+        self._inbox.room_available(subscription)
+
+    def writing_resumed(self) -> None:
+        self._publish_queue.wake()
 
     def connection_ready(self, connection: Connection, welcome: Welcome) -> None:
         self._connection = connection
         self._broker = welcome.broker
-        # Subscriptions first: who publishes to itself expects to hear it.
-        self._deliveries.connected(connection, welcome)
-        self._entries.connected(connection, welcome)
-        if not self._entries.is_careful:
-            self._publishing.connected(connection, welcome)
+        # Subscriptions first: a client that subscribes to its own publications expects to receive them.
+        self._inbox.connected(connection, welcome)
+        self._requests.connected(connection, welcome)
+        if not self._requests.is_probing:
+            self._publish_queue.connected(connection, welcome)
 
-    def _go_on_publishing(self) -> None:
+    def _resume_publishing(self) -> None:
         connection = self._connection
         if connection is not None and connection.welcome is not None:
-            self._publishing.connected(connection, connection.welcome)
+            self._publish_queue.connected(connection, connection.welcome)
 
     def frames_received(self, frames: list[bytes]) -> None:
-        take = self._deliveries.take
+        receive = self._inbox.receive
         for frame in frames:
             if frame[6] == DELIVERY:
-                take(decode_delivery(frame, LIMITS))
+                receive(decode_delivery(frame, LIMITS))
             else:
-                self._heard(frame)
+                self._handle_frame(frame)
 
-    def _heard(self, frame: bytes) -> None:
-        match decoded(frame):
+    def _handle_frame(self, frame: bytes) -> None:
+        match decode_from_broker(frame):
             case PublicationsAccepted(answers):
-                self._publishing.accepted(answers)
+                self._publish_queue.accepted(answers)
             case PublicationRefused() as refusal:
-                self._publishing.refused(refusal)
+                self._publish_queue.refused(refusal)
             case RequestAccepted() | TraceAnswer() as answer:
-                self._entries.answered(answer)
+                self._requests.answered(answer)
             case RequestRefused() as request:
-                self._entries.refused(request)
+                self._requests.refused(request)
             case Ping() as ping:
                 if self._connection is not None:
                     self._connection.answer_ping(ping)
             case Goodbye() as goodbye:
                 if self._connection is not None:
-                    self._connection.dismissed(goodbye)
+                    self._connection.goodbye_received(goodbye)
             case Pong(number):
-                self._publishing.heard_pong(number)
+                self._publish_queue.pong_received(number)
             case Welcome() | Delivery():
                 pass
 
@@ -360,19 +360,19 @@ class Client:
         if connection is not self._connection:
             return
         self._connection = None
-        self._deliveries.disconnected(self._broker)
-        blame = connection.goodbye
-        if blame is not None and blame.reason != Reason.MALFORMED:
-            blame = None
-        is_explained = self._entries.disconnected(self._broker, blame)
-        self._publishing.disconnected()
-        if is_explained or self._dialling.is_proven():
+        self._inbox.disconnected(self._broker)
+        malformed = connection.goodbye
+        if malformed is not None and malformed.reason != Reason.MALFORMED:
+            malformed = None
+        is_explained = self._requests.disconnected(self._broker, malformed)
+        self._publish_queue.disconnected()
+        if is_explained or self._connector.is_proven():
             self._unexplained = 0
-        if blame is not None and not is_explained:
+        if malformed is not None and not is_explained:
             self._unexplained += 1
         if self._is_closing:
             return
-        if self._unexplained >= MOST_UNEXPLAINED:
+        if self._unexplained >= MAX_UNEXPLAINED:
             error = ClosedError(f"broker {self._broker} ended {self._unexplained} connections in a row: {reason}")
             log.error("%s", error)
             self._finish(error)
@@ -382,7 +382,7 @@ class Client:
 
     async def _reconnect(self) -> None:
         try:
-            await self._dialling.connect(self._options.reconnect_within_s)
+            await self._connector.connect(self._options.reconnect_within_s)
         except ClientError as error:
             log.error("%s", error)
             self._finish(error)
@@ -390,29 +390,29 @@ class Client:
             self.reconnects += 1
             log.info("connected to broker %s", self._broker)
         finally:
-            # The new connection may have broken before this task noticed that it was made.
+            # The new connection may break before this task runs again; then another reconnect is under way.
             if self._reconnecting is asyncio.current_task():
                 self._reconnecting = None
 
     def _subscription_lost(self, name: str, error: RefusedError) -> None:
-        for subscription in self._deliveries.all():
+        for subscription in self._inbox.all():
             if name in subscription.expressions:
                 subscription.end(error)
 
     def _finish(self, error: ClientError | None) -> None:
         self._connection = None
-        self._publishing.end(error)
-        self._entries.end(error)
-        for subscription in self._deliveries.all():
+        self._publish_queue.end(error)
+        self._requests.end(error)
+        for subscription in self._inbox.all():
             subscription.end(error)
 
     def _new_name(self) -> str:
         self._next_name += 1
-        # A durable client's names may have outlived an earlier process, and must not be taken for this one's.
-        life = f"{self._hello.session}-" if self._options.is_durable else ""
-        return f"{UNNAMED}{life}{self._next_name}"
+        # Names that an earlier process of a durable client made up may still exist at the broker.
+        session = f"{self._hello.session}-" if self._options.is_durable else ""
+        return f"{UNNAMED}{session}{self._next_name}"
 
-    def _in_time(self, what: str) -> Deadline:
+    def _deadline(self, what: str) -> Deadline:
         return Deadline(what, self._options.timeout_s, lambda: self.is_connected)
 
 
@@ -429,7 +429,7 @@ def connect(
     timeout: float | None = 30.0,
     reconnect_within: float | None = None,
 ) -> Client:
-    """A client, connected by `async with`; times in seconds. `ClientOptions` says what each option means."""
+    """Creates a client; `async with` connects it. Times are in seconds. `ClientOptions` describes the options."""
     try:
         chosen = DeliveryMode(mode)
     except ValueError:

@@ -1,4 +1,4 @@
-"""One connection to a broker: bytes in and out, frames up and down, one write for each turn of the loop."""
+"""One connection to a broker. Splits received bytes into frames, and joins the frames of a loop turn into one write."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import ssl
 from typing import Protocol
 
-from broker.client.errors import ConnectError, refused
+from broker.client.errors import ConnectError, refused_error
 from broker.config.address import Address
 from broker.wire.client_codec import decode, encode
 from broker.wire.client_frames import ClientFrame, FromBroker, Goodbye, Hello, Ping, Pong, Reason, Welcome
@@ -15,23 +15,23 @@ from broker.wire.framing import FrameSplitter
 from broker.wire.limits import Limits, WireError
 
 LIMITS = Limits(frame_bytes=1 << 26, header_bytes=1 << 20)
-"""What a client takes from a broker, which it trusts more than brokers trust clients."""
+"""Limits of frames from a broker. They are wide: clients trust brokers more than brokers trust clients."""
 
-IN_THE_CLEAR = "it speaks TLS: set MERCAST_CA to its authority's certificate, in Python pass tls=tls(…)"
+TLS_HINT = "it speaks TLS: set MERCAST_CA to its authority's certificate, in Python pass tls=tls(…)"
 PING_EVERY_S = 5.0
 DEAD_AFTER_PINGS = 6
 
 
 class Receiver(Protocol):
-    """Who gets what a connection receives after its handshake."""
+    """Receives the events of a connection after its handshake."""
 
     def connection_ready(self, connection: Connection, welcome: Welcome) -> None:
-        """Called once, before any other frame of the connection is handed on."""
+        """Called once, before any other frame of the connection."""
 
     def frames_received(self, frames: list[bytes]) -> None: ...
 
-    def has_room_again(self) -> None:
-        """The network takes more after it did not."""
+    def writing_resumed(self) -> None:
+        """Called when the network accepts more bytes after a pause."""
 
     def connection_lost(self, connection: Connection, reason: str) -> None: ...
 
@@ -40,24 +40,24 @@ class Connection(asyncio.Protocol):
     def __init__(self, receiver: Receiver, hello: Hello, loop: asyncio.AbstractEventLoop) -> None:
         self.welcome: Welcome | None = None
         self.goodbye: Goodbye | None = None
-        """What the broker said last, where it said why it closes the connection."""
+        """The frame in which the broker gave its reason to close the connection."""
         self._receiver = receiver
         self._hello = hello
         self._loop = loop
         self._welcomed: asyncio.Future[Welcome] = loop.create_future()
-        self._gone: asyncio.Future[None] = loop.create_future()
+        self._closed: asyncio.Future[None] = loop.create_future()
         self._splitter = FrameSplitter(LIMITS)
         self._transport: asyncio.Transport | None = None
         self._outgoing: list[bytes] = []
         self._is_flush_due = False
         self._has_room = True
         self._is_reading_paused = False
-        self._heard_at = loop.time()
+        self._received_at = loop.time()
         self._pinger: asyncio.TimerHandle | None = None
         self._reason = "the connection was closed"
 
-    async def established(self, within_s: float) -> Welcome:
-        """The broker's answer to the greeting."""
+    async def wait_for_welcome(self, within_s: float) -> Welcome:
+        """Waits for the broker's answer to the hello, then starts to send pings."""
         try:
             async with asyncio.timeout(within_s):
                 welcome = await self._welcomed
@@ -72,23 +72,23 @@ class Connection(asyncio.Protocol):
         transport.write(encode(self._hello))
 
     def data_received(self, data: bytes) -> None:
-        self._heard_at = self._loop.time()
+        self._received_at = self._loop.time()
         try:
             frames = self._splitter.feed(data)
             if self.welcome is None:
-                frames = self._greeted(frames)
+                frames = self._receive_welcome(frames)
             if frames:
                 self._receiver.frames_received(frames)
         except WireError as error:
             self.abort(f"the broker sent something that is no frame: {error}")
 
-    def _greeted(self, frames: list[bytes]) -> list[bytes]:
-        """Takes the first frame, which must be a welcome or a refusal; the others are handed on."""
+    def _receive_welcome(self, frames: list[bytes]) -> list[bytes]:
+        """Handles the first frame, which must be a welcome or a refusal. Returns the other frames."""
         if not frames:
             return []
         first = decode(frames[0], LIMITS)
         if isinstance(first, Goodbye):
-            self._fail(refused("the connection", first.reason, first.text))
+            self._fail(refused_error("the connection", first.reason, first.text))
         elif not isinstance(first, Welcome):
             self._fail(ConnectError(f"the server's first word was {type(first).__name__}, not Welcome"))
         else:
@@ -105,7 +105,7 @@ class Connection(asyncio.Protocol):
         self.abort(str(error))
 
     def send(self, frame: bytes) -> None:
-        """Goes out with all else that this turn of the loop sends."""
+        """Queues a frame. All frames of one turn of the loop are written together."""
         self._outgoing.append(frame)
         if not self._is_flush_due:
             self._is_flush_due = True
@@ -120,8 +120,8 @@ class Connection(asyncio.Protocol):
             self._transport.write(b"".join(self._outgoing))
             self._outgoing.clear()
 
-    def is_room(self) -> bool:
-        """Does the network keep up with what is sent?"""
+    def has_room(self) -> bool:
+        """Whether the network accepts more bytes."""
         return self._has_room
 
     def pause_writing(self) -> None:
@@ -129,7 +129,7 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._has_room = True
-        self._receiver.has_room_again()
+        self._receiver.writing_resumed()
 
     def pause_reading(self) -> None:
         if not self._is_reading_paused and self._transport is not None and not self._transport.is_closing():
@@ -139,32 +139,32 @@ class Connection(asyncio.Protocol):
     def resume_reading(self) -> None:
         if self._is_reading_paused and self._transport is not None and not self._transport.is_closing():
             self._is_reading_paused = False
-            self._heard_at = self._loop.time()
+            self._received_at = self._loop.time()
             self._transport.resume_reading()
 
     def answer_ping(self, ping: Ping) -> None:
         self.send_frame(Pong(ping.number))
 
     def _ping(self, interval_s: float) -> None:
-        silent_s = self._loop.time() - self._heard_at
+        silent_s = self._loop.time() - self._received_at
         if silent_s > DEAD_AFTER_PINGS * interval_s and not self._is_reading_paused:
             self.abort(f"the broker was silent for {silent_s:.1f} s")
             return
         self.send_frame(Ping(0))
         self._pinger = self._loop.call_later(interval_s, self._ping, interval_s)
 
-    def dismissed(self, goodbye: Goodbye) -> None:
-        """The broker said why it closes the connection."""
+    def goodbye_received(self, goodbye: Goodbye) -> None:
+        """Stores the broker's reason to close the connection, and closes it."""
         self.goodbye = goodbye
         self.abort(f"the broker closed it: {goodbye.text or goodbye.reason}")
 
     async def close(self, *, is_kept: bool, within_s: float) -> None:
-        """Says farewell, sends what is left, and waits for the end."""
+        """Sends a goodbye and all queued frames, and waits until the connection is closed."""
         self.send_frame(Goodbye(Reason.DONE, is_kept=is_kept))
         self.flush()
         if self._transport is not None:
             self._transport.close()
-        await asyncio.wait([self._gone], timeout=within_s)
+        await asyncio.wait([self._closed], timeout=within_s)
         self.abort("the client closed it")
 
     def abort(self, reason: str) -> None:
@@ -178,12 +178,12 @@ class Connection(asyncio.Protocol):
         reason = f"{self._reason}: {exc}" if exc is not None else self._reason
         if not self._welcomed.done():
             is_encrypted = self._transport is not None and self._transport.get_extra_info("ssl_object") is not None
-            hint = "it does not take this certificate: its log says so" if is_encrypted else IN_THE_CLEAR
+            hint = "it does not take this certificate: its log says so" if is_encrypted else TLS_HINT
             self._welcomed.set_exception(
                 ConnectError(f"the connection ended before the broker's answer ({reason}; perhaps {hint})")
             )
-        if not self._gone.done():
-            self._gone.set_result(None)
+        if not self._closed.done():
+            self._closed.set_result(None)
         if self.welcome is not None:
             self._receiver.connection_lost(self, reason)
 
@@ -191,7 +191,7 @@ class Connection(asyncio.Protocol):
 async def open_connection(
     address: Address, receiver: Receiver, hello: Hello, within_s: float, tls: ssl.SSLContext | None = None
 ) -> Connection:
-    """A connection with a broker that took the greeting."""
+    """Connects, and waits until the broker has accepted the hello."""
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(within_s):
@@ -203,19 +203,19 @@ async def open_connection(
     except ssl.SSLError as error:
         raise ConnectError(f"TLS: {error.reason or error}") from None
     except OSError as error:
-        # A handshake that the other end broke off has neither number nor words.
+        # A TLS handshake that the other end broke off has neither an error number nor a text.
         words = os.strerror(error.errno).lower() if error.errno else str(error)
         raise ConnectError(words or ("TLS: no handshake" if tls else "the connection broke off")) from None
     try:
-        await connection.established(within_s)
+        await connection.wait_for_welcome(within_s)
     except BaseException:
         connection.abort("the greeting failed")
         raise
     return connection
 
 
-def decoded(frame: bytes) -> FromBroker:
-    """What the frame says, if it is one that brokers send."""
+def decode_from_broker(frame: bytes) -> FromBroker:
+    """Decodes a frame. Raises `WireError` if brokers do not send frames of its kind."""
     content = decode(frame, LIMITS)
     if not isinstance(content, FromBroker):
         raise WireError(f"{type(content).__name__} is said by clients, not by brokers")

@@ -1,8 +1,8 @@
-"""What commands show to brokers, from the environment: a secret on a command line could be read by every user.
+"""Credentials of commands, read from the environment: every user could read a secret on a command line.
 
-MERCAST_TOKEN is the client's token, and MERCAST_CLIENT what its name begins with: each command adds some letters, so
-that several can run at once. MERCAST_CA is the file with the authority's certificate, and switches TLS on;
-MERCAST_CERTIFICATE and MERCAST_KEY are the client's own.
+MERCAST_TOKEN is the client's token. MERCAST_CLIENT is the prefix of its name: each command appends random letters, so
+that several can run at once. MERCAST_CA is the file of the authority's certificate, and switches TLS on.
+MERCAST_CERTIFICATE and MERCAST_KEY are the files of the client's own certificate and key.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ CLIENT, TOKEN = "MERCAST_CLIENT", "MERCAST_TOKEN"
 AUTHORITY, CERTIFICATE, KEY = "MERCAST_CA", "MERCAST_CERTIFICATE", "MERCAST_KEY"
 
 
-class Shown(TypedDict):
+class Credentials(TypedDict):
     name: str
     token: str
     tls: ssl.SSLContext | None
 
 
-def shown_credentials() -> Shown:
-    """Arguments of `connect`."""
+def environment_credentials() -> Credentials:
+    """Returns arguments of `connect`."""
     authority, certificate, key = (os.environ.get(name) or None for name in (AUTHORITY, CERTIFICATE, KEY))
     if certificate and not authority:
         raise ClientError(f"{CERTIFICATE} is set and {AUTHORITY} is not: without TLS no certificate is shown")
-    begins = os.environ.get(CLIENT, "")
-    name = f"{begins}-{secrets.token_hex(6)}" if begins else ""
+    prefix = os.environ.get(CLIENT, "")
+    name = f"{prefix}-{secrets.token_hex(6)}" if prefix else ""
     context = _context((authority, certificate, key), (AUTHORITY, CERTIFICATE, KEY)) if authority else None
-    return Shown(name=name, token=os.environ.get(TOKEN, ""), tls=context)
+    return Credentials(name=name, token=os.environ.get(TOKEN, ""), tls=context)
 
 
 def tls(
     ca: str | Path | None = None, certificate: str | Path | None = None, key: str | Path | None = None
 ) -> ssl.SSLContext:
-    """For `connect(…, tls=tls("ca.pem"))`. Without `ca` the system's authorities count."""
+    """Returns the context for `connect(…, tls=tls("ca.pem"))`. Without `ca`, the system's authorities are trusted."""
     return _context((ca, certificate, key), ("ca", "certificate", "key"))
 
 

@@ -1,4 +1,4 @@
-"""Waiting with an end, and an error that says what was waited for."""
+"""A timeout whose error names the awaited thing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from broker.client.errors import TimeoutExpiredError
 
 
 class Deadline:
-    """`asyncio.timeout` that names what did not come."""
+    """`asyncio.timeout` that raises `TimeoutExpiredError`. `what` names the awaited thing."""
 
     def __init__(self, what: str, timeout_s: float | None, is_connected: Callable[[], bool] = lambda: True) -> None:
         self._what = what

@@ -1,8 +1,8 @@
-"""Publications that a client has seen: a broker may send again what it holds for unacknowledged.
+"""Detection of duplicate deliveries: a broker may resend publications that it has no acknowledgement for.
 
-Only what was on the way when a connection broke can come again from the same broker, and that is never more than a
-window. After a failover the same publication may come through another broker, at most as long after as brokers hold
-it for this client; of those, the latest tens of thousands are recognised.
+A broker resends only deliveries that were in flight when a connection broke, at most a window of them. After a failover
+another broker may deliver the same publication, for as long as brokers keep it for this client. Of those, the latest
+tens of thousands are recognised.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ GENERATION = 16_384
 
 
 class SeenDeliveries:
-    """Two generations: when the younger is full it becomes the older one, and the older one is forgotten."""
+    """A bounded set of publication ids, in two generations. A full younger generation replaces the older one."""
 
     __slots__ = ("_generation", "_kept", "_older", "_younger")
 
@@ -23,8 +23,8 @@ class SeenDeliveries:
         self._older: dict[PublicationId, None] = {}
         self._kept: dict[str, tuple[frozenset[PublicationId], frozenset[PublicationId]]] = {}
 
-    def is_new(self, publication: PublicationId) -> bool:
-        """Was it not here before? Then it is remembered."""
+    def add_if_new(self, publication: PublicationId) -> bool:
+        """Adds the id. Returns False if it was already there."""
         younger = self._younger
         if publication in younger or publication in self._older or self._is_kept(publication):
             return False
@@ -34,9 +34,9 @@ class SeenDeliveries:
         return True
 
     def keep_latest(self, broker: str, count: int) -> None:
-        """A connection broke: what this broker sent last is kept however long the client stays elsewhere."""
+        """Keeps the latest ids after a connection to `broker` broke, however long the client uses other brokers."""
         latest = frozenset((*self._older, *self._younger)[-count:])
-        # What came again on this connection is not among the latest: the previous connection's stay too.
+        # Duplicates on this connection are not among the latest, so those of the previous connection are kept too.
         previous, _ = self._kept.get(broker, (frozenset(), frozenset()))
         self._kept[broker] = (latest, previous)
 

@@ -1,4 +1,4 @@
-"""From a broker's deliveries to the application's subscriptions: each publication once, acknowledged when taken."""
+"""Passes deliveries to the application's subscriptions: each publication once, acknowledged after it is processed."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from routing.messages import PublicationId
 log = logging.getLogger("mercast.client")
 
 UNNAMED = "~"
-"""Names that the client made up begin with this."""
+"""The prefix of names that the client makes up."""
 
-TELL_WITHIN_S = 0.01
-TELL_AT_LEAST_EVERY = 128
-"""Deliveries. Telling costs a frame at either end, and a broker has a window of deliveries for each client."""
+ACKNOWLEDGE_WITHIN_S = 0.01
+ACKNOWLEDGE_AT_LEAST_EVERY = 128
+"""In deliveries. An acknowledgement costs a frame at both ends, but the broker sends only a window without one."""
 
 
 class DeliveryInbox:
@@ -28,54 +28,54 @@ class DeliveryInbox:
         self,
         loop: asyncio.AbstractEventLoop,
         window: int,
-        on_stray: Callable[[str], None],
+        on_unclaimable: Callable[[str], None],
         *,
         is_acknowledged: bool,
         is_durable: bool,
     ) -> None:
-        """`on_stray` is told of a subscription that the broker has and nobody here will ever ask for."""
-        self._on_stray = on_stray
+        """`on_unclaimable` is called with the name of a subscription at the broker that no application can claim."""
+        self._on_unclaimable = on_unclaimable
         self.repeated = 0
-        """Deliveries that came again and were left out."""
+        """The number of skipped duplicate deliveries."""
         self._loop = loop
         self._window = window
-        self._tell_every = 1
+        self._acknowledge_every = 1
         self._is_acknowledged = is_acknowledged
         self._is_durable = is_durable
         self._seen = SeenDeliveries()
         self._subscriptions: dict[str, Subscription] = {}
         self._unclaimed: dict[str, list[Publication]] = {}
-        self._waiting_before: dict[PublicationId, list[Publication]] = {}
-        """What came on earlier connections and the application is not done with."""
+        self._unfinished: dict[PublicationId, list[Publication]] = {}
+        """Publications of earlier connections that the application has not finished."""
         self._connection: Connection | None = None
         self._acknowledgements: Acknowledgements | None = None
-        self._teller: asyncio.TimerHandle | None = None
+        self._acknowledge_timer: asyncio.TimerHandle | None = None
         self._full: dict[int, Subscription] = {}
 
     def add(self, subscription: Subscription, *names: str) -> None:
-        """All of its names, or those that are given."""
+        """Adds a subscription under the given names, by default under all of its names."""
         for name in names or subscription.expressions:
             self._subscriptions[name] = subscription
             for publication in self._unclaimed.pop(name, ()):
                 subscription.put(publication)
 
-    def drop(self, subscription: Subscription, name: str) -> None:
-        """A stream loses one of its names."""
+    def remove_name(self, subscription: Subscription, name: str) -> None:
+        """Removes one name of a subscription."""
         subscription.expressions.pop(name, None)
         self._subscriptions.pop(name, None)
 
     def remove(self, subscription: Subscription, *, is_kept: bool) -> None:
-        """What waits in a kept one goes on waiting, for the next who subscribes by its name."""
+        """Removes a subscription. With `is_kept` its publications wait for the next subscription of the same name."""
         for name in subscription.expressions:
             if self._subscriptions.get(name) is subscription:
                 del self._subscriptions[name]
         if is_kept:
             for publication in subscription.unfinished():
                 name = next(each for each in publication.subscriptions if each in subscription.expressions)
-                self._hold(name, publication)
+                self._keep_unclaimed(name, publication)
         else:
             subscription.discard()
-        self.has_room_again(subscription)
+        self.room_available(subscription)
 
     def __contains__(self, name: object) -> bool:
         return name in self._subscriptions
@@ -83,9 +83,9 @@ class DeliveryInbox:
     def all(self) -> list[Subscription]:
         return list(dict.fromkeys(self._subscriptions.values()))
 
-    def take(self, delivery: Delivery) -> None:
-        if not self._seen.is_new(delivery.id):
-            self._came_again(delivery)
+    def receive(self, delivery: Delivery) -> None:
+        if not self._seen.add_if_new(delivery.id):
+            self._skip_duplicate(delivery)
             return
         first: Subscription | None = None
         find = self._subscriptions.get
@@ -93,39 +93,39 @@ class DeliveryInbox:
             found = find(name)
             if found is not first:
                 if first is not None or found is None:
-                    self._take_for_several(delivery)
+                    self._receive_for_several(delivery)
                     return
                 first = found
         if first is None:
-            self._take_for_several(delivery)
+            self._receive_for_several(delivery)
         elif not first.put(Publication(delivery, self._acknowledgements)):
-            self._filled(first)
+            self._pause_reading_for(first)
 
-    def _take_for_several(self, delivery: Delivery) -> None:
+    def _receive_for_several(self, delivery: Delivery) -> None:
         found = [self._subscriptions.get(name) for name in delivery.subscriptions]
         subscriptions = list(dict.fromkeys(each for each in found if each is not None))
         unclaimed = [name for name, each in zip(delivery.subscriptions, found, strict=True) if each is None]
         if not self._is_durable or self._acknowledgements is None:
-            # On its way when the application left the subscription.
+            # It was in flight when the application closed the subscription.
             unclaimed = []
         for name in [name for name in unclaimed if name.startswith(UNNAMED)]:
-            # Of an earlier life of this client, which did not get to say that nobody can ask for it again.
+            # An earlier process of this client made up the name, and ended without withdrawing the subscription.
             unclaimed.remove(name)
-            self._on_stray(name)
+            self._on_unclaimable(name)
         parts = len(subscriptions) or bool(unclaimed)
         if self._acknowledgements is not None:
             if parts > 1:
                 self._acknowledgements.share(delivery.number, parts)
             elif not parts:
-                self._acknowledgements.done(delivery.number)
+                self._acknowledgements.finish(delivery.number)
         for subscription in subscriptions:
             if not subscription.put(Publication(delivery, self._acknowledgements)):
-                self._filled(subscription)
+                self._pause_reading_for(subscription)
         if not subscriptions and unclaimed:
-            self._hold(unclaimed[0], Publication(delivery, self._acknowledgements))
+            self._keep_unclaimed(unclaimed[0], Publication(delivery, self._acknowledgements))
 
-    def _hold(self, name: str, publication: Publication) -> None:
-        """For a subscription that the broker knows from an earlier life of a durable client: it may come yet."""
+    def _keep_unclaimed(self, name: str, publication: Publication) -> None:
+        """Keeps a publication for a durable subscription of an earlier process, which this process may still enter."""
         waiting = self._unclaimed.setdefault(name, [])
         if not waiting:
             log.warning("publications wait for subscription %r: subscribe to it by name, or unsubscribe", name)
@@ -133,64 +133,68 @@ class DeliveryInbox:
 
     @property
     def unclaimed(self) -> tuple[str, ...]:
-        """Names of subscriptions for which publications wait, and nobody here has subscribed by them."""
+        """Names of subscriptions that have queued publications, and that the application has not entered."""
         return tuple(self._unclaimed)
 
-    def unclaim(self, name: str) -> None:
+    def discard_unclaimed(self, name: str) -> None:
+        """Drops the publications that wait for an unclaimed subscription, and marks them as finished."""
         for publication in self._unclaimed.pop(name, ()):
             publication.finish()
 
-    def _came_again(self, delivery: Delivery) -> None:
+    def _skip_duplicate(self, delivery: Delivery) -> None:
         self.repeated += 1
         if self._acknowledgements is None:
             return
-        still_here = [each for each in self._waiting_before.pop(delivery.id, ()) if each.is_unfinished]
+        still_here = [each for each in self._unfinished.pop(delivery.id, ()) if each.is_unfinished]
         if len(still_here) > 1:
             self._acknowledgements.share(delivery.number, len(still_here))
         for publication in still_here:
-            publication.came_again(delivery.number, self._acknowledgements)
+            publication.renumber(delivery.number, self._acknowledgements)
         if not still_here:
-            self._acknowledgements.done(delivery.number)
+            self._acknowledgements.finish(delivery.number)
 
     def connected(self, connection: Connection, welcome: Welcome) -> None:
         self._connection = connection
-        self._tell_every = max(1, min(TELL_AT_LEAST_EVERY, welcome.window // 4))
-        self._waiting_before.clear()
+        self._acknowledge_every = max(1, min(ACKNOWLEDGE_AT_LEAST_EVERY, welcome.window // 4))
+        self._unfinished.clear()
         for subscription in self.all():
             for publication in subscription.unfinished():
-                self._waiting_before.setdefault(publication.id, []).append(publication)
+                self._unfinished.setdefault(publication.id, []).append(publication)
         for publications in self._unclaimed.values():
             for publication in publications:
-                self._waiting_before.setdefault(publication.id, []).append(publication)
+                self._unfinished.setdefault(publication.id, []).append(publication)
         if self._is_acknowledged:
-            self._acknowledgements = Acknowledgements(self._has_news, self._tell_every)
+            self._acknowledgements = Acknowledgements(self._schedule_acknowledgement, self._acknowledge_every)
 
     def disconnected(self, broker: str) -> None:
         self._seen.keep_latest(broker, self._window)
         self._connection = None
         self._full.clear()
 
-    def _has_news(self) -> None:
+    def _schedule_acknowledgement(self) -> None:
         assert self._acknowledgements is not None
-        if self._acknowledgements.untold >= self._tell_every:
-            self.tell()
-        elif self._teller is None:
-            self._teller = self._loop.call_later(TELL_WITHIN_S, self.tell)
+        if self._acknowledgements.pending >= self._acknowledge_every:
+            self.acknowledge()
+        elif self._acknowledge_timer is None:
+            self._acknowledge_timer = self._loop.call_later(ACKNOWLEDGE_WITHIN_S, self.acknowledge)
 
-    def tell(self) -> None:
-        """Acknowledges what the application is done with."""
-        if self._teller is not None:
-            self._teller.cancel()
-            self._teller = None
-        if self._connection is not None and self._acknowledgements is not None and self._acknowledgements.untold:
-            self._connection.send_frame(Acknowledge(self._acknowledgements.tell()))
+    def acknowledge(self) -> None:
+        """Acknowledges the publications that the application has finished."""
+        if self._acknowledge_timer is not None:
+            self._acknowledge_timer.cancel()
+            self._acknowledge_timer = None
+        if self._connection is not None and self._acknowledgements is not None and self._acknowledgements.pending:
+            self._connection.send_frame(Acknowledge(self._acknowledgements.mark_acknowledged()))
 
-    def _filled(self, subscription: Subscription) -> None:
-        """Where brokers keep to the window this happens at its end alone; otherwise the network has to hold them."""
+    def _pause_reading_for(self, subscription: Subscription) -> None:
+        """Stops reading while a subscription is full, if there are no acknowledgements.
+
+        With acknowledgements the broker keeps to the window, and no pause is needed.
+        """
         if not self._is_acknowledged and self._connection is not None:
             self._full[id(subscription)] = subscription
             self._connection.pause_reading()
 
-    def has_room_again(self, subscription: Subscription) -> None:
+    def room_available(self, subscription: Subscription) -> None:
         if self._full.pop(id(subscription), None) is not None and not self._full and self._connection is not None:
             self._connection.resume_reading()

@@ -1,13 +1,13 @@
-"""What a client can tell its user.
+"""Errors of the client library.
 
 ClientError
-├── ServerAddressError     a server's address cannot be read
-├── ConnectError           no server took the connection
+├── ServerAddressError     a server's address is not valid
+├── ConnectError           no server accepted the connection
 ├── TimeoutExpiredError    no answer in time
-├── ClosedError            the client was closed, or gave up its connection for good
-└── RefusedError           a broker said no, or is sure to, and why
-    ├── NotAdvertisedError     outside the client's advertisements, where the overlay wants them
-    ├── InvalidError           an expression or attributes that the broker cannot read
+├── ClosedError            the client was closed, or stopped to reconnect
+└── RefusedError           a broker refused a request, or is certain to
+    ├── NotAdvertisedError     outside the client's advertisements, if the overlay requires them
+    ├── InvalidError           expression or attributes that the broker cannot read
     ├── OverloadedError        try again later
     └── TooLargeError          beyond a limit of the broker
 """
@@ -67,5 +67,6 @@ _BY_REASON: dict[str, type[RefusedError]] = {
 }
 
 
-def refused(what: str, reason: str, text: str) -> RefusedError:
+def refused_error(what: str, reason: str, text: str) -> RefusedError:
+    """Creates the error of the class that belongs to the broker's reason."""
     return _BY_REASON.get(reason, RefusedError)(what, reason, text)

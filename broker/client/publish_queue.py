@@ -1,4 +1,4 @@
-"""Publications on their way to the broker: numbered, bounded, and sent again after a reconnect until answered."""
+"""Publications in flight to the broker: numbered, bounded, and resent after a reconnect until they are answered."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections import Counter, deque
 from typing import Protocol
 
 from broker.client.connection import Connection
-from broker.client.errors import ClientError, ClosedError, TooLargeError, refused
+from broker.client.errors import ClientError, ClosedError, TooLargeError, refused_error
 from broker.wire.client_codec import encode_publish
 from broker.wire.client_frames import Ping, PublicationRefused, Reason, Welcome
 from routing.messages import PublicationId
 
 
 class Answer(Protocol):
-    """Who is told what became of a publication: a future, or something lighter that is told at once."""
+    """Receives the result of a publication. A future, or a lighter object that is called at once."""
 
     def done(self) -> bool: ...
 
@@ -26,18 +26,18 @@ class Answer(Protocol):
 class PublishQueue:
     def __init__(self, loop: asyncio.AbstractEventLoop, *, is_answered: bool) -> None:
         self.refusals: Counter[str] = Counter()
-        """By reason: all refusals that a broker told."""
+        """The broker's refusals, by reason."""
         self._loop = loop
         self._is_answered = is_answered
         self._reference = 0
         self._confirmed = 0
-        """At most once: the broker has read everything up to this reference."""
+        """In at-most-once mode: the broker has read all publications up to this reference."""
         self._unanswered: dict[int, tuple[bytes, Answer]] = {}
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._connection: Connection | None = None
         self._broker, self._incarnation = "", 0
         self._window = 0
-        self._ask_every = 1
+        self._ping_every = 1
         self._largest_frame = 0
         self._end: ClientError | None = None
 
@@ -47,13 +47,13 @@ class PublishQueue:
 
     def has_room(self) -> bool:
         connection = self._connection
-        return connection is not None and self._room() > 0 and connection.is_room()
+        return connection is not None and self._room() > 0 and connection.has_room()
 
     def _room(self) -> int:
         return self._window - (len(self._unanswered) if self._is_answered else self._reference - self._confirmed)
 
     async def wait_for_room(self) -> None:
-        """Publications go in the order in which they were asked for, so who waits comes first."""
+        """Waits until the window has room. Callers are served in order, so publications keep their order."""
         if self._end is not None:
             raise self._end
         if not self._waiters and self.has_room():
@@ -74,7 +74,7 @@ class PublishQueue:
     def put(
         self, attributes: bytes, payload: bytes, lifetime_ms: int, is_traced: bool
     ) -> asyncio.Future[PublicationId | None]:
-        """The broker's answer: the id that it gave, where it told it."""
+        """Sends a publication. Returns a future of its id; the id is None if the broker did not send it."""
         answer: asyncio.Future[PublicationId | None] = self._loop.create_future()
         self.put_for(answer, attributes, payload, lifetime_ms, is_traced)
         return answer
@@ -92,12 +92,12 @@ class PublishQueue:
             answer.set_result(None)
         if self._connection is not None:
             self._connection.send(frame)
-            if not self._is_answered and self._reference % self._ask_every == 0:
-                # Nothing answers publications here, and the network holds thousands: the broker would fall behind by
-                # seconds. Its answer to this tells that it has read all that went before.
+            if not self._is_answered and self._reference % self._ping_every == 0:
+                # The broker does not answer publications in this mode, and the network buffers thousands: the broker
+                # would fall behind by seconds. Its pong shows that it has read all earlier publications.
                 self._connection.send_frame(Ping(self._reference))
 
-    def heard_pong(self, number: int) -> None:
+    def pong_received(self, number: int) -> None:
         if number > self._confirmed:
             self._confirmed = number
             self.wake()
@@ -116,25 +116,25 @@ class PublishQueue:
         self.refusals[refusal.reason] += 1
         waiting = self._unanswered.pop(refusal.reference, None)
         if waiting is not None and not waiting[1].done():
-            waiting[1].set_exception(refused("the publication", refusal.reason, refusal.text))
+            waiting[1].set_exception(refused_error("the publication", refusal.reason, refusal.text))
         self.wake()
 
     def connected(self, connection: Connection, welcome: Welcome) -> None:
         self._connection = connection
         self._broker, self._incarnation = welcome.broker, welcome.incarnation
         self._window, self._largest_frame = welcome.publish_window, welcome.frame_bytes
-        self._ask_every = max(1, self._window // 4)
+        self._ping_every = max(1, self._window // 4)
         self._confirmed = self._reference
         missing = frozenset(welcome.missing)
         for reference in list(self._unanswered):
             frame, answer = self._unanswered[reference]
             if reference <= welcome.taken and reference not in missing:
-                # Accepted on the connection that broke: the broker has it, and its id is not known here.
+                # The broker accepted it on the connection that broke. Its id is not known here.
                 del self._unanswered[reference]
                 if not answer.done():
                     answer.set_result(None)
             elif len(frame) > self._largest_frame:
-                # It came from a broker that takes larger ones; this one would end the connection over it.
+                # The previous broker accepted larger frames. This one would end the connection over it.
                 del self._unanswered[reference]
                 if not answer.done():
                     answer.set_exception(self._too_large(frame))
@@ -150,16 +150,16 @@ class PublishQueue:
         self._connection = None
 
     def wake(self) -> None:
-        """There may be room again."""
+        """Wakes as many waiting callers as the window has room for."""
         room = self._room()
-        while self._waiters and room > 0 and self._connection is not None and self._connection.is_room():
+        while self._waiters and room > 0 and self._connection is not None and self._connection.has_room():
             turn = self._waiters.popleft()
             if not turn.done():
                 turn.set_result(None)
                 room -= 1
 
     async def drain(self) -> None:
-        """Until everything that was published is answered."""
+        """Waits until all publications are answered."""
         while self._unanswered or self._waiters:
             answers = [answer for _, answer in self._unanswered.values() if isinstance(answer, asyncio.Future)]
             if answers:
@@ -168,14 +168,14 @@ class PublishQueue:
                 await asyncio.sleep(0.01)
 
     def end(self, error: ClientError | None) -> None:
-        """Nothing is answered any more."""
+        """Fails all publications without an answer, and all callers that wait for room."""
         self._connection = None
         self._end = error or ClosedError("the client is closed")
         for _, answer in self._unanswered.values():
             if not answer.done():
                 answer.set_exception(self._end)
                 if isinstance(answer, asyncio.Future):
-                    # Whoever does not wait for the answer is not to be told of it by the loop.
+                    # Retrieve the error, or the loop logs it if the application does not await the answer.
                     answer.exception()
         self._unanswered.clear()
         for turn in self._waiters:

@@ -1,4 +1,4 @@
-"""Finding a server that takes the connection: all in turn, again and again with growing pauses."""
+"""Connects to the first server that accepts. Tries all servers in turn, repeatedly, with growing pauses."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from broker.config.address import Address
 from broker.wire.client_frames import Hello, Reason
 
 FATAL = frozenset({Reason.VERSION, Reason.UNAUTHORISED, Reason.NOT_DURABLE, Reason.NAME_IN_USE, Reason.MALFORMED})
-"""Reasons for which trying again is of no use, if all servers give them."""
+"""Reasons after which a retry is useless, if all servers give one of them."""
 
 SHORTEST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 5.0
 PROVEN_AFTER_S = 5.0
-"""A connection that broke sooner is taken for one that could not be made: whatever broke it may be there still."""
+"""A connection that breaks sooner counts as a failed attempt, because its cause may persist."""
 
 
-class Reconnect:
+class Connector:
     def __init__(
         self,
         servers: tuple[Address, ...],
@@ -31,22 +31,22 @@ class Reconnect:
         hello: Hello,
         receiver: Receiver,
     ) -> None:
-        """`within_s`: how long one server may take."""
+        """`within_s` is the time limit for one server."""
         self._servers = servers
         self._within_s = within_s
         self._tls = tls
         self._hello = hello
         self._receiver = receiver
-        self._turn = 0
+        self._next_server = 0
         self._pause_s = SHORTEST_PAUSE_S
         self._made_at: float | None = None
-        # Clients of a broker that was lost must not all come back at the same moments.
+        # Random pauses: the clients of a lost broker must not all reconnect at the same moments.
         self._random = Random(secrets.randbits(64))
 
     async def connect(self, within_s: float | None) -> None:
-        """Tries all servers once at least, and then until the time is over; for ever when there is none.
+        """Tries all servers at least once, then until `within_s` has passed. None: without limit.
 
-        Called when a connection broke. Pauses grow until one has proved itself.
+        Also called after a lost connection. Pauses grow until a connection has lasted for `PROVEN_AFTER_S`.
         """
         loop = asyncio.get_running_loop()
         end = None if within_s is None else loop.time() + within_s
@@ -66,7 +66,7 @@ class Reconnect:
             await self._pause()
 
     def is_proven(self) -> bool:
-        """Has the last connection lived for long enough, or does it still?"""
+        """Whether at least `PROVEN_AFTER_S` have passed since the last connection was made."""
         return self._made_at is not None and asyncio.get_running_loop().time() - self._made_at >= PROVEN_AFTER_S
 
     async def _pause(self) -> None:
@@ -75,17 +75,20 @@ class Reconnect:
         await asyncio.sleep(pause_s)
 
     async def _try_servers(self) -> dict[Address, ClientError]:
-        """Empty when one of them took the connection; the next time starts with it."""
+        """Tries each server once. Returns the failures, or nothing if a server accepts.
+
+        The next call starts with the server that accepted.
+        """
         failures: dict[Address, ClientError] = {}
         for step in range(len(self._servers)):
-            place = (self._turn + step) % len(self._servers)
-            address = self._servers[place]
+            index = (self._next_server + step) % len(self._servers)
+            address = self._servers[index]
             try:
                 await open_connection(address, self._receiver, self._hello, self._within_s, self._tls)
             except ClientError as error:
                 failures[address] = error
             else:
-                self._turn = place
+                self._next_server = index
                 return {}
         return failures
 

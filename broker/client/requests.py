@@ -1,11 +1,11 @@
-"""What a client has entered at its broker, and the requests that are not answered yet.
+"""A client's entries at its broker, and its unanswered requests.
 
-Entering something under a name that the broker knows replaces it, so everything may be sent again after a reconnect:
-all of it to a broker that knows nothing of the session, otherwise only what had no answer.
+An entry replaces the broker's entry of the same name, so requests can be repeated after a reconnect. A broker that does
+not know the session receives all entries, another broker only the requests without an answer.
 
-When a broker ends a connection over something that was sent, nothing tells which request it was. So on the next
-connection they go one by one, each when the one before is answered, and nothing else goes along: the request over which
-the connection ends again is the one, and is not sent any more.
+A broker that ends a connection over a malformed frame does not say which request it was. So the client probes on the
+next connection: it sends one request at a time, and each waits for the answer to the previous one. Nothing else is
+sent meanwhile. If the connection ends again, the request without an answer is the cause, and is not sent again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from broker.client.connection import Connection
-from broker.client.errors import ClientError, ClosedError, RefusedError, refused
+from broker.client.errors import ClientError, ClosedError, RefusedError, refused_error
 from broker.client.validation import TEXT_BYTES, check_expression, check_name, check_publication_id, shortened
 from broker.wire.client_codec import encode
 from broker.wire.client_frames import (
@@ -43,7 +43,7 @@ Kind: TypeAlias = type[Advertise] | type[Subscribe]
 Request: TypeAlias = Advertise | Unadvertise | Subscribe | Unsubscribe | TraceQuery
 Answer: TypeAlias = RequestAccepted | TraceAnswer
 
-_WHAT: dict[Kind, str] = {Advertise: "advertisement", Subscribe: "subscription"}
+_KIND_NAMES: dict[Kind, str] = {Advertise: "advertisement", Subscribe: "subscription"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,75 +57,76 @@ class Requests:
         self,
         loop: asyncio.AbstractEventLoop,
         on_lost: Callable[[str, RefusedError], None],
-        on_calm: Callable[[], None],
+        on_probe_done: Callable[[], None],
     ) -> None:
-        """`on_lost` is told when a broker refuses, after a reconnect, a subscription that stood before; `on_calm` when
-        requests need not go one by one any more."""
+        """`on_lost` is called if a broker refuses an earlier subscription after a reconnect. `on_probe_done` is called
+        when probing ends."""
         self._loop = loop
-        self._request = 0
+        self._last_number = 0
         self._entered: dict[tuple[Kind, str], str] = {}
         self._unanswered: dict[int, _Unanswered] = {}
-        self._again: dict[int, tuple[Kind, str]] = {}
-        """Requests that re-enter something, which nobody waits for."""
-        self._left_at: dict[str, dict[tuple[Kind, str], str]] = {}
-        """What stood at each broker when the connection to it broke: the client may be elsewhere before it returns."""
+        self._reentered: dict[int, tuple[Kind, str]] = {}
+        """Requests that enter an earlier entry again. No caller waits for their answers."""
+        self._entered_at: dict[str, dict[tuple[Kind, str], str]] = {}
+        """The entries at each broker when its connection broke. The client may use other brokers before it returns."""
         self._text_bytes = TEXT_BYTES
-        self._is_careful = False
-        self._turns: deque[Request] = deque()
-        """Requests that wait until the one before is answered."""
-        self._on_trial: Request | None = None
+        self._is_probing = False
+        self._queued: deque[Request] = deque()
+        """While probing: requests that wait for the answer to the previous one."""
+        self._probe: Request | None = None
         self._connection: Connection | None = None
         self._end: ClientError | None = None
         self._on_lost = on_lost
-        self._on_calm = on_calm
+        self._on_probe_done = on_probe_done
 
     @property
-    def is_careful(self) -> bool:
-        """Do requests go one by one, so that nothing else may be sent?"""
-        return self._is_careful
+    def is_probing(self) -> bool:
+        """Whether requests are sent one by one, so that nothing else may be sent."""
+        return self._is_probing
 
     async def enter(self, kind: Kind, expressions: Mapping[str, str]) -> None:
-        """All of them or none: what was entered before one was refused is withdrawn."""
-        frames = [kind(self._next(), *entry) for entry in expressions.items()]
+        """Enters all expressions or none. If one is refused, the others are withdrawn."""
+        frames = [kind(self._next_number(), *entry) for entry in expressions.items()]
         try:
             for frame in frames:
                 self._check(frame)
-            await self._ask(frames)
+            await self._send_and_wait(frames)
         except BaseException:
             self.abandon(kind, expressions)
             raise
 
     async def withdraw(self, kind: Kind, names: Collection[str]) -> None:
         for name in names:
-            check_name(name, _WHAT[kind], self._text_bytes)
-        await self._ask([self._withdrawal(kind, name) for name in names])
+            check_name(name, _KIND_NAMES[kind], self._text_bytes)
+        await self._send_and_wait([self._remove_entry(kind, name) for name in names])
 
     def abandon(self, kind: Kind, names: Iterable[str]) -> None:
         """Withdraws without waiting for the answers."""
         for name in names:
-            frame = self._withdrawal(kind, name)
-            # Nothing stands under a name that the broker does not take.
+            frame = self._remove_entry(kind, name)
+            # The broker has no entry under a name that it does not accept.
             with suppress(RefusedError):
                 self._check(frame)
                 self._send(frame)
 
     async def trace(self, publication: PublicationId) -> TraceAnswer:
-        query = TraceQuery(self._next(), publication)
+        query = TraceQuery(self._next_number(), publication)
         self._check(query)
-        (answer,) = await self._ask([query])
+        (answer,) = await self._send_and_wait([query])
         assert isinstance(answer, TraceAnswer)
         return answer
 
-    def _withdrawal(self, kind: Kind, name: str) -> Unadvertise | Unsubscribe:
+    def _remove_entry(self, kind: Kind, name: str) -> Unadvertise | Unsubscribe:
+        """Removes an entry. Returns the request that withdraws it at the broker."""
         self._entered.pop((kind, name), None)
-        return Unadvertise(self._next(), name) if kind is Advertise else Unsubscribe(self._next(), name)
+        return Unadvertise(self._next_number(), name) if kind is Advertise else Unsubscribe(self._next_number(), name)
 
-    def _next(self) -> int:
-        self._request += 1
-        return self._request
+    def _next_number(self) -> int:
+        self._last_number += 1
+        return self._last_number
 
-    async def _ask(self, frames: Sequence[Request]) -> list[Answer]:
-        """Sends all of them before it waits for the answers."""
+    async def _send_and_wait(self, frames: Sequence[Request]) -> list[Answer]:
+        """Sends all requests, then waits for their answers."""
         if self._end is not None:
             raise self._end
         for frame in frames:
@@ -137,17 +138,17 @@ class Requests:
             for frame in frames:
                 answer = self._unanswered.pop(frame.request).answer
                 if answer.done() and not answer.cancelled():
-                    # An error behind the first is not the loop's to report.
+                    # The first error is raised. Retrieve the others, or the loop logs them.
                     answer.exception()
 
     def answered(self, answer: Answer) -> None:
-        self._take_answer(answer)
-        self._next_turn(answer.request)
+        self._handle_answer(answer)
+        self._continue_probing(answer.request)
 
-    def _take_answer(self, answer: Answer) -> None:
+    def _handle_answer(self, answer: Answer) -> None:
         request = self._unanswered.get(answer.request)
         if request is None:
-            self._again.pop(answer.request, None)
+            self._reentered.pop(answer.request, None)
             return
         frame = request.frame
         if isinstance(frame, Advertise | Subscribe):
@@ -156,50 +157,52 @@ class Requests:
             request.answer.set_result(answer)
 
     def refused(self, refusal: RequestRefused) -> None:
-        self._take_refusal(refusal)
-        self._next_turn(refusal.request)
+        self._handle_refusal(refusal)
+        self._continue_probing(refusal.request)
 
-    def _take_refusal(self, refusal: RequestRefused) -> None:
+    def _handle_refusal(self, refusal: RequestRefused) -> None:
         request = self._unanswered.get(refusal.request)
         if request is None:
-            _, name = self._again.pop(refusal.request, (None, ""))
+            _, name = self._reentered.pop(refusal.request, (None, ""))
             if name:
-                self._lose(name, refused(f"subscription or advertisement {name!r}", refusal.reason, refusal.text))
+                self._report_lost(
+                    name, refused_error(f"subscription or advertisement {name!r}", refusal.reason, refusal.text)
+                )
             return
         if request.answer.done():
             return
         if isinstance(request.frame, Unadvertise | Unsubscribe) and refusal.reason == Reason.UNKNOWN:
-            # Sent a second time after a reconnect, or to a broker that never knew it: it is gone either way.
+            # Sent twice because of a reconnect, or to a broker that never had the entry: the entry is removed.
             request.answer.set_result(RequestAccepted(refusal.request))
         else:
-            request.answer.set_exception(refused(_described(request.frame), refusal.reason, refusal.text))
+            request.answer.set_exception(refused_error(_described(request.frame), refusal.reason, refusal.text))
 
     def connected(self, connection: Connection, welcome: Welcome) -> None:
         self._connection = connection
         self._text_bytes = welcome.text_bytes
-        there = self._left_at.pop(welcome.broker, {}) if welcome.is_resumed else {}
+        there = self._entered_at.pop(welcome.broker, {}) if welcome.is_resumed else {}
         for key, expression in list(self._entered.items()):
             if there.get(key) != expression:
-                self._enter_again(*key, expression)
-        self._withdraw_what_else_is(there)
+                self._reenter(*key, expression)
+        self._withdraw_others(there)
         for request in self._unanswered.values():
-            self._send_again(request)
-        if self._on_trial is None:
-            self._is_careful = False
+            self._resend(request)
+        if self._probe is None:
+            self._is_probing = False
 
-    def _enter_again(self, kind: Kind, name: str, expression: str) -> None:
-        frame = kind(self._next(), name, expression)
+    def _reenter(self, kind: Kind, name: str, expression: str) -> None:
+        frame = kind(self._next_number(), name, expression)
         try:
             self._check(frame)
         except RefusedError as error:
-            # It stood at a broker that takes longer texts.
+            # The previous broker accepted longer texts.
             del self._entered[kind, name]
-            self._lose(name, error)
+            self._report_lost(name, error)
         else:
-            self._again[frame.request] = (kind, name)
+            self._reentered[frame.request] = (kind, name)
             self._send(frame)
 
-    def _send_again(self, request: _Unanswered) -> None:
+    def _resend(self, request: _Unanswered) -> None:
         if request.answer.done():
             return
         try:
@@ -210,48 +213,52 @@ class Requests:
             self._send(request.frame)
 
     def _check(self, frame: Request) -> None:
-        """Does the broker take it? After a reconnect that may not be the one that it was meant for."""
+        """Checks a request against the current broker's limits, which may differ from those of the previous broker."""
         if isinstance(frame, TraceQuery):
             check_publication_id(frame.publication, self._text_bytes)
             return
-        what = _WHAT[Advertise if isinstance(frame, Advertise | Unadvertise) else Subscribe]
+        what = _KIND_NAMES[Advertise if isinstance(frame, Advertise | Unadvertise) else Subscribe]
         check_name(frame.name, what, self._text_bytes)
         if isinstance(frame, Advertise | Subscribe):
             check_expression(frame.name, frame.expression, what, self._text_bytes)
 
-    def _lose(self, name: str, error: RefusedError) -> None:
+    def _report_lost(self, name: str, error: RefusedError) -> None:
         log.error("after a reconnect, %s", error)
         self._on_lost(name, error)
 
-    def _withdraw_what_else_is(self, there: Mapping[tuple[Kind, str], str]) -> None:
-        """At a broker to which the client returns, what it withdrew while it was elsewhere."""
+    def _withdraw_others(self, there: Mapping[tuple[Kind, str], str]) -> None:
+        """Withdraws entries of a broker to which the client returns, if it withdrew them at another broker."""
         for kind, name in there:
             if (kind, name) not in self._entered:
-                self._send(self._withdrawal(kind, name))
+                self._send(self._remove_entry(kind, name))
 
-    def disconnected(self, broker: str, blame: Goodbye | None) -> bool:
-        """`blame`: the broker ended the connection over something that was sent. Is it known over what?"""
+    def disconnected(self, broker: str, malformed: Goodbye | None) -> bool:
+        """Handles the loss of the connection. `malformed` is the goodbye of a broker that could not read a frame.
+
+        Returns whether the request that caused such a goodbye is known.
+        """
         self._connection = None
-        # What was entered anew and not answered may stand there or not: no expression is the empty one.
-        self._left_at[broker] = self._entered | dict.fromkeys(self._again.values(), "")
-        guilty, self._on_trial = self._on_trial, None
-        self._turns.clear()
-        if blame is not None:
-            self._is_careful = True
-            if guilty is not None:
-                self._give_up(guilty, refused(_described(guilty), blame.reason, blame.text))
-        self._again.clear()
-        return blame is not None and guilty is not None
+        # Whether the broker has the entries that it did not answer is unknown. An empty expression equals no real one,
+        # so these are entered again.
+        self._entered_at[broker] = self._entered | dict.fromkeys(self._reentered.values(), "")
+        suspect, self._probe = self._probe, None
+        self._queued.clear()
+        if malformed is not None:
+            self._is_probing = True
+            if suspect is not None:
+                self._fail_request(suspect, refused_error(_described(suspect), malformed.reason, malformed.text))
+        self._reentered.clear()
+        return malformed is not None and suspect is not None
 
-    def _give_up(self, frame: Request, error: RefusedError) -> None:
-        """It is not sent again."""
+    def _fail_request(self, frame: Request, error: RefusedError) -> None:
+        """Fails a request, which is not sent again."""
         request = self._unanswered.get(frame.request)
         if request is not None:
             if not request.answer.done():
                 request.answer.set_exception(error)
-        elif frame.request in self._again and isinstance(frame, Advertise | Subscribe):
+        elif frame.request in self._reentered and isinstance(frame, Advertise | Subscribe):
             self._entered.pop((type(frame), frame.name), None)
-            self._lose(frame.name, error)
+            self._report_lost(frame.name, error)
 
     def end(self, error: ClientError | None) -> None:
         self._connection = None
@@ -264,22 +271,22 @@ class Requests:
     def _send(self, frame: Request) -> None:
         if self._connection is None:
             return
-        if self._on_trial is not None:
-            self._turns.append(frame)
+        if self._probe is not None:
+            self._queued.append(frame)
             return
-        if self._is_careful:
-            self._on_trial = frame
+        if self._is_probing:
+            self._probe = frame
         self._connection.send(encode(frame))
 
-    def _next_turn(self, answered: int) -> None:
-        if self._on_trial is None or self._on_trial.request != answered:
+    def _continue_probing(self, answered: int) -> None:
+        if self._probe is None or self._probe.request != answered:
             return
-        self._on_trial = None
-        if self._turns:
-            self._send(self._turns.popleft())
+        self._probe = None
+        if self._queued:
+            self._send(self._queued.popleft())
         else:
-            self._is_careful = False
-            self._on_calm()
+            self._is_probing = False
+            self._on_probe_done()
 
 
 def _described(frame: Request) -> str:

@@ -17,7 +17,7 @@ from matching.matcher import unpack_attributes
 
 
 class Publication:
-    """A publication as a subscriber gets it."""
+    """A publication as a subscriber receives it."""
 
     __slots__ = ("_acknowledgements", "_attributes", "_number", "_packed", "hops", "id", "payload", "subscriptions")
 
@@ -28,7 +28,7 @@ class Publication:
 
     @property
     def attributes(self) -> Mapping[str, Value]:
-        """Decoded when first asked for: who only counts or stores publications need not pay for it."""
+        """Decoded at the first access: an application that only counts or stores publications avoids the cost."""
         if self._attributes is None:
             self._attributes = unpack_attributes(self._packed)
         return self._attributes
@@ -45,13 +45,13 @@ class Publication:
         return f"<Publication {self.id} {dict(self.attributes)!r}, {len(self.payload)} bytes>"
 
     def finish(self) -> None:
-        """The application is done with it, so it can be acknowledged."""
+        """Marks the publication as processed by the application, so that it can be acknowledged."""
         if self._acknowledgements is not None:
-            self._acknowledgements.done(self._number)
+            self._acknowledgements.finish(self._number)
             self._acknowledgements = None
 
-    def came_again(self, number: int, acknowledgements: Acknowledgements) -> None:
-        """The broker sent it once more on a new connection, while it still waits here."""
+    def renumber(self, number: int, acknowledgements: Acknowledgements) -> None:
+        """Sets the delivery number of a new connection, on which the broker has sent the publication again."""
         self._number, self._acknowledgements = number, acknowledgements
 
     @property
@@ -60,29 +60,29 @@ class Publication:
 
 
 class Subscriber(Protocol):
-    """What a subscription needs of its client."""
+    """The part of the client that a subscription uses."""
 
-    async def enter(self, subscription: Subscription) -> None: ...
+    async def open_subscription(self, subscription: Subscription) -> None: ...
 
-    async def leave(self, subscription: Subscription, *, is_kept: bool) -> None: ...
+    async def close_subscription(self, subscription: Subscription, *, is_kept: bool) -> None: ...
 
-    def has_room_again(self, subscription: Subscription) -> None: ...
+    def room_available(self, subscription: Subscription) -> None: ...
 
-    async def widen(self, subscription: Subscription, name: str, expression: str) -> None: ...
+    async def add_expression(self, subscription: Subscription, name: str, expression: str) -> None: ...
 
-    async def narrow(self, subscription: Subscription, name: str) -> None: ...
+    async def remove_expression(self, subscription: Subscription, name: str) -> None: ...
 
 
 class Subscription:
-    """Publications that match one or more expressions, each of them once.
+    """A stream of the publications that match one or more expressions, each of them once.
 
-    Asking for the next publication says that the application is done with the one before: only then is that one
-    acknowledged. A subscription whose publications are not taken holds no more than a window of them.
+    A request for the next publication finishes the previous one: only then is the previous one acknowledged. The
+    stream queues at most a window of publications.
     """
 
     def __init__(self, client: Subscriber, expressions: Mapping[str, str], limit: int, *, is_kept: bool) -> None:
         self.expressions = dict(expressions)
-        """By name."""
+        """Expressions by name."""
         self._client = client
         self._is_kept = is_kept
         self._limit = limit
@@ -103,22 +103,22 @@ class Subscription:
         if kind is None or not self._is_kept:
             self._finish()
         self.end(None)
-        await self._client.leave(self, is_kept=self._is_kept)
+        await self._client.close_subscription(self, is_kept=self._is_kept)
 
     async def unsubscribe(self) -> None:
-        """Ends it, also where it would have stayed for a durable client."""
+        """Ends the subscription. A durable client's named subscription ends too."""
         self._finish()
         self.end(None)
-        await self._client.leave(self, is_kept=False)
+        await self._client.close_subscription(self, is_kept=False)
 
     async def add(self, name: str, expression: str) -> None:
-        """One more expression for this stream, or another one under a name that it has. Refused: it has neither."""
+        """Adds an expression to the stream, or replaces the one of that name. A refusal removes both."""
         await self._enter()
-        await self._client.widen(self, name, expression)
+        await self._client.add_expression(self, name, expression)
 
     async def withdraw(self, name: str) -> None:
-        """The stream goes on without this expression."""
-        await self._client.narrow(self, name)
+        """Removes an expression. The stream continues with the others."""
+        await self._client.remove_expression(self, name)
 
     def __aiter__(self) -> Self:
         return self
@@ -126,27 +126,30 @@ class Subscription:
     async def __anext__(self) -> Publication:
         if self._handed_out:
             self._finish()
-        if not self._queue and not await self._is_more():
+        if not self._queue and not await self._wait_for_more():
             raise StopAsyncIteration
         publication = self._queue.popleft()
         self._handed_out.append(publication)
         if len(self._queue) == self._limit // 2:
-            self._client.has_room_again(self)
+            self._client.room_available(self)
         return publication
 
     async def take(self) -> list[Publication]:
-        """All that there is, and at least one: quicker than one by one. Empty when the subscription is over."""
+        """Returns all queued publications, and waits for at least one. Empty after the subscription has ended.
+
+        This is faster than iteration one by one.
+        """
         if self._handed_out:
             self._finish()
-        if not self._queue and not await self._is_more():
+        if not self._queue and not await self._wait_for_more():
             return []
-        taken, self._handed_out = list(self._queue), list(self._queue)
+        publications, self._handed_out = list(self._queue), list(self._queue)
         self._queue.clear()
-        self._client.has_room_again(self)
-        return taken
+        self._client.room_available(self)
+        return publications
 
     async def next(self, timeout_s: float | None = None) -> Publication:
-        """The next publication; `TimeoutExpiredError` when none came."""
+        """Returns the next publication. Raises `TimeoutExpiredError` if none arrives in time."""
         async with Deadline("a publication", timeout_s):
             try:
                 return await self.__anext__()
@@ -154,28 +157,28 @@ class Subscription:
                 raise ClosedError("the subscription is over") from None
 
     def __len__(self) -> int:
-        """Publications that wait to be taken."""
+        """The number of queued publications."""
         return len(self._queue)
 
     def put(self, publication: Publication) -> bool:
-        """Is there room for more?"""
+        """Queues a publication. Returns whether there is room for more."""
         self._queue.append(publication)
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
         return len(self._queue) < self._limit
 
     def unfinished(self) -> list[Publication]:
-        """What was delivered and is not acknowledged."""
+        """Delivered publications that the application has not finished."""
         return [each for each in (*self._handed_out, *self._queue) if each.is_unfinished]
 
     def discard(self) -> None:
-        """Nobody is going to take what waits."""
+        """Drops the queued publications, and marks them as finished."""
         for publication in self._queue:
             publication.finish()
         self._queue.clear()
 
     def end(self, error: ClientError | None) -> None:
-        """No more will come; what waits can still be taken."""
+        """Ends the stream. Queued publications can still be received."""
         self._is_over = True
         self._error = self._error or error
         if self._waiter is not None and not self._waiter.done():
@@ -189,9 +192,9 @@ class Subscription:
     async def _enter(self) -> None:
         if not self._is_entered:
             self._is_entered = True
-            await self._client.enter(self)
+            await self._client.open_subscription(self)
 
-    async def _is_more(self) -> bool:
+    async def _wait_for_more(self) -> bool:
         await self._enter()
         while not self._queue:
             if self._error is not None:

@@ -1,4 +1,4 @@
-"""The client without asyncio: a thread runs the loop, calls wait for what happens there.
+"""The synchronous client: a thread runs the event loop, and calls wait for their result.
 
 with connect_sync("mercast://127.0.0.1:7001") as client:
     client.publish({"symbol": "IBM", "price": 92.5})
@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from broker.client.client import Client, connect
-from broker.client.servers import DEFAULT_SERVER
+from broker.client.options import DEFAULT_SERVER
 from broker.client.subscription import Publication, Subscription
 from broker.wire.client_frames import DeliveryMode
 from matching.expressions.model import Expression
@@ -55,7 +55,7 @@ class SyncSubscription:
 
 
 class SyncClient:
-    """Make one with `connect_sync`. Its methods may be called from several threads."""
+    """The synchronous client. Create one with `connect_sync`. Several threads may call its methods."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, thread: threading.Thread, client: Client) -> None:
         self._loop = loop
@@ -107,12 +107,12 @@ class SyncClient:
         self.run(self._client.unsubscribe(name))
 
     def run(self, coroutine: Coroutine[object, object, T]) -> T:
-        """Waits for what the loop's thread does; a Ctrl-C while waiting ends that too."""
-        doing = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        """Runs a coroutine in the loop's thread and returns its result. Ctrl-C cancels the coroutine."""
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
-            return doing.result()
+            return future.result()
         except KeyboardInterrupt:
-            doing.cancel()
+            future.cancel()
             raise
 
     def _stop(self) -> None:
@@ -134,9 +134,9 @@ def connect_sync(
     timeout: float | None = 30.0,
     reconnect_within: float | None = None,
 ) -> SyncClient:
-    """As `broker.connect`, for programs without asyncio; connected by `with`."""
+    """Creates a client for programs without asyncio; `with` connects it. Options are those of `broker.connect`."""
 
-    async def made() -> Client:
+    async def create() -> Client:
         return connect(
             servers,
             name=name,
@@ -154,7 +154,7 @@ def connect_sync(
     thread = threading.Thread(target=loop.run_forever, name="mercast-client", daemon=True)
     thread.start()
     try:
-        client = asyncio.run_coroutine_threadsafe(made(), loop).result()
+        client = asyncio.run_coroutine_threadsafe(create(), loop).result()
     except BaseException:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()

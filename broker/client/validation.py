@@ -1,8 +1,8 @@
-"""What a client asks for, looked at before it is sent.
+"""Checks of names, expressions and numbers before they are sent.
 
-A broker takes what its wire format cannot hold for a broken protocol, and ends the connection. So names, expressions
-and numbers are held against the same limits here, and whoever asked hears which value is beyond which limit. How long
-a text may be is the broker's to say (`Welcome.text_bytes`); before it has said anything its default holds.
+A broker treats a value beyond the limits of the wire format as a protocol error, and ends the connection. So the client
+checks the same limits first, and its errors name the value and the limit. The broker announces the largest size of a
+text (`Welcome.text_bytes`). Until then the default applies.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from routing.messages import PublicationId
 
 TEXT_BYTES = Limits().text_bytes
 _SHOWN = 40
-"""Characters of a text that are shown in an error."""
+"""The largest number of characters of a value that an error shows."""
 
 
 def check_name(name: str, what: str, text_bytes: int = TEXT_BYTES) -> None:
-    """`what` has the name: a subscription, an advertisement, a client."""
+    """Checks the name of `what`: a subscription, an advertisement or a client."""
     size = _size(name, what, "its name")
     if not size:
         raise InvalidError(what, Reason.INVALID, "its name is empty")
@@ -47,7 +47,7 @@ def check_publication_id(id: PublicationId, text_bytes: int = TEXT_BYTES) -> Non
 
 
 def lifetime_ms(expires: float | None) -> int:
-    """How a time in seconds goes over the wire; 0 is for ever."""
+    """Converts seconds to the milliseconds of the wire format. 0 means no limit."""
     if expires is None:
         return 0
     if not hasattr(expires, "__float__"):
@@ -60,7 +60,7 @@ def lifetime_ms(expires: float | None) -> int:
 
 
 def payload_bytes(payload: object) -> bytes:
-    """As it goes over the wire, and stays until it is answered for, whatever becomes of a buffer."""
+    """Returns a copy of the payload, so that later changes of a buffer do not affect a resend."""
     if not isinstance(payload, (bytes, bytearray, memoryview)):
         hint = "; a text is sent with .encode()" if isinstance(payload, str) else ""
         text = f"its payload {_shown(payload)} is of type {type(payload).__name__}, and must be bytes{hint}"
@@ -78,7 +78,7 @@ def _shown(value: object) -> str:
 
 
 def _size(text: object, what: str, part: str) -> int:
-    """In bytes, as it is written."""
+    """Returns the size in bytes of the encoded text."""
     if not isinstance(text, str):
         raise InvalidError(what, Reason.INVALID, f"{part} is {type(text).__name__}, not a text")
     try:

@@ -239,7 +239,7 @@ def _trace_live(
     import asyncio
 
     from broker.client.cli.live_trace import trace_live
-    from broker.client.servers import chosen_servers
+    from broker.client.options import chosen_servers
     from broker.config.duration import parse_duration
     from matching.languages.publication import parse_publication
 

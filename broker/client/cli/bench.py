@@ -11,9 +11,9 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from broker.client.cli.bench_workload import MARK, BenchWorkload
-from broker.client.cli.connection_log import talk_of_connections
+from broker.client.cli.connection_log import log_to_stderr
 from broker.client.client import Client, connect
-from broker.client.credentials import shown_credentials
+from broker.client.credentials import environment_credentials
 from broker.client.errors import ClientError, RefusedError, TimeoutExpiredError
 from broker.client.subscription import Subscription
 from routing.messages import PublicationId
@@ -21,7 +21,7 @@ from routing.messages import PublicationId
 PROBE = "bench_probe"
 SETUP_WITHIN_S = 60.0
 SETTLED_AFTER_S = 1.0
-"""At the end: when nothing came for so long, nothing is expected any more."""
+"""At the end: without a delivery for this time, the run stops waiting for missing deliveries."""
 
 Progress = Callable[[str, int, int], None]
 
@@ -36,7 +36,7 @@ class BenchOptions:
     matching: float = 0.001
     size: int = 200
     rate: float = 0.0
-    """Publications a second of all publishers together; 0 for as many as the broker takes."""
+    """Publications a second of all publishers together. 0: as many as the broker accepts."""
     duration_s: float = 10.0
     warm_up_s: float = 2.0
     mode: str = "at-least-once"
@@ -48,16 +48,16 @@ class BenchOptions:
 class BenchResult:
     options: BenchOptions
     setup_s: float
-    """Until all subscriptions were accepted and publications came through."""
+    """Until all subscriptions were accepted and routed."""
     accepting_s: float
     """Of that, until the subscribers' broker had accepted all subscriptions."""
     measured_s: float
     published: int
-    """In the measured time, as are the deliveries and latencies."""
+    """In the measured time. Deliveries and latencies are also of the measured time."""
     delivered: int
     refused: int
     expected_in_all: int
-    """Deliveries that were due in the whole run, and those that came."""
+    """Deliveries owed in the whole run; `delivered_in_all` counts those that arrived."""
     delivered_in_all: int
     repeated: int
     latency_ms_mean: float
@@ -67,7 +67,7 @@ class BenchResult:
     latency_ms_p999: float
     latency_ms_max: float
     client_cpu_share: float
-    """Of one core, used by this process in the measured time."""
+    """The share of one core that this process used in the measured time."""
 
     @property
     def published_per_s(self) -> float:
@@ -83,7 +83,7 @@ class BenchResult:
 
 
 class _Listener:
-    """One subscriber: counts, and keeps latencies of the measured time."""
+    """One subscriber. Counts its deliveries, and records the latencies of the measured time."""
 
     def __init__(self, subscription: Subscription) -> None:
         self._subscription = subscription
@@ -92,13 +92,13 @@ class _Listener:
         self.latencies: array[int] = array("q")
         self.begin = self.end = 1 << 63
         self.probes: set[int] = set()
-        self.last_heard = time.monotonic()
+        self.last_received = time.monotonic()
 
     async def listen(self) -> None:
         unpack = MARK.unpack_from
         while publications := await self._subscription.take():
             now = time.monotonic_ns()
-            self.last_heard = now / 1e9
+            self.last_received = now / 1e9
             is_measured = self.begin <= now < self.end
             for publication in publications:
                 number, due = unpack(publication.payload)
@@ -153,7 +153,7 @@ class Bench:
             mode=self._options.mode,
             window=self._options.window,
             timeout=SETUP_WITHIN_S,
-            **shown_credentials(),
+            **environment_credentials(),
         )
 
     async def _subscribers(self, stack: AsyncExitStack) -> list[Client]:
@@ -162,15 +162,15 @@ class Bench:
         for expressions in self._workload.subscriptions:
             client = await stack.enter_async_context(self._client(self._options.subscriber_server))
             clients.append(client)
-            # The last to be entered: when it leads here, so do the others.
+            # Entered last: when its probes arrive, the other subscriptions are routed too.
             subscriptions.append(client.subscribe({**expressions, PROBE: f"{PROBE} = TRUE"}))
-        # Not as contexts: ten thousand withdrawals would follow the measurement. The farewell withdraws them all.
+        # Not as contexts: these would send ten thousand withdrawals after the measurement. The goodbye withdraws all.
         await asyncio.gather(*(subscription.__aenter__() for subscription in subscriptions))
         self._listeners = [_Listener(subscription) for subscription in subscriptions]
         return clients
 
     async def _wait_for_routes(self, publishers: list[Client]) -> None:
-        """Sends probes until each subscriber has one of each publisher."""
+        """Sends probes until each subscriber has received one from each publisher."""
         end = time.monotonic() + SETUP_WITHIN_S
         wanted = set(range(len(publishers)))
         while any(listener.probes != wanted for listener in self._listeners):
@@ -187,7 +187,7 @@ class Bench:
         self, publishers: list[Client], subscribers: list[Client], setup_s: float, accepting_s: float
     ) -> BenchResult:
         options = self._options
-        # What was made so far stays: looking through it again and again would be a pause in the measurement.
+        # The objects so far are permanent. Without freezing, the garbage collector would scan them while measuring.
         gc.collect()
         gc.freeze()
         publishing = [asyncio.create_task(self._publish(publisher)) for publisher in publishers]
@@ -203,7 +203,7 @@ class Bench:
             self._stopped = True
             await asyncio.gather(*publishing)
         finally:
-            # Interrupted: clients that close wait for answers, and there must be an end of publications.
+            # After an interruption: a client that closes waits for answers, so publishing must end first.
             for task in publishing:
                 task.cancel()
             await asyncio.gather(*publishing, return_exceptions=True)
@@ -231,7 +231,7 @@ class Bench:
         )
 
     async def _show(self, what: str, seconds: float, publishing: list[asyncio.Task[None]]) -> None:
-        """Waits, and shows how the time goes by. A publisher that failed ends it."""
+        """Waits, and shows the progress. Raises the error of a publisher that failed."""
         start = time.monotonic()
         while (passed := time.monotonic() - start) < seconds:
             self._progress(what, round(100 * passed), round(100 * seconds))
@@ -241,11 +241,11 @@ class Bench:
                     task.result()
 
     async def _settle(self) -> None:
-        """Until all that was expected is here, or nothing comes any more."""
+        """Waits until all owed deliveries have arrived, or none arrives for `SETTLED_AFTER_S`."""
         self._progress("waiting for the last deliveries", 0, 1)
         started = time.monotonic()
         while sum(listener.delivered for listener in self._listeners) < self._expected:
-            last = max([started, *(listener.last_heard for listener in self._listeners)])
+            last = max([started, *(listener.last_received for listener in self._listeners)])
             if time.monotonic() - last > SETTLED_AFTER_S:
                 return
             await asyncio.sleep(0.02)
@@ -257,7 +257,7 @@ class Bench:
         try:
             await publisher.flush()
         except RefusedError:
-            # Counted by the client.
+            # The client counts refusals.
             return
 
     async def _as_fast_as_possible(self, publisher: Client) -> None:
@@ -269,11 +269,11 @@ class Bench:
                 self._published += 1
                 self._expected += quote.clients
                 answer = await publisher.publish_packed(quote.attributes, payload)
-                answer.add_done_callback(_look)
+                answer.add_done_callback(_retrieve_error)
             await asyncio.sleep(0)
 
     async def _as_scheduled(self, publisher: Client, rate: float) -> None:
-        """Latencies count from when a publication was due, so that a late one is not taken for a quick one."""
+        """Publishes at a rate. Latencies start at the scheduled time, so that a late publication shows its delay."""
         quotes = self._workload.quotes
         start = time.monotonic_ns()
         sent = 0
@@ -287,18 +287,18 @@ class Bench:
                 self._published += 1
                 self._expected += quote.clients
                 answer = await publisher.publish_packed(quote.attributes, payload)
-                answer.add_done_callback(_look)
+                answer.add_done_callback(_retrieve_error)
             await asyncio.sleep(max(0.0, (start + (sent + 1) * 1e9 / rate - time.monotonic_ns()) / 1e9))
 
 
-def _look(answer: asyncio.Future[PublicationId | None]) -> None:
-    """A refusal is counted by the client; the loop is not to complain that nobody looked at it."""
+def _retrieve_error(answer: asyncio.Future[PublicationId | None]) -> None:
+    """Retrieves a refusal, or the loop logs it. The client counts refusals."""
     if not answer.cancelled():
         answer.exception()
 
 
 def _percentile(ascending: list[int], share: float) -> float:
-    """In milliseconds."""
+    """Returns the percentile in milliseconds."""
     if not ascending:
         return 0.0
     return ascending[min(len(ascending) - 1, int(share * len(ascending)))] / 1e6
@@ -320,5 +320,5 @@ def check(options: BenchOptions) -> None:
 
 def run_bench(options: BenchOptions, progress: Progress) -> BenchResult:
     check(options)
-    talk_of_connections()
+    log_to_stderr()
     return asyncio.run(Bench(options, progress).run())

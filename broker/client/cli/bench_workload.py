@@ -1,7 +1,7 @@
-"""What `mercast bench` subscribes to and publishes: quotes, of which a chosen share of subscriptions matches each.
+"""The workload of `mercast bench`: quotes, each of which matches a chosen share of the subscriptions.
 
-A subscription asks for one symbol and one half of the prices; a publication has one symbol and one price. So half of
-a symbol's subscriptions match, and which clients have them is known beforehand: what did not arrive can be counted.
+A subscription selects one symbol and one half of the prices. A publication has one symbol and one price, so it matches
+half of the symbol's subscriptions. The clients that must receive it are known, so missing deliveries can be counted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgpack
 from broker.client.errors import ClientError
 
 MARK = Struct(">QQ")
-"""A payload starts with the publication's number and the time at which it was due."""
+"""The start of a payload: the publication's number and its scheduled time."""
 
 _MIDDLE = 500
 
@@ -25,9 +25,9 @@ class Quote:
     attributes: bytes
     """One MessagePack map."""
     padding: bytes
-    """What follows the mark in the payload, so that attributes and payload have the size that was asked for."""
+    """The rest of the payload, which gives attributes and payload the requested size."""
     clients: int
-    """Subscribers with a subscription that matches."""
+    """The number of clients with a matching subscription."""
 
 
 class BenchWorkload:

@@ -137,8 +137,8 @@ def bench(
     from broker.client.cli.bench import BenchOptions, run_bench
     from broker.client.cli.bench_report import print_result
     from broker.client.errors import ClientError
-    from broker.client.servers import chosen_servers
-    from broker.progress import waiting
+    from broker.client.options import chosen_servers
+    from broker.progress import progress_bar
 
     chosen = chosen_servers(server)
     options = BenchOptions(
@@ -156,7 +156,7 @@ def bench(
         window=window,
         seed=seed,
     )
-    with waiting() as progress:
+    with progress_bar() as progress:
         result = run_bench(options, progress)
     print_result(result, is_json=as_json)
     if result.missing and mode == "at-least-once":

@@ -1,4 +1,4 @@
-"""What a command's client says of its connection, on standard error."""
+"""The client library's log on standard error, for commands."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import logging
 import sys
 
 
-def talk_of_connections() -> None:
-    """Programs with a logging of their own find the same under `mercast.client`."""
+def log_to_stderr() -> None:
+    """Writes the messages of logger `mercast.client` to standard error. Other programs configure that logger."""
     log = logging.getLogger("mercast.client")
     if not log.handlers:
         handler = logging.StreamHandler(sys.stderr)

@@ -1,7 +1,7 @@
-"""Where does a publication go? Publishes a marked one, and asks every broker on its way what it did with it.
+"""Traces a publication: publishes a marked one, and queries each broker on its route for the steps it performed.
 
-The way is followed as it was taken: a broker says which neighbours it sent the publication to and where they listen,
-and those are asked next, until nobody tells anything new.
+A broker's answer names the neighbours to which it sent the publication, with their addresses. These are queried next,
+until no broker reports a new step.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from broker.client.client import Client, connect
-from broker.client.credentials import shown_credentials
+from broker.client.credentials import environment_credentials
 from broker.client.errors import ClientError
 from broker.wire.client_frames import TraceStep
 from matching.expressions.values import Value
 from routing.messages import PublicationId
 
 QUIET_S = 0.3
-"""When nothing new was told for so long, the publication has gone its way."""
+"""Without a new step for this time, the trace is complete."""
 POLL_S = 0.05
 
 
@@ -34,9 +34,9 @@ class BrokerStep:
 class LiveTrace:
     publication: PublicationId
     steps: tuple[BrokerStep, ...]
-    """By time, as the brokers' clocks have it."""
+    """Ordered by time, according to the brokers' clocks."""
     unreachable: Mapping[str, str]
-    """Brokers on the way that could not be asked, and why."""
+    """Brokers on the route that could not be queried, with the reason."""
 
     def lines(self) -> Iterator[str]:
         start = self.steps[0].step.at_ns if self.steps else 0
@@ -76,17 +76,17 @@ def _towards(step: TraceStep) -> str:
 
 async def trace_live(servers: str, attributes: Mapping[str, Value], payload: bytes, within_s: float) -> LiveTrace:
     async with AsyncExitStack() as stack:
-        first = await stack.enter_async_context(connect(servers, timeout=within_s, **shown_credentials()))
+        first = await stack.enter_async_context(connect(servers, timeout=within_s, **environment_credentials()))
         id = await first.publish(attributes, payload, is_traced=True)
         if id is None:
             raise ClientError("the connection broke while publishing, and the publication's id is not known; try again")
-        walk = _Walk(id, stack, first, within_s)
-        await walk.go()
-        ordered = sorted(walk.steps, key=lambda each: each.step.at_ns)
-        return LiveTrace(id, tuple(ordered), walk.unreachable)
+        collector = _TraceCollector(id, stack, first, within_s)
+        await collector.run()
+        ordered = sorted(collector.steps, key=lambda each: each.step.at_ns)
+        return LiveTrace(id, tuple(ordered), collector.unreachable)
 
 
-class _Walk:
+class _TraceCollector:
     def __init__(self, id: PublicationId, stack: AsyncExitStack, first: Client, within_s: float) -> None:
         self.steps: list[BrokerStep] = []
         self.unreachable: dict[str, str] = {}
@@ -96,17 +96,17 @@ class _Walk:
         self._brokers = {first.broker: first}
         self._known: dict[str, int] = {}
 
-    async def go(self) -> None:
+    async def run(self) -> None:
         loop = asyncio.get_running_loop()
         end = loop.time() + self._within_s
         news_at = loop.time()
         while loop.time() < min(end, news_at + QUIET_S):
-            if await self._ask_all():
+            if await self._query_all():
                 news_at = loop.time()
             await asyncio.sleep(POLL_S)
 
-    async def _ask_all(self) -> bool:
-        """Did a broker tell something new?"""
+    async def _query_all(self) -> bool:
+        """Queries all known brokers. Returns whether one reported a new step."""
         is_news = False
         for broker, client in list(self._brokers.items()):
             answer = await client.trace_steps(self._id)
@@ -116,12 +116,12 @@ class _Walk:
             is_news = is_news or bool(new)
             for step in new:
                 if step.what == "sent" and step.peer not in self._brokers and step.peer not in self.unreachable:
-                    await self._reach(step.peer, step.address)
+                    await self._connect(step.peer, step.address)
         return is_news
 
-    async def _reach(self, broker: str, address: str) -> None:
+    async def _connect(self, broker: str, address: str) -> None:
         try:
-            client = connect(f"mercast://{address}", timeout=self._within_s, **shown_credentials())
+            client = connect(f"mercast://{address}", timeout=self._within_s, **environment_credentials())
             self._brokers[broker] = await self._stack.enter_async_context(client)
         except ClientError as error:
             self.unreachable[broker] = str(error)

@@ -10,18 +10,18 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
-from broker.client.cli.connection_log import talk_of_connections
+from broker.client.cli.connection_log import log_to_stderr
 from broker.client.client import Client, connect
-from broker.client.credentials import shown_credentials
+from broker.client.credentials import environment_credentials
 from broker.client.errors import ClientError, RefusedError
-from broker.client.servers import chosen_servers
+from broker.client.options import chosen_servers
 from matching.errors import MatchingError
 from matching.expressions.values import Value
 from matching.languages.publication import parse_publication
 from routing.messages import PublicationId
 
 UNAWAITED = 4_096
-"""Answers that may be outstanding before the command looks at them."""
+"""The number of publications in flight before the command collects answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class PubOptions:
 def run(words: Sequence[str], options: PubOptions) -> None:
     if not words and sys.stdin.isatty():
         raise _UsageError("say what to publish, as 'symbol=IBM price=92.5', or give JSON lines on standard input")
-    talk_of_connections()
+    log_to_stderr()
     asyncio.run(_publish(words, options))
 
 
@@ -49,14 +49,14 @@ class _UsageError(ClientError):
 
 
 async def _publish(words: Sequence[str], options: PubOptions) -> None:
-    # Read first: what cannot be read is found before a connection is made.
+    # Parse first: an error in the arguments is reported before a connection is made.
     typed = parse_publication(" ".join(words)) if words else None
     publications = _from_input(options.count) if typed is None else _typed(typed, options.count)
     async with connect(
         chosen_servers(options.server),
         mode=options.mode,
         timeout=options.timeout_s or None,
-        **shown_credentials(),
+        **environment_credentials(),
     ) as client:
         for expression in options.advertise:
             await client.advertise(expression)
@@ -66,10 +66,10 @@ async def _publish(words: Sequence[str], options: PubOptions) -> None:
             await pace.wait()
             answers.add(await client.publish_soon(publication, options.payload, expires=options.expires_s))
             if len(answers) >= UNAWAITED:
-                await answers.look(UNAWAITED // 2)
+                await answers.collect(UNAWAITED // 2)
         await client.flush()
-        await answers.look(0)
-        answers.tell(client)
+        await answers.collect(0)
+        answers.report(client)
 
 
 async def _typed(publication: dict[str, Value], count: int) -> AsyncIterator[dict[str, Value]]:
@@ -78,15 +78,15 @@ async def _typed(publication: dict[str, Value], count: int) -> AsyncIterator[dic
 
 
 async def _from_input(count: int) -> AsyncIterator[dict[str, Value]]:
-    """Each line of standard input, so many times."""
+    """Yields the publication of each line of standard input, `count` times."""
     number, rest = 0, b""
     while True:
-        # In a thread: the connection must live on while the next line is awaited.
-        data = await asyncio.to_thread(_read_some)
+        # In a thread: the loop must serve the connection while the command waits for input.
+        data = await asyncio.to_thread(_read_input)
         *lines, rest = (rest + data).split(b"\n") if data else (rest, b"")
         for line in lines:
             number += 1
-            publication = _read(line, number)
+            publication = _parse_line(line, number)
             for _ in range(count if publication is not None else 0):
                 assert publication is not None
                 yield publication
@@ -94,11 +94,11 @@ async def _from_input(count: int) -> AsyncIterator[dict[str, Value]]:
             return
 
 
-def _read_some() -> bytes:
+def _read_input() -> bytes:
     return os.read(sys.stdin.fileno(), 1 << 16)
 
 
-def _read(line: bytes, number: int) -> dict[str, Value] | None:
+def _parse_line(line: bytes, number: int) -> dict[str, Value] | None:
     if not line.strip():
         return None
     try:
@@ -108,7 +108,7 @@ def _read(line: bytes, number: int) -> dict[str, Value] | None:
 
 
 class _Pace:
-    """So many a second, without drifting."""
+    """Limits the rate, without drift. Rate 0: no limit."""
 
     def __init__(self, rate: float) -> None:
         self._rate = rate
@@ -120,7 +120,7 @@ class _Pace:
             due = self._start + self._sent / self._rate
             await asyncio.sleep(due - asyncio.get_running_loop().time())
         elif self._sent % 64 == 63:
-            # Others must run too: what is published is sent between two turns of the loop.
+            # Let the loop run: it sends the queued publications between two turns.
             await asyncio.sleep(0)
         self._sent += 1
 
@@ -139,8 +139,8 @@ class _Answers:
     def add(self, answer: asyncio.Future[PublicationId | None]) -> None:
         self._waiting.append(answer)
 
-    async def look(self, left: int) -> None:
-        """At the oldest, until so many are left."""
+    async def collect(self, left: int) -> None:
+        """Waits for the oldest answers, until `left` remain."""
         while len(self._waiting) > left:
             try:
                 id = await self._waiting.popleft()
@@ -152,7 +152,8 @@ class _Answers:
             if self._is_json:
                 print(json.dumps({"id": str(id) if id is not None else None}))
 
-    def tell(self, client: Client) -> None:
+    def report(self, client: Client) -> None:
+        """Prints the number of accepted publications. Raises an error if there were refusals."""
         if self._first is not None and not self._accepted and sum(self._refused.values()) == 1:
             raise self._first
         s = "s" * (self._accepted != 1)

@@ -10,11 +10,11 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from broker.client.cli.connection_log import talk_of_connections
+from broker.client.cli.connection_log import log_to_stderr
 from broker.client.client import connect
-from broker.client.credentials import shown_credentials
+from broker.client.credentials import environment_credentials
 from broker.client.errors import TimeoutExpiredError
-from broker.client.servers import chosen_servers
+from broker.client.options import chosen_servers
 from broker.client.subscription import Publication, Subscription
 from matching.languages.publication import to_publication_text
 
@@ -30,24 +30,24 @@ class SubOptions:
 
 
 def run(expressions: Sequence[str], options: SubOptions, *, is_background: bool) -> None:
-    talk_of_connections()
-    ready = _leave_to_child() if is_background else _say_subscribed
+    log_to_stderr()
+    ready = _fork() if is_background else _print_subscribed
     try:
         asyncio.run(_subscribe(expressions, options, ready))
     except KeyboardInterrupt:
-        # That is how it is ended.
+        # Ctrl-C is the usual way to stop the command.
         return
     except BrokenPipeError:
-        # Whoever reads has enough. The interpreter would complain when it flushes what is left.
+        # The reader closed the pipe. Redirect, or the interpreter fails when it flushes the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _say_subscribed(broker: str) -> None:
+def _print_subscribed(broker: str) -> None:
     print(f"subscribed at {broker}", file=sys.stderr, flush=True)
 
 
-def _leave_to_child() -> Callable[[str], None]:
-    """Returns in a child process alone; this one ends when the child has subscribed, or as the child did."""
+def _fork() -> Callable[[str], None]:
+    """Forks, and returns only in the child. The parent exits when the child has subscribed or ended."""
     reader, writer = os.pipe()
     child = os.fork()
     if child:
@@ -59,7 +59,7 @@ def _leave_to_child() -> Callable[[str], None]:
     os.close(reader)
 
     def ready(broker: str) -> None:
-        _say_subscribed(broker)
+        _print_subscribed(broker)
         os.write(writer, b"1")
         os.close(writer)
 
@@ -68,14 +68,14 @@ def _leave_to_child() -> Callable[[str], None]:
 
 async def _subscribe(expressions: Sequence[str], options: SubOptions, ready: Callable[[str], None]) -> None:
     named = {f"sub-{number}": text for number, text in enumerate(expressions, start=1)}
-    shown = shown_credentials()
-    shown["name"] = options.durable or shown["name"]
+    credentials = environment_credentials()
+    credentials["name"] = options.durable or credentials["name"]
     async with (
         connect(
             chosen_servers(options.server),
             durable=options.durable is not None,
             mode=options.mode,
-            **shown,
+            **credentials,
         ) as client,
         client.subscribe(named) as subscription,
     ):

@@ -18,7 +18,7 @@ from broker.client.errors import (
     TimeoutExpiredError,
     TooLargeError,
 )
-from broker.client.servers import parse_servers
+from broker.client.options import parse_servers
 from matching import Expression, attr
 from matching.errors import MatchingError
 from tests.harness.client_processes import brokers
@@ -45,7 +45,7 @@ async def clients(server: str, count: int = 1, **options: object) -> AsyncIterat
             await client.close()
 
 
-async def taken(subscription: Subscription, count: int) -> list[Publication]:
+async def received(subscription: Subscription, count: int) -> list[Publication]:
     return [await subscription.next(SOON_S) for _ in range(count)]
 
 
@@ -54,7 +54,7 @@ def test_a_subscriber_gets_what_matches_as_it_was_published(server: str) -> None
         async with clients(server, 2) as (publisher, subscriber), subscriber.subscribe("price > 90") as prices:
             await publisher.publish({"price": 80, "n": 1})
             id = await publisher.publish({"price": 92.5, "symbol": "IBM", "hot": True}, b"\x00payload")
-            (publication,) = await taken(prices, 1)
+            (publication,) = await received(prices, 1)
             assert publication.attributes == {"price": 92.5, "symbol": "IBM", "hot": True}
             assert publication["symbol"] == "IBM"
             assert publication.payload == b"\x00payload"
@@ -71,7 +71,7 @@ def test_publications_of_a_pipeline_are_all_answered_and_arrive_in_order(server:
             answers = [await publisher.publish_soon({"kind": "pipeline", "n": n}) for n in range(3000)]
             ids = await asyncio.gather(*answers)
             assert len(set(ids)) == 3000
-            assert [publication["n"] for publication in await taken(stream, 3000)] == list(range(3000))
+            assert [publication["n"] for publication in await received(stream, 3000)] == list(range(3000))
 
     asyncio.run(scenario())
 
@@ -91,7 +91,7 @@ def test_a_stream_of_several_expressions_has_a_publication_once_with_the_names_t
         async with clients(server) as (client,), client.subscribe(expressions) as stream:
             for n in (3, 4, 11, 5):
                 await client.publish({"several": n})
-            got = [(each["several"], each.subscriptions) for each in await taken(stream, 3)]
+            got = [(each["several"], each.subscriptions) for each in await received(stream, 3)]
             assert got == [(3, ("low", "odd")), (4, ("low",)), (5, ("low", "odd"))]
 
     asyncio.run(scenario())
@@ -106,8 +106,8 @@ def test_two_subscriptions_of_a_client_each_get_a_publication_that_both_match(se
         ):
             for n in range(200):
                 await client.publish({"both": n})
-            assert [each["both"] for each in await taken(one, 198)] == list(range(2, 200))
-            assert [each["both"] for each in await taken(other, 197)] == list(range(3, 200))
+            assert [each["both"] for each in await received(one, 198)] == list(range(2, 200))
+            assert [each["both"] for each in await received(other, 197)] == list(range(3, 200))
 
     asyncio.run(scenario())
 
@@ -127,7 +127,7 @@ def test_iterating_subscribes_and_closing_ends_the_iteration(server: str) -> Non
             reading = asyncio.create_task(read())
             n = 0
             while not reading.done():
-                # The task subscribes at some time: what was published before is not for it.
+                # The task subscribes at an unknown time, and receives only later publications.
                 await client.publish({"iterating": True, "n": 1 if n == 0 else 2})
                 n += bool(got)
                 await asyncio.sleep(0.01)
@@ -148,11 +148,11 @@ def test_a_subscription_that_was_left_gets_nothing_more(server: str) -> None:
         async with clients(server, 2) as (publisher, subscriber):
             async with subscriber.subscribe("left = TRUE", name="again") as first:
                 await publisher.publish({"left": True, "n": 1})
-                await taken(first, 1)
+                await received(first, 1)
             await publisher.publish({"left": True, "n": 2})
             async with subscriber.subscribe("left = TRUE", name="again") as second:
                 await publisher.publish({"left": True, "n": 3})
-                assert [each["n"] for each in await taken(second, 1)] == [3]
+                assert [each["n"] for each in await received(second, 1)] == [3]
 
     asyncio.run(scenario())
 
@@ -176,12 +176,12 @@ def test_an_expression_that_cannot_be_read_is_refused_and_its_companions_are_wit
             await client.publish({"refused": 1})
             async with client.subscribe("refused = 1", name="good") as stream:
                 await client.publish({"refused": 1, "n": 2})
-                assert [each["n"] for each in await taken(stream, 1)] == [2]
+                assert [each["n"] for each in await received(stream, 1)] == [2]
 
     asyncio.run(scenario())
 
 
-def test_what_is_no_publication_is_refused_before_it_is_sent(server: str) -> None:
+def test_invalid_attributes_are_refused_before_they_are_sent(server: str) -> None:
     async def scenario() -> None:
         async with clients(server) as (client,):
             with pytest.raises(MatchingError, match="attribute 'when'"):
@@ -206,7 +206,7 @@ def test_a_subscriber_that_reads_nothing_holds_no_more_than_its_window_and_loses
             await asyncio.gather(*answers)
             await asyncio.sleep(0.2)
             assert 0 < len(stream) <= 50
-            assert [each["n"] for each in await taken(stream, 1000)] == list(range(1000))
+            assert [each["n"] for each in await received(stream, 1000)] == list(range(1000))
 
     asyncio.run(scenario())
 
@@ -219,7 +219,7 @@ def test_at_most_once_needs_no_answers(server: str) -> None:
         ):
             for n in range(3000):
                 assert await publisher.publish({"once": True, "n": n}) is None
-            assert [each["n"] for each in await taken(stream, 3000)] == list(range(3000))
+            assert [each["n"] for each in await received(stream, 3000)] == list(range(3000))
 
     asyncio.run(scenario())
 
@@ -235,9 +235,9 @@ def test_at_most_once_a_subscriber_that_reads_nothing_holds_little(server: str) 
                 await publisher.publish_soon({"held": True, "n": n}, bytes(1000))
             await publisher.flush()
             await asyncio.sleep(0.2)
-            # The window, and what came with the read that filled it.
+            # The window, and the deliveries of the read that filled it.
             assert 50 <= len(stream) < 50 + 300
-            got = [each["n"] for each in await taken(stream, 1000)]
+            got = [each["n"] for each in await received(stream, 1000)]
             assert got == sorted(set(got))
 
     asyncio.run(scenario())
@@ -254,7 +254,7 @@ def test_an_expired_publication_is_not_delivered(server: str) -> None:
             await publisher.publish({"expiring": True, "n": 2}, expires=0.05)
             await publisher.publish({"expiring": True, "n": 3}, expires=60)
             await asyncio.sleep(0.3)
-            assert [each["n"] for each in await taken(stream, 2)] == [1, 3]
+            assert [each["n"] for each in await received(stream, 2)] == [1, 3]
 
     asyncio.run(scenario())
 
@@ -273,13 +273,13 @@ def test_publishing_outside_the_advertisements_of_a_strict_overlay_is_refused_wi
             await publisher.unadvertise(name)
             with pytest.raises(NotAdvertisedError):
                 await publisher.publish({"price": 5})
-            assert [each["price"] for each in await taken(stream, 1)] == [5]
+            assert [each["price"] for each in await received(stream, 1)] == [5]
 
     with brokers(tmp_path, ["b1"], settings='advertise = "strict"') as running:
         asyncio.run(scenario(running["b1"].url))
 
 
-def test_a_client_without_a_broker_says_where_it_looked() -> None:
+def test_the_error_without_a_broker_names_the_servers() -> None:
     port = free_ports(1)[0]
 
     async def scenario() -> None:
@@ -290,7 +290,7 @@ def test_a_client_without_a_broker_says_where_it_looked() -> None:
         asyncio.run(scenario())
 
 
-def test_the_first_server_that_answers_is_taken(server: str) -> None:
+def test_the_client_connects_to_the_first_server_that_answers(server: str) -> None:
     async def scenario() -> str:
         async with connect([f"mercast://127.0.0.1:{free_ports(1)[0]}", server]) as client:
             return client.broker
@@ -318,7 +318,7 @@ def test_two_clients_cannot_have_one_name(server: str) -> None:
     assert refusal.value.reason == "name-in-use"
 
 
-def test_waiting_for_a_publication_can_end(server: str) -> None:
+def test_waiting_for_a_publication_can_time_out(server: str) -> None:
     async def scenario() -> None:
         async with clients(server) as (client,), client.subscribe("never = 1") as stream:
             await stream.next(0.05)

@@ -1,5 +1,5 @@
-"""What a broker ends a connection over is refused before it is sent; what got through all the same is not sent for
-ever, and a connection that breaks at once is not made again at once."""
+"""Requests beyond the broker's limits: the client refuses them before it sends them, finds the one that still ends a
+connection, and reconnects with growing pauses."""
 
 from __future__ import annotations
 
@@ -66,7 +66,9 @@ INVALID: dict[str, Callable[[Client], Awaitable[object]]] = {
 
 
 @pytest.mark.parametrize("what", [*TOO_LARGE, *INVALID])
-def test_what_the_wire_cannot_hold_is_refused_before_it_is_sent(broker: BrokerProcess, what: str) -> None:
+def test_requests_that_do_not_fit_the_wire_format_are_refused_before_they_are_sent(
+    broker: BrokerProcess, what: str
+) -> None:
     async def scenario() -> None:
         async with connect(broker.url, timeout=SOON_S) as client:
             if what in TOO_LARGE:
@@ -100,7 +102,7 @@ def test_the_error_names_the_value_its_size_and_the_limit(broker: BrokerProcess)
     asyncio.run(scenario())
 
 
-def test_what_is_as_large_as_may_be_is_taken(broker: BrokerProcess) -> None:
+def test_requests_of_the_largest_allowed_size_are_accepted(broker: BrokerProcess) -> None:
     async def scenario() -> None:
         async with connect(broker.url, name="c" * LONGEST_NAME, timeout=SOON_S) as client:
             value = "x" * (TEXT_BYTES - 6)
@@ -131,7 +133,7 @@ def test_a_buffer_is_sent_as_its_bytes(broker: BrokerProcess, payload: bytes, se
     asyncio.run(scenario())
 
 
-def test_an_expression_that_is_too_long_takes_the_place_of_none(broker: BrokerProcess) -> None:
+def test_an_expression_that_is_too_long_replaces_none(broker: BrokerProcess) -> None:
     async def scenario() -> None:
         async with connect(broker.url, timeout=SOON_S) as client:
             stream = await client.subscribe({"one": "replaced = 1", "two": "replaced = 2"}).__aenter__()
@@ -146,7 +148,7 @@ def test_an_expression_that_is_too_long_takes_the_place_of_none(broker: BrokerPr
 
 
 @pytest.mark.parametrize("name", ["c" * 256, "\ud800"])
-def test_a_client_whose_name_cannot_be_sent_is_not_made(name: str) -> None:
+def test_a_client_whose_name_cannot_be_sent_is_not_created(name: str) -> None:
     async def scenario() -> None:
         with pytest.raises(RefusedError, match="client"):
             connect("mercast://127.0.0.1:1", name=name)
@@ -156,7 +158,7 @@ def test_a_client_whose_name_cannot_be_sent_is_not_made(name: str) -> None:
     asyncio.run(scenario())
 
 
-def test_a_brokers_own_limit_is_the_one_that_counts(tmp_path: Path) -> None:
+def test_the_limit_that_the_broker_announces_applies(tmp_path: Path) -> None:
     async def scenario(broker: BrokerProcess) -> None:
         async with connect(broker.url, timeout=SOON_S) as client:
             with pytest.raises(TooLargeError, match=r"its expression .* has 101 bytes; the limit is 100"):
@@ -182,7 +184,7 @@ def test_a_header_that_is_smaller_than_a_text_is_the_limit_of_texts(tmp_path: Pa
         asyncio.run(scenario(running["b1"]))
 
 
-def test_what_another_broker_does_not_take_ends_with_an_error_when_the_client_moves_there(
+def test_requests_beyond_the_limits_of_another_broker_fail_when_the_client_moves_there(
     broker: BrokerProcess, tmp_path: Path
 ) -> None:
     small = "[limits]\ntext_bytes = 100\npublication_bytes = 500\nframe_bytes = 1024\n"
@@ -216,7 +218,7 @@ def test_of_many_requests_the_one_that_ends_the_connection_fails_and_the_others_
     monkeypatch.setattr(validation, "LONGEST_NAME", 1024)
 
     async def scenario() -> None:
-        # Without a limit in time, as a gateway's client.
+        # Without a timeout, as in a gateway.
         async with connect(broker.url, timeout=None) as client, asyncio.timeout(SOON_S):
             stood = await client.subscribe("guilty = 0", name="stood").__aenter__()
             names = [f"s{n}" if n % 7 else f"{n}-" + "n" * 300 for n in range(20)]
@@ -236,14 +238,14 @@ def test_of_many_requests_the_one_that_ends_the_connection_fails_and_the_others_
             for each, outcome in zip(asked, outcomes, strict=True):
                 if not isinstance(outcome, BaseException):
                     assert (await each.next()).attributes == {"guilty": 1}
-            # The first time, and then once for each of the three.
+            # One loss of the connection without a known cause, then one for each of the three requests.
             assert client.reconnects == 4
 
     asyncio.run(scenario())
 
 
 class Breaker:
-    """Greets as a broker does, and ends the connection with these last words, or without any."""
+    """Sends a welcome as a broker does, then ends the connection, with a goodbye or without."""
 
     def __init__(self, goodbye: Goodbye | None) -> None:
         self.connections = 0
@@ -258,7 +260,7 @@ class Breaker:
                 writer.write(encode(self._goodbye))
             await writer.drain()
         finally:
-            # Also when the test ends in the middle of it.
+            # The test may end at any point.
             writer.close()
 
 
@@ -273,20 +275,18 @@ async def breaking(goodbye: Goodbye | None) -> AsyncIterator[tuple[Breaker, str]
         server.close()
 
 
-def test_pauses_grow_while_connections_break_right_after_the_greeting() -> None:
+def test_pauses_grow_while_connections_break_right_after_the_welcome() -> None:
     async def scenario() -> None:
         async with breaking(None) as (breaker, url), connect(url) as client:
             await asyncio.sleep(1.5)
-            # At 0, 0.05, 0.15, 0.35, 0.75 and 1.55 s, and half sooner or half later.
+            # Without jitter at 0, 0.05, 0.15, 0.35, 0.75 and 1.55 s. Jitter is up to half of each pause.
             assert 3 <= breaker.connections <= 7
             assert client.reconnects >= 2
 
     asyncio.run(scenario())
 
 
-def test_a_connection_that_proved_itself_is_made_again_at_once(
-    broker: BrokerProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_connection_that_lasted_is_made_again_at_once(broker: BrokerProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reconnect, "PROVEN_AFTER_S", 0.2)
     monkeypatch.setattr(reconnect, "SHORTEST_PAUSE_S", 1000.0)
     monkeypatch.setattr(reconnect, "LONGEST_PAUSE_S", 1000.0)
@@ -306,7 +306,7 @@ def test_a_connection_that_proved_itself_is_made_again_at_once(
     asyncio.run(scenario())
 
 
-def test_a_broker_that_ends_every_connection_over_what_is_sent_is_given_up() -> None:
+def test_a_client_gives_up_a_broker_that_ends_every_connection_as_malformed() -> None:
     async def scenario() -> None:
         words = Goodbye(Reason.MALFORMED, "no such frame")
         async with breaking(words) as (breaker, url), connect(url, timeout=None) as client:

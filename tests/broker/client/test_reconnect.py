@@ -1,4 +1,4 @@
-"""A client stays connected, through cut connections, killed brokers and its own restarts: publications come once."""
+"""A client reconnects after cut connections, killed brokers and its own restarts, and receives publications once."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_cut_connection_is_made_again_and_its_subscriptions_go_on(broker: Brok
     asyncio.run(scenario())
 
 
-def test_deliveries_whose_acknowledgements_were_lost_come_again_and_are_seen_once(broker: BrokerProcess) -> None:
+def test_deliveries_whose_acknowledgements_were_lost_are_repeated_and_received_once(broker: BrokerProcess) -> None:
     async def scenario() -> None:
         async with (
             proxied(broker.listen) as proxy,
@@ -63,13 +63,13 @@ def test_deliveries_whose_acknowledgements_were_lost_come_again_and_are_seen_onc
             proxy.loses_to_broker = True
             for n in range(20):
                 await publisher.publish({"unheard": True, "n": n})
-            # Ten are taken, the rest waits in the client: none is acknowledged as far as the broker knows.
+            # Ten are received, the rest is queued in the client. The broker has no acknowledgement for any.
             assert await numbers(stream, 10) == list(range(10))
             proxy.cut()
             await until_reconnected(subscriber)
             await publisher.publish({"unheard": True, "n": 20})
             assert await numbers(stream, 11) == list(range(10, 21))
-            # At least what was taken before the cut; of the rest some may not have been on its way yet.
+            # At least those received before the cut. Some of the rest may not have been in flight yet.
             assert 10 <= subscriber.repeated <= 20
             with pytest.raises(TimeoutExpiredError):
                 await stream.next(0.2)
@@ -77,7 +77,7 @@ def test_deliveries_whose_acknowledgements_were_lost_come_again_and_are_seen_onc
     asyncio.run(scenario())
 
 
-def test_what_came_again_while_it_waited_is_acknowledged_when_it_is_taken(broker: BrokerProcess) -> None:
+def test_a_delivery_repeated_while_it_is_queued_is_acknowledged_after_it_is_received(broker: BrokerProcess) -> None:
     async def scenario() -> None:
         async with (
             proxied(broker.listen) as proxy,
@@ -90,7 +90,7 @@ def test_what_came_again_while_it_waited_is_acknowledged_when_it_is_taken(broker
             assert await numbers(stream, 3) == [0, 1, 2]
             proxy.cut()
             await until_reconnected(subscriber)
-            # The window of eight is full of what waited: the rest comes only if these are acknowledged in turn.
+            # The window of eight is full. The rest arrives only if these are acknowledged in turn.
             assert await numbers(stream, 37) == list(range(3, 40))
 
     asyncio.run(scenario())
@@ -117,7 +117,7 @@ def test_a_publication_whose_answer_was_lost_is_not_published_twice(broker: Brok
     asyncio.run(scenario())
 
 
-def test_a_broker_that_was_killed_is_found_again_with_all_entered_anew(tmp_path: Path) -> None:
+def test_a_client_reconnects_to_a_killed_broker_and_enters_its_entries_again(tmp_path: Path) -> None:
     async def scenario(broker: BrokerProcess) -> None:
         async with (
             connect(broker.url, timeout=SOON_S) as publisher,
@@ -134,7 +134,7 @@ def test_a_broker_that_was_killed_is_found_again_with_all_entered_anew(tmp_path:
             await asyncio.to_thread(broker.start)
             await until_reconnected(subscriber)
             await waiting
-            # Published once; it may have been before the subscriber was back.
+            # It is published once, perhaps before the subscriber has reconnected.
             await publisher.publish({"killed": False, "n": 3})
             assert (await numbers(stream, 1))[0] in (2, 3)
 
@@ -153,7 +153,7 @@ def test_a_client_moves_to_another_broker_when_its_own_is_killed(tmp_path: Path)
             assert subscriber.broker == "b1"
             n = 0
             while not len(stream):
-                # Until the subscription has reached the other broker.
+                # Publish until the subscription has reached the other broker.
                 n += 1
                 await publisher.publish({"moving": True, "n": n})
                 await asyncio.sleep(0.05)
@@ -170,7 +170,7 @@ def test_a_client_moves_to_another_broker_when_its_own_is_killed(tmp_path: Path)
         asyncio.run(scenario(running))
 
 
-def test_a_client_that_returns_to_a_broker_brings_what_changed_while_it_was_elsewhere(tmp_path: Path) -> None:
+def test_a_client_that_returns_to_a_broker_updates_its_entries_there(tmp_path: Path) -> None:
     async def scenario(running: dict[str, BrokerProcess]) -> None:
         async with (
             proxied(running["b1"].listen) as first,
@@ -190,7 +190,7 @@ def test_a_client_that_returns_to_a_broker_brings_what_changed_while_it_was_else
             second.cut()
             await until_reconnected(client, 2)
             assert client.broker == "b1"
-            # An answer to this comes after those to what was sent on connecting.
+            # The answer to this request follows the answers to the requests sent on connecting.
             await client.advertise("EXISTS n")
             for n in (5, -5, 500):
                 await publisher.publish({"n": n})
@@ -207,8 +207,10 @@ def test_a_client_that_returns_to_a_broker_brings_what_changed_while_it_was_else
 STORE = '[store]\ndata_dir = "data"\n'
 
 
-def test_a_durable_subscription_keeps_what_comes_while_its_client_is_away_and_its_broker_killed(tmp_path: Path) -> None:
-    async def first_life(broker: BrokerProcess) -> None:
+def test_a_durable_subscription_keeps_publications_while_its_client_is_away_and_its_broker_killed(
+    tmp_path: Path,
+) -> None:
+    async def first_process(broker: BrokerProcess) -> None:
         async with (
             connect(broker.url, name="desk-1", durable=True) as desk,
             desk.subscribe("price > 90", name="alerts") as alerts,
@@ -223,9 +225,9 @@ def test_a_durable_subscription_keeps_what_comes_while_its_client_is_away_and_it
                 await publisher.publish({"price": 92, "n": n})
             await publisher.publish({"price": 12, "n": 5})
 
-    async def second_life(broker: BrokerProcess) -> None:
+    async def second_process(broker: BrokerProcess) -> None:
         async with connect(broker.url, name="desk-1", durable=True) as desk:
-            # What waited may come before the application asks for it by name.
+            # Deliveries may arrive before the application subscribes under the name.
             await asyncio.sleep(0.2)
             async with desk.subscribe("price > 90", name="alerts") as alerts:
                 assert await numbers(alerts, 3) == [2, 3, 4]
@@ -233,7 +235,7 @@ def test_a_durable_subscription_keeps_what_comes_while_its_client_is_away_and_it
                 assert await numbers(alerts, 1) == [6]
                 await alerts.unsubscribe()
 
-    async def third_life(broker: BrokerProcess) -> None:
+    async def third_process(broker: BrokerProcess) -> None:
         async with (
             connect(broker.url, name="desk-1", durable=True) as desk,
             desk.subscribe("price > 90", name="alerts") as alerts,
@@ -243,13 +245,13 @@ def test_a_durable_subscription_keeps_what_comes_while_its_client_is_away_and_it
 
     with brokers(tmp_path, ["b1"], tables=STORE) as running:
         broker = running["b1"]
-        asyncio.run(first_life(broker))
+        asyncio.run(first_process(broker))
         asyncio.run(away(broker))
         broker.kill()
         broker.start()
-        asyncio.run(second_life(broker))
+        asyncio.run(second_process(broker))
         asyncio.run(away(broker))
-        asyncio.run(third_life(broker))
+        asyncio.run(third_process(broker))
 
 
 @pytest.mark.slow
@@ -283,20 +285,20 @@ async def _publish_all(publisher: Client, count: int) -> None:
     await asyncio.gather(*answers)
 
 
-def test_a_durable_client_has_no_use_for_subscriptions_without_a_name_of_an_earlier_life(tmp_path: Path) -> None:
+def test_unnamed_subscriptions_of_an_earlier_process_of_a_durable_client_are_withdrawn(tmp_path: Path) -> None:
     async def scenario(broker: BrokerProcess) -> None:
         async with proxied(broker.listen) as proxy, connect(broker.url) as publisher:
             first = connect(proxy.url, name="desk-1", durable=True, reconnect_within=0.0)
             await first.open()
             await first.subscribe("lives = TRUE").__aenter__()
-            # As if the process were killed: nobody says farewell.
+            # As if the process were killed: no goodbye is sent.
             await proxy.stop()
             await publisher.publish({"lives": True, "n": 1})
             async with (
                 connect(broker.url, name="desk-1", durable=True, window=1) as second,
                 second.subscribe("lives = TRUE") as stream,
             ):
-                # The window of one would be full for ever, if what waited for the earlier life kept its place.
+                # The window is one. It would stay full if the delivery to the earlier process kept its place.
                 await publisher.publish({"lives": True, "n": 2})
                 assert await numbers(stream, 1) == [2]
             await first.close()
@@ -305,7 +307,7 @@ def test_a_durable_client_has_no_use_for_subscriptions_without_a_name_of_an_earl
         asyncio.run(scenario(running["b1"]))
 
 
-def test_a_client_that_may_give_up_says_so_to_all_who_wait(tmp_path: Path) -> None:
+def test_all_waiting_calls_fail_when_the_client_stops_to_reconnect(tmp_path: Path) -> None:
     async def scenario(broker: BrokerProcess) -> None:
         async with connect(broker.url, reconnect_within=0.3) as client:
             stream = client.subscribe("given = 1")
@@ -321,7 +323,7 @@ def test_a_client_that_may_give_up_says_so_to_all_who_wait(tmp_path: Path) -> No
         asyncio.run(scenario(running["b1"]))
 
 
-def test_a_closed_client_says_that_it_is(broker: BrokerProcess) -> None:
+def test_calls_of_a_closed_client_fail(broker: BrokerProcess) -> None:
     async def scenario() -> None:
         async with connect(broker.url) as client:
             pass

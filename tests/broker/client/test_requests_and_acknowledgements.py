@@ -1,4 +1,4 @@
-"""What a client remembers: which deliveries it has seen, up to which all are done, and what stands at its broker."""
+"""A client's state: the deliveries it has seen, the number up to which all are finished, and its requests."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ def id_of(number: int, broker: str = "b1") -> PublicationId:
 
 
 @given(st.permutations(range(1, 12)), st.integers(0, 11), st.integers(1, 5))
-def test_acknowledged_is_what_all_before_are_done_too(order: list[int], count: int, every: int) -> None:
-    news: list[int] = []
-    acknowledgements = Acknowledgements(lambda: news.append(acknowledgements.untold), every)
+def test_an_acknowledgement_covers_only_deliveries_without_a_gap(order: list[int], count: int, every: int) -> None:
+    due: list[int] = []
+    acknowledgements = Acknowledgements(lambda: due.append(acknowledgements.pending), every)
     for number in order[:count]:
-        acknowledgements.done(number)
+        acknowledgements.finish(number)
     done = set(order[:count])
     expected = next(number for number in range(13) if number + 1 not in done)
-    assert acknowledgements.tell() == expected
-    assert bool(news) == bool(expected)
-    assert acknowledgements.untold == 0
+    assert acknowledgements.mark_acknowledged() == expected
+    assert bool(due) == bool(expected)
+    assert acknowledgements.pending == 0
 
 
-def test_a_shared_delivery_is_done_when_the_last_is() -> None:
+def test_a_shared_delivery_is_finished_with_its_last_part() -> None:
     acknowledgements = Acknowledgements(lambda: None)
     acknowledgements.share(1, 3)
     for expected in (0, 0, 1):
-        acknowledgements.done(1)
-        assert acknowledgements.tell() == expected
+        acknowledgements.finish(1)
+        assert acknowledgements.mark_acknowledged() == expected
 
 
-def test_news_are_told_at_once_and_then_when_there_are_many() -> None:
-    news: list[int] = []
-    acknowledgements = Acknowledgements(lambda: news.append(acknowledgements.untold), 4)
+def test_on_due_is_called_for_the_first_delivery_and_then_when_many_are_pending() -> None:
+    due: list[int] = []
+    acknowledgements = Acknowledgements(lambda: due.append(acknowledgements.pending), 4)
     for number in range(1, 7):
-        acknowledgements.done(number)
-    assert news == [1, 4, 5, 6]
+        acknowledgements.finish(number)
+    assert due == [1, 4, 5, 6]
 
 
 @given(st.lists(st.tuples(st.sampled_from(["b1", "b2"]), st.integers(0, 30)), max_size=60))
@@ -57,31 +57,31 @@ def test_within_a_generation_every_publication_is_new_once(drawn: list[tuple[str
     known: set[PublicationId] = set()
     for broker, number in drawn:
         id = id_of(number, broker)
-        assert seen.is_new(id) == (id not in known)
+        assert seen.add_if_new(id) == (id not in known)
         known.add(id)
 
 
 def test_memory_is_bounded_and_the_latest_generation_is_always_known() -> None:
     seen = SeenDeliveries(generation=10)
     for number in range(1000):
-        assert seen.is_new(id_of(number))
+        assert seen.add_if_new(id_of(number))
         assert len(seen) <= 20
-    assert not any(seen.is_new(id_of(number)) for number in range(990, 1000))
+    assert not any(seen.add_if_new(id_of(number)) for number in range(990, 1000))
 
 
-def test_what_a_lost_broker_sent_last_is_known_however_long_the_client_stays_elsewhere() -> None:
+def test_the_latest_deliveries_of_a_lost_broker_are_kept_while_the_client_uses_another() -> None:
     seen = SeenDeliveries(generation=10)
     for number in range(8):
-        assert seen.is_new(id_of(number, "b1"))
+        assert seen.add_if_new(id_of(number, "b1"))
     seen.keep_latest("b1", 5)
     for number in range(100):
-        assert seen.is_new(id_of(number, "b2"))
-    assert not any(seen.is_new(id_of(number, "b1")) for number in range(3, 8))
-    assert seen.is_new(id_of(0, "b1"))
+        assert seen.add_if_new(id_of(number, "b2"))
+    assert not any(seen.add_if_new(id_of(number, "b1")) for number in range(3, 8))
+    assert seen.add_if_new(id_of(0, "b1"))
 
 
 class Wire:
-    """A connection on which everything gets lost, and is remembered."""
+    """A connection that records frames and sends none."""
 
     def __init__(self) -> None:
         self.sent: list[Subscribe] = []
@@ -96,31 +96,31 @@ class Wire:
         return [each.name for each in self.sent]
 
 
-def test_what_was_entered_anew_counts_as_entered_when_the_broker_has_said_so() -> None:
+def test_a_repeated_entry_counts_as_entered_when_the_broker_has_answered() -> None:
     expressions = {"one": "a = 1", "other": "a = 2"}
 
     async def scenario() -> None:
-        entries = Requests(asyncio.get_running_loop(), lambda *_: None, lambda: None)
+        requests = Requests(asyncio.get_running_loop(), lambda *_: None, lambda: None)
 
         def connect(*, is_resumed: bool) -> Wire:
             wire = Wire()
             welcome = Welcome("b1", 1, is_resumed, 0, 1 << 20, 1 << 16, 16, 0, 16)
-            entries.connected(cast("Connection", wire), welcome)
+            requests.connected(cast("Connection", wire), welcome)
             return wire
 
         first = connect(is_resumed=False)
-        entering = asyncio.create_task(entries.enter(Subscribe, expressions))
+        entering = asyncio.create_task(requests.enter(Subscribe, expressions))
         await asyncio.sleep(0)
         for frame in first.sent:
-            entries.answered(RequestAccepted(frame.request))
+            requests.answered(RequestAccepted(frame.request))
         await entering
-        entries.disconnected("b1", None)
+        requests.disconnected("b1", None)
         again = connect(is_resumed=False)
         assert again.names == ["one", "other"], "the broker was started anew"
-        entries.answered(RequestAccepted(again.sent[0].request))
-        entries.disconnected("b1", None)
+        requests.answered(RequestAccepted(again.sent[0].request))
+        requests.disconnected("b1", None)
         assert connect(is_resumed=True).names == ["other"]
-        entries.disconnected("b1", None)
+        requests.disconnected("b1", None)
         assert connect(is_resumed=True).names == ["other"], "that was not answered either"
 
     asyncio.run(scenario())

@@ -12,7 +12,7 @@ import pytest
 from broker import connect_sync
 from broker.client.cli.bench_workload import MARK, BenchWorkload
 from broker.client.errors import ClientError
-from broker.client.servers import chosen_servers
+from broker.client.options import chosen_servers
 from matching import parse
 from matching.matcher import unpack_attributes
 from tests.harness.client_processes import brokers
@@ -31,7 +31,7 @@ def command(tmp_path: Path) -> CommandLine:
     return CommandLine(tmp_path / "run", tmp_path)
 
 
-def test_pub_tells_ids_and_sub_prints_what_matches(command: CommandLine, server: str) -> None:
+def test_pub_prints_ids_and_sub_prints_matching_publications(command: CommandLine, server: str) -> None:
     with command.started("sub", "kind = 'a' AND n > 1", "kind = 'b'", "-s", server, "--count", "3") as sub:
         assert line_of(sub, is_talk=True) == "subscribed at b1"
         told = command.succeed("pub", "-s", server, "--json", input='{"kind": "a", "n": 1}\n{"kind": "a", "n": 2}').out
@@ -59,7 +59,7 @@ def test_without_a_broker_pub_ends_with_its_own_code(command: CommandLine) -> No
     assert command.run("pub", "a=1", "-s", f"mercast://127.0.0.1:{free_ports(1)[0]}").code == 4
 
 
-def test_a_time_without_a_count_is_no_failure(command: CommandLine, server: str) -> None:
+def test_a_timeout_without_a_count_is_no_failure(command: CommandLine, server: str) -> None:
     listening = command.run("sub", "never = 1", "-s", server, "--timeout", "200ms")
     assert (listening.code, listening.out) == (0, "")
 
@@ -81,9 +81,7 @@ def test_a_time_without_a_count_is_no_failure(command: CommandLine, server: str)
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_what_is_wrong_is_said_in_one_line(
-    command: CommandLine, server: str, words: list[str], code: int, talk: str
-) -> None:
+def test_errors_are_one_line(command: CommandLine, server: str, words: list[str], code: int, talk: str) -> None:
     outcome = command.run(*words, "-s", server)
     assert (outcome.code, outcome.out) == (code, "")
     assert talk in outcome.talk.splitlines()[-1]
@@ -100,7 +98,7 @@ def test_a_line_of_the_input_that_cannot_be_read_is_named(command: CommandLine, 
 @pytest.mark.parametrize(
     "options", [["--mode", "at-least-once"], ["--mode", "at-most-once"], ["--rate", "200"]], ids=" ".join
 )
-def test_bench_counts_what_was_due_and_what_came(command: CommandLine, server: str, options: list[str]) -> None:
+def test_bench_counts_owed_and_received_deliveries(command: CommandLine, server: str, options: list[str]) -> None:
     words = ["--subscribers", "3", "--subscriptions", "100", "--matching", "0.1", "--duration", "1s", "--warm-up", "0s"]
     told = json.loads(command.succeed("bench", "-s", server, "--json", *words, *options).out)
     assert told["missing"] == told["refused"] == told["repeated"] == 0
@@ -113,7 +111,7 @@ def test_a_bench_that_is_interrupted_ends_without_a_traceback(command: CommandLi
     words = ["--subscribers", "3", "--subscriptions", "100", "--matching", "0.1", "--duration", "100s"]
     with command.started("bench", "-s", server, *words) as bench:
         with connect_sync(server) as client, client.subscribe("EXISTS symbol") as quotes:
-            # Quotes come when it publishes, and not before.
+            # Quotes arrive only while it publishes.
             assert quotes.next(60.0) is not None
         bench.send_signal(signal.SIGINT)
         _, talk = bench.communicate(timeout=60)
@@ -123,7 +121,7 @@ def test_a_bench_that_is_interrupted_ends_without_a_traceback(command: CommandLi
 
 
 @pytest.mark.parametrize("matching", [0.001, 0.01, 0.5])
-def test_the_bench_knows_who_must_get_a_publication(matching: float) -> None:
+def test_the_bench_workload_knows_which_clients_must_receive_a_publication(matching: float) -> None:
     workload = BenchWorkload(subscriptions=600, clients=7, matching=matching, size=200, seed=3)
     assert sum(map(len, workload.subscriptions)) == 600
     parsed = [[parse(text) for text in texts.values()] for texts in workload.subscriptions]
