@@ -1,4 +1,4 @@
-"""What a running broker tells of itself: admin pages, steps of a traced publication, and trace tables."""
+"""A running broker reports its state: admin pages, steps of a traced publication, and trace tables."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_post_without_the_header_is_refused(tmp_path: Path) -> None:
     run(test)
 
 
-def test_each_broker_tells_what_it_did_with_a_traced_publication(tmp_path: Path) -> None:
+def test_each_broker_reports_its_steps_of_a_traced_publication(tmp_path: Path) -> None:
     file = OverlayFileMaker(tmp_path, ["b1", "b2"], [("b1", "b2")])
 
     async def test() -> None:
@@ -159,7 +159,7 @@ def test_the_trace_tables_are_those_of_a_simulation(tmp_path: Path) -> None:
     assert all(row.memory_bytes for row in iter_rows(second, BrokerRow))
 
 
-def test_nothing_waits_for_an_answer_to_what_is_sent_again_after_its_answer(tmp_path: Path) -> None:
+def test_no_state_is_kept_for_publications_that_are_sent_again_after_their_answer(tmp_path: Path) -> None:
     file = OverlayFileMaker(tmp_path, ["b1"])
 
     async def test() -> None:

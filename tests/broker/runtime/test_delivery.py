@@ -1,4 +1,5 @@
-"""Brokers in one event loop and real clients over TCP: who gets what, once, in order, and after reconnects."""
+"""Brokers in one event loop and real clients over TCP: deliveries to matching clients, once, in order, and after
+reconnects."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ async def numbers(subscription: Subscription, count: int) -> list[object]:
 
 
 @pytest.mark.parametrize("protocol", ["fbr", "d-dbr", "merc", "flooding"])
-def test_publications_cross_brokers_in_order_and_only_to_whom_they_match(tmp_path: Path, protocol: str) -> None:
+def test_publications_cross_brokers_in_order_and_reach_only_matching_subscriptions(
+    tmp_path: Path, protocol: str
+) -> None:
     file = OverlayFileMaker(
         tmp_path, CLUSTERS, CHAIN, clusters=CLUSTERS, overlay={"protocol": protocol, "advertise": "open"}
     )
@@ -85,7 +88,7 @@ def test_with_strict_advertising_a_publication_outside_is_refused_and_says_so(tm
     run(test)
 
 
-def test_what_arrives_while_a_client_is_away_comes_when_it_is_back_once(tmp_path: Path) -> None:
+def test_publications_for_a_disconnected_client_are_delivered_once_when_it_reconnects(tmp_path: Path) -> None:
     file = OverlayFileMaker(tmp_path, ["b1", "b2"], [("b1", "b2")])
 
     async def test() -> None:
@@ -99,14 +102,14 @@ def test_what_arrives_while_a_client_is_away_comes_when_it_is_back_once(tmp_path
             for n in range(5):
                 await publisher.publish({"n": n})
             assert await numbers(stream, 3) == [0, 1, 2]
-            # The connection breaks at the broker's end, with deliveries that were not acknowledged.
+            # The broker aborts the connection while deliveries are not acknowledged.
             overlay["b2"].clients["reader"].connection.abort()
             for n in range(5, 8):
                 await publisher.publish({"n": n})
             assert await numbers(stream, 5) == [3, 4, 5, 6, 7]
             session = overlay["b2"].core.client("reader")
             assert session is not None
-            # The last one counts as taken when the next is asked for.
+            # The client acknowledges a delivery when it requests the next one.
             await until(lambda: [each.attributes for each in session.undelivered()] == [b"\x81\xa1n\x07"])
             assert reader.reconnects == 1
             assert not len(stream)
@@ -144,7 +147,7 @@ def test_a_publication_that_expired_while_its_client_was_away_is_dropped_and_cou
         ):
             await publisher.publish({"n": 0})
             assert await numbers(stream, 1) == [0]
-            # The window of one is taken by a delivery that is not acknowledged yet.
+            # A delivery that is not acknowledged yet fills the window of one.
             await publisher.publish({"n": 1}, expires=0.05)
             await publisher.publish({"n": 2})
             await asyncio.sleep(0.2)
@@ -156,7 +159,7 @@ def test_a_publication_that_expired_while_its_client_was_away_is_dropped_and_cou
 
 @pytest.fixture
 def a_client_that_sends_any_lifetime(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As one of another make may."""
+    """Removes this client's limit on lifetimes: other client libraries may send any."""
     monkeypatch.setattr(client, "lifetime_ms", lambda expires: 0 if expires is None else round(expires * 1000))
 
 
@@ -216,7 +219,7 @@ def test_a_durable_broker_restarts_with_a_publication_that_never_expires(tmp_pat
     run(test)
 
 
-def test_an_effect_that_cannot_be_written_takes_no_other_with_it(tmp_path: Path) -> None:
+def test_an_effect_that_cannot_be_written_does_not_affect_others(tmp_path: Path) -> None:
     file = OverlayFileMaker(tmp_path, ["b1", "b2"], [("b1", "b2")])
 
     async def test() -> None:
@@ -362,7 +365,7 @@ def test_replacing_a_subscription_by_its_name_changes_what_it_matches(tmp_path: 
     run(test)
 
 
-def test_a_closed_client_takes_its_subscriptions_with_it(tmp_path: Path) -> None:
+def test_a_closed_client_loses_its_subscriptions(tmp_path: Path) -> None:
     file = OverlayFileMaker(tmp_path, ["b1", "b2"], [("b1", "b2")])
 
     async def test() -> None:
@@ -379,7 +382,7 @@ def test_a_closed_client_takes_its_subscriptions_with_it(tmp_path: Path) -> None
     run(test)
 
 
-def test_a_client_that_may_not_have_heard_that_it_is_new_is_told_again(tmp_path: Path) -> None:
+def test_a_client_that_may_have_missed_the_welcome_of_a_new_session_gets_it_again(tmp_path: Path) -> None:
     file = OverlayFileMaker(tmp_path, ["b1"])
 
     async def test() -> None:

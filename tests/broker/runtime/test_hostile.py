@@ -1,4 +1,4 @@
-"""Whatever a connection sends, the broker names what is wrong, counts it, and goes on serving the others."""
+"""For any bytes that a connection sends, the broker names the error, counts it, and continues to serve others."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def test_a_malformed_first_frame_is_refused_by_name(tmp_path: Path, what: str) -
                 assert isinstance(goodbye, LinkGoodbye)
                 assert reason in goodbye.reason
             else:
-                said = await raw.goodbye()
-                assert said.reason == Reason.MALFORMED
-                assert reason in said.text
+                answer = await raw.goodbye()
+                assert answer.reason == Reason.MALFORMED
+                assert reason in answer.text
             assert overlay["b1"].violations == {"malformed": 1}
             await still_serves(file)
 
@@ -73,9 +73,9 @@ def test_a_client_of_another_version_is_refused_with_both_versions(tmp_path: Pat
             frame = bytearray(encode(Hello("a", "b")))
             frame[5] = 9
             await raw.send(bytes(frame))
-            said = await raw.goodbye()
-            assert said.reason == Reason.VERSION
-            assert "version 9" in said.text
+            answer = await raw.goodbye()
+            assert answer.reason == Reason.VERSION
+            assert "version 9" in answer.text
             assert overlay["b1"].violations == {"version": 1}
             await still_serves(file)
 
@@ -87,7 +87,7 @@ def test_a_broker_of_another_version_is_refused(tmp_path: Path) -> None:
 
     async def test() -> None:
         async with InLoop(file), RawClient(file.ports["b1"]) as raw:
-            await raw.send(link_handshake.encode(introduction(), version=7))
+            await raw.send(link_handshake.encode(link_hello(), version=7))
             goodbye = link_handshake.decode(await raw.raw_frame(), Limits())
             assert isinstance(goodbye, LinkGoodbye)
             assert goodbye.code == link_handshake.VERSION_UNKNOWN
@@ -96,7 +96,7 @@ def test_a_broker_of_another_version_is_refused(tmp_path: Path) -> None:
     run(test)
 
 
-def introduction(**changes: object) -> LinkHello:
+def link_hello(**changes: object) -> LinkHello:
     fields: dict[str, object] = {
         "broker": "b9",
         "incarnation": 1,
@@ -124,7 +124,7 @@ def test_a_broker_that_does_not_belong_here_is_refused(tmp_path: Path, what: str
 
     async def test() -> None:
         async with InLoop(file) as overlay, RawClient(file.ports["b1"]) as raw:
-            await raw.send(link_handshake.encode(introduction(**changes)))
+            await raw.send(link_handshake.encode(link_hello(**changes)))
             goodbye = link_handshake.decode(await raw.raw_frame(), Limits())
             assert isinstance(goodbye, LinkGoodbye)
             assert reason in goodbye.reason
@@ -138,7 +138,7 @@ def test_brokers_without_a_common_cluster_are_not_linked(tmp_path: Path) -> None
 
     async def test() -> None:
         async with InLoop(file), RawClient(file.ports["b1"]) as raw:
-            await raw.send(link_handshake.encode(introduction(protocol="merc", clusters=("y",))))
+            await raw.send(link_handshake.encode(link_hello(protocol="merc", clusters=("y",))))
             goodbye = link_handshake.decode(await raw.raw_frame(), Limits())
             assert isinstance(goodbye, LinkGoodbye)
             assert "shares nothing with" in goodbye.reason
@@ -162,9 +162,9 @@ def test_a_client_that_misbehaves_later_is_disconnected_by_name(tmp_path: Path, 
         async with InLoop(file) as overlay, RawClient(file.ports["b1"]) as raw:
             await raw.greet()
             await raw.send(*frames)  # type: ignore[arg-type]
-            said = await raw.goodbye()
-            assert said.reason == Reason.MALFORMED
-            assert reason in said.text
+            answer = await raw.goodbye()
+            assert answer.reason == Reason.MALFORMED
+            assert reason in answer.text
             assert overlay["b1"].violations["malformed"] == 1
             await still_serves(file)
 
@@ -178,7 +178,7 @@ def test_random_bytes_and_cut_frames_leave_the_broker_serving(tmp_path: Path) ->
         encode(Hello("fuzz", "s")),
         encode(Subscribe(1, "a", "n = 1")),
         encode_publish(1, msgpack.packb({"n": 1}), b"payload"),
-        link_handshake.encode(introduction()),
+        link_handshake.encode(link_hello()),
         broker_codec.encode(Heartbeat(1, ("",))),
     ]
 
@@ -211,7 +211,7 @@ def test_random_bytes_and_cut_frames_leave_the_broker_serving(tmp_path: Path) ->
     run(test)
 
 
-def test_whoever_says_nothing_is_let_go(tmp_path: Path) -> None:
+def test_silent_connections_are_closed(tmp_path: Path) -> None:
     file = one(tmp_path, hello="200ms", idle="400ms")
 
     async def test() -> None:
@@ -232,8 +232,8 @@ def test_limits_of_a_client_are_named_and_counted(tmp_path: Path) -> None:
             server = overlay["b1"]
             async with RawClient(file.ports["b1"]) as second:
                 await second.send(Hello("second", "s"))
-                said = await second.goodbye()
-                assert said.reason == Reason.LIMIT
+                answer = await second.goodbye()
+                assert answer.reason == Reason.LIMIT
             async with client.subscribe({"1": "n = 1", "2": "n = 2"}):
                 for text in ("n = 3", "this is no expression"):
                     with pytest.raises(Exception, match="refused"):
@@ -255,33 +255,33 @@ def test_sessions_are_bounded_also_those_of_clients_that_are_away(tmp_path: Path
         tables={"store": {"data_dir": "data", "fsync": "never"}, "limits": {"connections": 2, "sessions": 3}},
     )
 
-    async def come_and_go(name: str) -> None:
+    async def connect_and_disconnect(name: str) -> None:
         async with RawClient(file.ports["b1"]) as raw:
             await raw.greet(name, is_durable=True)
 
     async def refused(name: str) -> str:
         async with RawClient(file.ports["b1"]) as raw:
             await raw.send(Hello(name, "session"))
-            said = await raw.goodbye()
-            assert said.reason == Reason.LIMIT
-            return said.text
+            answer = await raw.goodbye()
+            assert answer.reason == Reason.LIMIT
+            return answer.text
 
     async def test() -> None:
         async with InLoop(file) as overlay:
             for n in range(3):
-                await come_and_go(f"sensor-{n}")
+                await connect_and_disconnect(f"sensor-{n}")
             await until(lambda: not overlay["b1"].clients)
             assert await refused("sensor-3") == "3 sessions are kept, of clients here or away, and no more may be"
             assert overlay["b1"].violations == {"sessions": 1}
             assert len(overlay["b1"].core.clients) == 3
             await overlay.stop("b1")
             await overlay.start("b1")
-            assert "3 sessions are kept" in await refused("sensor-4"), "the limit holds after a restart"
-            await come_and_go("sensor-1")
+            assert "3 sessions are kept" in await refused("sensor-4"), "the limit applies after a restart"
+            await connect_and_disconnect("sensor-1")
             async with connect(file.url("b1"), name="sensor-2"):
                 pass
             await until(lambda: len(overlay["b1"].core.clients) == 2)
-            await come_and_go("sensor-3")
+            await connect_and_disconnect("sensor-3")
 
     run(test)
 
@@ -305,8 +305,8 @@ def test_more_publications_than_the_window_end_the_connection(tmp_path: Path) ->
             await raw.greet()
             attributes = msgpack.packb({"n": 1})
             await raw.send(*(PublishRequest(n + 1, attributes) for n in range(100)))
-            said = await raw.goodbye()
-            assert said.reason == Reason.LIMIT
+            answer = await raw.goodbye()
+            assert answer.reason == Reason.LIMIT
             assert overlay["b1"].violations["publish_window"] == 1
             await until(lambda: overlay["b1"].is_settled)
 

@@ -1,4 +1,4 @@
-"""A broker that has trouble of its own says so, and goes on serving as long as it can."""
+"""A broker reports its internal errors, and continues to serve as long as it can."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.harness.broker_processes import InLoop, OverlayFileMaker, run, until
 
 
 class FullDisk(TraceWriter):
-    """Has no room for any row but those of the broker's start."""
+    """A trace writer that fails every row after `is_full` is set."""
 
     is_full = False
 
@@ -79,7 +79,7 @@ def test_a_trace_folder_that_is_gone_ends_the_trace_and_not_the_housekeeping(
             shutil.rmtree(tmp_path / "out")
             await until(lambda: server.trace_state.startswith("ended: "))
             reader, writer = await asyncio.open_connection("127.0.0.1", file.ports["b1"])
-            assert await asyncio.wait_for(reader.read(), 10.0), "who says nothing is still sent away, with a word"
+            assert await asyncio.wait_for(reader.read(), 10.0), "a silent connection still gets a Goodbye"
             writer.close()
             assert not server.failed.done()
         await server.stop()

@@ -18,7 +18,7 @@ from tests.harness.ports import free_ports
 
 
 def through_proxy(tmp_path: Path) -> tuple[OverlayFileMaker, int]:
-    """b1 knows b2 at the proxy's port; b2 does not know where b1 is, so that b1 alone dials."""
+    """An overlay in which b1 dials b2 through the proxy's port. Returns the overlay and that port."""
     file = OverlayFileMaker(tmp_path, ["b1", "b2"], [("b1", "b2")])
     (port,) = free_ports(1)
     text = file.path.read_text()
@@ -28,7 +28,7 @@ def through_proxy(tmp_path: Path) -> tuple[OverlayFileMaker, int]:
 
 
 async def flow(file: OverlayFileMaker, overlay: InLoop, disturb: object) -> list[Value]:
-    """Publishes while something happens to the link; returns what arrived."""
+    """Publishes 60 numbers and calls `disturb` after some of them. Returns the delivered numbers in order."""
     async with (
         connect(file.url("b1")) as publisher,
         connect(file.url("b2")) as reader,

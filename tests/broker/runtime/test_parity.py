@@ -1,4 +1,4 @@
-"""One core, two worlds: the same scenario through the simulation and through processes delivers the same pairs."""
+"""Parity of the two drivers: one scenario delivers the same pairs in the simulation and in real processes."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ EXPRESSIONS = {
     "b4-a": "EXISTS rare",
     "b4-b": "price < 30 XOR volume < 30",
 }
-"""By client; the first two letters are its broker."""
+"""Expressions by client. The first two letters of a client's name are its broker."""
 
 Pairs = set[tuple[Value, str]]
-"""Which publication, by its attribute `n`, reached which client."""
+"""Delivered pairs: a publication's attribute `n`, and the client."""
 
 
 def publications() -> list[dict[str, Value]]:
@@ -69,7 +69,7 @@ def expected() -> Pairs:
 
 class Untraced:
     def record(self, row: Row) -> None:
-        """Nobody asked."""
+        """Discards the row."""
 
 
 def simulated(file: OverlayFileMaker, protocol: str, matcher: str) -> Pairs:
@@ -104,8 +104,8 @@ def simulated(file: OverlayFileMaker, protocol: str, matcher: str) -> Pairs:
     return set(pairs)
 
 
-async def _drained(client: str, stream: Subscription, count: int) -> list[tuple[Value, str]]:
-    """All that comes: what is expected, and a moment longer for what is not."""
+async def _receive_exactly(client: str, stream: Subscription, count: int) -> list[tuple[Value, str]]:
+    """Receives `count` publications, then waits 0.3 s and fails if another one arrives."""
     pairs = [((await stream.next(60.0))["n"], client) for _ in range(count)]
     try:
         pairs.append(((await stream.next(0.3))["n"], client))
@@ -130,7 +130,7 @@ def real(file: OverlayFileMaker) -> Pairs:
                 await publishers[reference % len(publishers)].publish(publication)
             for client, stream in streams.items():
                 count = sum(other == client for _, other in wanted)
-                pairs.extend(await _drained(client, stream, count))
+                pairs.extend(await _receive_exactly(client, stream, count))
 
     with Processes(file) as processes:
         processes.linked()

@@ -1,4 +1,4 @@
-"""Brokers as real processes: killed, restarted, joined, taken out; how they start, and what they refuse."""
+"""Brokers as real processes: kill, restart, join, leave, start, and refusals."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_a_broker_whose_store_fails_stops_and_what_it_lost_is_sent_again_and_del
     with Processes(file) as processes:
         assert processes.terminate("b1") == 0
         with closing(sqlite3.connect(path)) as database:
-            # A large record takes its time, so that others come while it is written.
+            # Makes the write of a large record slow, so that other records become pending meanwhile.
             database.execute(
                 "CREATE TRIGGER slow BEFORE INSERT ON records WHEN length(NEW.value) > 300000 BEGIN"
                 " WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 2000000)"
@@ -146,7 +146,7 @@ def test_a_broker_whose_store_fails_stops_and_what_it_lost_is_sent_again_and_del
             ):
                 await publisher.publish({"n": 0})
                 assert await collect(stream, 1) == [0]
-                # Room for small records alone.
+                # The file may grow by small records only.
                 log = path.with_name(f"{FILE}-wal")
                 processes.limit_files("b1", log.stat().st_size + 200_000)
                 answers = [await publisher.publish_soon({"n": 1}, b"x" * 400_000)]
@@ -158,7 +158,7 @@ def test_a_broker_whose_store_fails_stops_and_what_it_lost_is_sent_again_and_del
                 assert not any(answer.done() for answer in answers)
                 await asyncio.to_thread(processes.restart, "b1")
                 await publisher.flush()
-                assert all([await answer for answer in answers]), "none was taken before the restart"
+                assert all([await answer for answer in answers]), "none was accepted before the restart"
                 assert sorted(await collect(stream, 5)) == [1, 2, 3, 4, 5]
                 await asyncio.sleep(0.5)
                 assert not len(stream)
@@ -239,7 +239,7 @@ def test_logs_are_lines_of_json(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_ten_durable_brokers_are_killed_in_turn_under_load_and_nothing_owed_is_lost(tmp_path: Path) -> None:
-    """A ring, so that it stays connected while one broker is down."""
+    """The overlay is a ring: it stays connected while one broker is down."""
     ids = [f"b{n:02}" for n in range(10)]
     links = [(ids[n], ids[(n + 1) % 10]) for n in range(10)]
     file = OverlayFileMaker(tmp_path, ids, links, tables=STORE)
@@ -271,7 +271,7 @@ def test_ten_durable_brokers_are_killed_in_turn_under_load_and_nothing_owed_is_l
                     processes.kill(victim)
                     await asyncio.sleep(0.5)
                     await asyncio.to_thread(processes.restart, victim)
-                    # What is owed rests on subscriptions that are known where they must be.
+                    # Publications are owed only for subscriptions that the other brokers know again.
                     await asyncio.to_thread(processes.linked)
                 await asyncio.gather(*publishing)
                 for stream in streams:

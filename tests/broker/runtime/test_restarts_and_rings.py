@@ -1,4 +1,4 @@
-"""Brokers as real processes: killed and restarted again and again under load, and overlays with more than one way."""
+"""Brokers as real processes: killed and restarted repeatedly under load, and overlays with more than one path."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ Answer = asyncio.Future[PublicationId | None]
 
 
 @asynccontextmanager
-async def counted(stream: Subscription) -> AsyncIterator[Counter[int]]:
-    """How often each number came; it grows as publications come."""
-    came: Counter[int] = Counter()
+async def counting_deliveries(stream: Subscription) -> AsyncIterator[Counter[int]]:
+    """Counts how often each number is delivered, while the block runs."""
+    counts: Counter[int] = Counter()
 
     async def count() -> None:
         while publications := await stream.take():
-            came.update(int(str(each["n"])) for each in publications)
+            counts.update(int(str(each["n"])) for each in publications)
 
     counting = asyncio.create_task(count())
     try:
-        yield came
+        yield counts
     finally:
         counting.cancel()
         with suppress(asyncio.CancelledError):
@@ -53,7 +53,7 @@ async def counted(stream: Subscription) -> AsyncIterator[Counter[int]]:
 
 
 async def publish_steadily(publisher: Client) -> set[int]:
-    """The numbers that were accepted."""
+    """Publishes numbers at a constant rate. Returns those that were accepted."""
     started = time.monotonic()
     answers: list[Answer] = []
     while (elapsed := time.monotonic() - started) < PUBLISHED_FOR_S:
@@ -65,8 +65,8 @@ async def publish_steadily(publisher: Client) -> set[int]:
     return {n for n, outcome in enumerate(outcomes) if not isinstance(outcome, BaseException)}
 
 
-async def kill_again_and_again(processes: Processes, victim: str) -> Counter[str]:
-    """What the broker had dropped before it was killed, by reason."""
+async def kill_repeatedly(processes: Processes, victim: str) -> Counter[str]:
+    """Kills and restarts the broker at KILLED_AT_S. Returns its drops before each kill, by reason."""
     drops: Counter[str] = Counter()
     started = time.monotonic()
     for at in KILLED_AT_S:
@@ -78,10 +78,10 @@ async def kill_again_and_again(processes: Processes, victim: str) -> Counter[str
     return drops
 
 
-async def all_come(wanted: int, *arrivals: Counter[int]) -> None:
-    """Returns when so many numbers came everywhere, or after a while; then a moment for those that come twice."""
+async def all_delivered(wanted: int, *arrivals: Counter[int]) -> None:
+    """Waits until every counter has `wanted` numbers, at most SETTLED_WITHIN_S, then 1 s more for duplicates."""
     end = time.monotonic() + SETTLED_WITHIN_S
-    while any(len(came) < wanted for came in arrivals) and time.monotonic() < end:
+    while any(len(counts) < wanted for counts in arrivals) and time.monotonic() < end:
         await asyncio.sleep(0.05)
     await asyncio.sleep(1.0)
 
@@ -110,27 +110,25 @@ def test_all_that_was_accepted_is_delivered_once_while_a_durable_broker_is_kille
                 connect(file.url("b1"), name="source", durable=True) as publisher,
                 connect(file.url("b4"), name="desk", durable=True) as desk,
                 desk.subscribe("n >= 0", name="all") as stream,
-                counted(stream) as came,
+                counting_deliveries(stream) as counts,
             ):
                 processes.linked()
-                accepted, drops = await asyncio.gather(
-                    publish_steadily(publisher), kill_again_and_again(processes, victim)
-                )
-                await all_come(len(accepted), came)
+                accepted, drops = await asyncio.gather(publish_steadily(publisher), kill_repeatedly(processes, victim))
+                await all_delivered(len(accepted), counts)
                 for id in file.ids:
                     drops.update((await asyncio.to_thread(processes.status, id))["drops"])
-                lost = sorted(accepted - came.keys())
-                twice = [n for n, times in came.items() if times > 1]
+                lost = sorted(accepted - counts.keys())
+                twice = [n for n, times in counts.items() if times > 1]
                 assert not lost, f"{len(lost)} of {len(accepted)} lost, {ranges(lost)}; drops {dict(drops)}"
                 assert not twice, f"{len(twice)} of {len(accepted)} came more than once"
-                assert came.keys() == accepted
+                assert counts.keys() == accepted
                 assert not drops
 
         run(test)
 
 
 def ranges(numbers: list[int]) -> str:
-    """Sorted numbers, those that follow each other as one: 1-3, 7."""
+    """Sorted numbers as text, with consecutive ones as a range: 1-3, 7."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][1] + 1:
@@ -152,7 +150,7 @@ def test_in_a_ring_more_than_a_window_is_accepted_delivered_once_and_settled(
         RING,
         clusters=clusters,
         overlay={"protocol": protocol},
-        # A broker that is busy is not dead, and no subscriber is too slow.
+        # Large enough that no busy broker is declared dead and no subscriber is too slow.
         tables={"heartbeat": {"dead_after": "5s"}, "delivery": {"outbox": 10 * MORE_THAN_A_WINDOW}},
     )
     count = MORE_THAN_A_WINDOW * len(file.ids)
@@ -166,7 +164,7 @@ def test_in_a_ring_more_than_a_window_is_accepted_delivered_once_and_settled(
                     publishers.append(await stack.enter_async_context(connect(file.url(id))))
                     reader = await stack.enter_async_context(connect(file.url(id)))
                     stream = await stack.enter_async_context(reader.subscribe("TRUE"))
-                    arrivals.append(await stack.enter_async_context(counted(stream)))
+                    arrivals.append(await stack.enter_async_context(counting_deliveries(stream)))
                 processes.linked()
                 answers: list[Answer] = []
 
@@ -187,26 +185,26 @@ def test_in_a_ring_more_than_a_window_is_accepted_delivered_once_and_settled(
                 assert accepted == count, f"{accepted} of {count} accepted; {[state['queues'] for state in states]}"
                 for task in done:
                     task.result()
-                await all_come(count, *arrivals)
-                assert [len(came) for came in arrivals] == [count] * len(arrivals)
-                assert [came.total() for came in arrivals] == [count] * len(arrivals), "each came once"
-                assert await asyncio.to_thread(queues_when_settled, processes) == {
+                await all_delivered(count, *arrivals)
+                assert [len(counts) for counts in arrivals] == [count] * len(arrivals)
+                assert [counts.total() for counts in arrivals] == [count] * len(arrivals), "each came once"
+                assert await asyncio.to_thread(settled_queues, processes) == {
                     id: dict.fromkeys(("in_custody", "unsettled", "held", "store", "postponed"), 0) for id in file.ids
                 }
                 states = [await asyncio.to_thread(processes.status, id) for id in file.ids]
-                # A frame for which a link's queue had no room was sent again.
+                # Frames dropped from a full link queue were retransmitted.
                 assert {reason for state in states for reason in state["drops"]} <= {"queue full"}
 
         run(test)
 
 
-def queues_when_settled(processes: Processes) -> dict[str, dict[str, int]]:
-    """What waits at each broker: nothing, or what is left after a while."""
+def settled_queues(processes: Processes) -> dict[str, dict[str, int]]:
+    """The queues of each broker, as soon as all are empty, or after SETTLED_WITHIN_S."""
     end = time.monotonic() + SETTLED_WITHIN_S
     while True:
         queues: dict[str, dict[str, int]] = {id: processes.status(id)["queues"] for id in processes.file.ids}
         for each in queues.values():
-            # Settled publications are kept for a while.
+            # Retention keeps settled publications for a time.
             del each["retained"]
         if not any(any(each.values()) for each in queues.values()) or time.monotonic() > end:
             return queues

@@ -1,4 +1,4 @@
-"""A subscriber that does not read never stalls others: its outbox is bounded, and what is dropped is counted."""
+"""A subscriber that does not read never stalls others: its outbox is bounded, and drops are counted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.harness.raw_client import RawClient
 
 PUBLICATIONS = 400
 PAYLOAD = bytes(20_000)
-"""All of them are far more than the sockets' buffers hold."""
+"""All payloads together far exceed the sockets' buffers."""
 
 
 @pytest.mark.parametrize("mode", list(DeliveryMode))

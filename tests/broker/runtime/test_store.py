@@ -1,4 +1,4 @@
-"""The store: what was committed is there after a restart, in memory mode nothing is, and a foreign store is refused."""
+"""The store: committed records survive a restart, uncommitted ones are not reported, and foreign stores are refused."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_what_was_committed_is_there_after_a_restart(tmp_path: Path, policy: str
     assert fill(tmp_path, policy, {}) == []
 
 
-def test_a_record_that_cannot_be_written_takes_no_other_with_it(tmp_path: Path) -> None:
+def test_a_record_that_cannot_be_written_does_not_affect_others(tmp_path: Path) -> None:
     message, *rest = PUBLICATION
     too_late = (message._replace(expires=1 << 64), *rest)
     refused: list[RecordError] = []
@@ -136,13 +136,13 @@ def test_a_record_that_cannot_be_written_takes_no_other_with_it(tmp_path: Path) 
 
 
 def fail_when_full(store: Store) -> None:
-    """The database has room for small records alone."""
+    """Limits the size of the database, so that it has room for small records only."""
     pages = store._database.execute("PRAGMA page_count").fetchone()[0]
     store._database.execute(f"PRAGMA max_page_count = {pages + 16}")
 
 
 def fail_with(action: str) -> Callable[[Store], None]:
-    """SQLite fails at a large record. After `ABORT` the transaction stays open, after `ROLLBACK` it does not."""
+    """Makes SQLite fail at a large record. `ABORT` leaves the transaction open, `ROLLBACK` closes it."""
 
     def prepare(store: Store) -> None:
         store._database.execute(
@@ -157,7 +157,7 @@ FAILURES = {"full": fail_when_full, "open transaction": fail_with("ABORT"), "clo
 
 
 @pytest.mark.parametrize("failure", FAILURES)
-def test_after_a_write_that_failed_nothing_is_written_or_told_as_persisted(tmp_path: Path, failure: str) -> None:
+def test_after_a_failed_write_nothing_is_written_or_reported_as_persisted(tmp_path: Path, failure: str) -> None:
     persisted: list[tuple[str, ...]] = []
     failures: list[str] = []
     stays, ledger = ("subscription", "c", "stays"), ("taken", "c")
@@ -176,7 +176,7 @@ def test_after_a_write_that_failed_nothing_is_written_or_told_as_persisted(tmp_p
         store.put(ledger, 2)
         await asyncio.sleep(0)
         assert not store.pending_count, "it is being written"
-        # Meanwhile the next one comes, and the client's ledger with it.
+        # Meanwhile the next publication becomes pending, and the client's ledger with it.
         store.put(late, PUBLICATION)
         store.put(ledger, 3)
         store.remove(stays)
@@ -191,8 +191,8 @@ def test_after_a_write_that_failed_nothing_is_written_or_told_as_persisted(tmp_p
 
     run(test)
     assert persisted == [stays, ledger]
-    (told,) = failures
-    assert told.startswith(f"cannot write {tmp_path / FILE}: ")
+    (reported,) = failures
+    assert reported.startswith(f"cannot write {tmp_path / FILE}: ")
 
     async def again() -> None:
         store = Store(tmp_path, StoreTable(), lambda _: None, _raise)
@@ -202,7 +202,7 @@ def test_after_a_write_that_failed_nothing_is_written_or_told_as_persisted(tmp_p
     run(again)
 
 
-def test_a_store_that_nobody_hears_refusals_of_fails_once_and_writes_nothing_more(tmp_path: Path) -> None:
+def test_a_store_without_a_handler_for_refused_records_fails_once_and_writes_nothing_more(tmp_path: Path) -> None:
     persisted: list[tuple[str, ...]] = []
     failures: list[str] = []
 
@@ -226,7 +226,7 @@ def test_a_store_that_nobody_hears_refusals_of_fails_once_and_writes_nothing_mor
     run(again)
 
 
-def test_whoever_waits_for_a_record_is_told_also_if_it_was_removed_before_it_was_written(tmp_path: Path) -> None:
+def test_a_record_is_reported_as_persisted_even_if_it_was_removed_before_it_was_written(tmp_path: Path) -> None:
     persisted: list[tuple[str, ...]] = []
 
     async def test() -> None:
@@ -260,7 +260,7 @@ def test_a_client_that_leaves_while_it_is_stored_leaves_its_names_free(tmp_path:
                 await raw.greet("desk", is_durable=True)
                 await raw.send(Subscribe(1, "s", "a > 1"))
                 assert await raw.frame() == RequestAccepted(1)
-                # All at once, so that the store has taken none of it when the client has left.
+                # In one write, so that the store has committed none of the entries when the client leaves.
                 entries = encode(Subscribe(2, "s", "a > 2")) + encode(Subscribe(3, "s", "a > 3"))
                 await raw.send(entries + encode(Goodbye(Reason.DONE)))
                 assert await raw.raw_frame() == b""
@@ -278,7 +278,7 @@ def test_a_client_that_leaves_while_it_is_stored_leaves_its_names_free(tmp_path:
     run(test)
 
 
-def test_a_session_hears_which_of_its_publications_were_accepted_also_after_a_restart(tmp_path: Path) -> None:
+def test_the_welcome_says_which_publications_of_a_session_were_accepted_also_after_a_restart(tmp_path: Path) -> None:
     file = OverlayFileMaker(tmp_path, ["b1"], tables={"store": {"data_dir": "data"}})
     wrong = b"\xa5no map"
 
@@ -331,7 +331,7 @@ def test_a_store_cannot_be_used_by_two_brokers_at_once(tmp_path: Path) -> None:
     run(test)
 
 
-def test_a_durable_client_finds_its_subscriptions_and_what_waited_after_a_restart(tmp_path: Path) -> None:
+def test_a_durable_client_finds_its_subscriptions_and_undelivered_publications_after_a_restart(tmp_path: Path) -> None:
     file = OverlayFileMaker(
         tmp_path, ["b1", "b2"], [("b1", "b2")], tables={"store": {"data_dir": "data", "fsync": "never"}}
     )
@@ -374,7 +374,7 @@ def test_a_durable_client_is_refused_where_nothing_is_stored(tmp_path: Path) -> 
     run(test)
 
 
-def test_an_error_over_one_stored_record_keeps_no_other_from_its_client(
+def test_an_error_over_one_stored_record_does_not_affect_others(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = OverlayFileMaker(tmp_path, ["b1"], tables={"store": {"data_dir": "data", "fsync": "never"}})
@@ -386,8 +386,8 @@ def test_an_error_over_one_stored_record_keeps_no_other_from_its_client(
         async with InLoop(file) as overlay, connect(file.url("b1")) as client:
             server = overlay["b1"]
             assert server.store is not None
-            # In the batch of the publications, and before them.
-            server.core._persisting._waiting["acknowledged", "nobody"] = deque([break_down])
+            # The broken record is in the same batch as the publications, and before them.
+            server.core._persisting._actions["acknowledged", "nobody"] = deque([break_down])
             server.store.put(("acknowledged", "nobody"), 1)
             assert all(await asyncio.gather(*(client.publish({"n": n}) for n in range(3))))
             assert server.errors.counts == {"core failed": 1}
