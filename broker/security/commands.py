@@ -10,7 +10,7 @@ import typer
 
 
 def certs(
-    overlay: Annotated[Path, typer.Argument(help="The overlay's file.", metavar="OVERLAY.toml")],
+    overlay: Annotated[Path, typer.Argument(help="The overlay file.", metavar="OVERLAY.toml")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to create.")] = Path("certs"),
     client: Annotated[
         list[str] | None, typer.Option(help="The name of a client to issue a certificate for. Repeatable.")

@@ -1,1 +1,1 @@
-"""Overlays of broker processes on this machine: started together, watched over, stopped together."""
+"""Overlays of broker processes on this machine: commands start, supervise, show and stop them."""

@@ -1,4 +1,4 @@
-"""Where a broker's admin pages are: by its overlay's file, or as it told when it began to serve here."""
+"""Finds the address of a broker's admin pages, from the overlay file or from the run folder."""
 
 from __future__ import annotations
 
@@ -7,27 +7,29 @@ from pathlib import Path
 from broker.config.address import Address, parse_address
 from broker.config.overlay_config import read_config
 from broker.deployment.local.errors import DeploymentError, PreflightError
-from broker.deployment.local.lifecycle import running
+from broker.deployment.local.lifecycle import running_overlays
 from broker.deployment.local.preflight import lacks_admin_pages
 from broker.deployment.local.run_folder import LEFT, BrokerState, OverlayState
 from topologies.errors import nearest
 
 
 def find_admin_address(overlay: str, id: str) -> Address:
-    """The overlay is a file, or the name of one that runs here."""
+    """Returns the admin address of a broker. `overlay` is a file, or the name of an overlay that runs here."""
     path = Path(overlay)
-    # The name of an overlay may have a dot in it, as that of a file.
-    is_name = any(folder.name == overlay for folder in running([])) or (not path.suffix and len(path.parts) == 1)
+    # An overlay's name may contain a dot, so a suffix alone does not make it a file name.
+    is_name = any(folder.name == overlay for folder in running_overlays([])) or (
+        not path.suffix and len(path.parts) == 1
+    )
     if is_name and not path.is_file():
-        states = _running([overlay])
+        states = _running_states([overlay])
     else:
         admin = read_config(path).broker(id).admin
         if admin is None:
             raise PreflightError(f"broker {id} has no admin pages: {path} says admin = 'off'")
         if admin.port:
             return admin
-        # A free port, which only the run folder tells.
-        states = [state for state in _running([]) if Path(state.file) == path.resolve()]
+        # The file says port 0. Only the run folder has the port that the broker chose.
+        states = [state for state in _running_states([]) if Path(state.file) == path.resolve()]
         states = [state for state in states if any(each.id == id for each in state.brokers)]
         if not states:
             raise DeploymentError(
@@ -37,14 +39,14 @@ def find_admin_address(overlay: str, id: str) -> Address:
         if len(states) > 1:
             names = ", ".join(state.name for state in states)
             raise DeploymentError(f"broker {id} of {path} runs in several overlays; name one of them: {names}")
-    return _told(states[0], id)
+    return _running_address(states[0], id)
 
 
-def _running(names: list[str]) -> list[OverlayState]:
-    return [state for folder in running(names) if (state := folder.state()) is not None]
+def _running_states(names: list[str]) -> list[OverlayState]:
+    return [state for folder in running_overlays(names) if (state := folder.state()) is not None]
 
 
-def _told(state: OverlayState, id: str) -> Address:
+def _running_address(state: OverlayState, id: str) -> Address:
     brokers: dict[str, BrokerState] = {each.id: each for each in state.brokers}
     broker = brokers.get(id)
     if broker is None:

@@ -1,4 +1,4 @@
-"""Asking a broker how it is, over its admin address."""
+"""Fetches a broker's status from its admin address."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ANSWER_WITHIN_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class BrokerStatus:
-    """What is shown of a broker's answer; its admin pages tell more."""
+    """The part of a broker's status that `mercast status` shows. The admin pages show all of it."""
 
     broker: str
     listen: str
@@ -24,12 +24,12 @@ class BrokerStatus:
     incarnation: int
     uptime_s: float
     neighbours: Mapping[str, bool]
-    """Is the link to each up?"""
+    """Whether the link to each neighbour is up, by broker id."""
     clients: int
     local_subscriptions: int
     remote_subscriptions: int
     queued: int
-    """Publications that the broker answers for."""
+    """Publications that the broker retransmits until every destination has settled them."""
     published_per_s: float
     delivered_per_s: float
     drops: Mapping[str, int]
@@ -37,7 +37,7 @@ class BrokerStatus:
 
 
 def fetch_status(admin: str) -> BrokerStatus | None:
-    """None when nobody answers there, or not as a broker does."""
+    """Returns the broker's status, or None without a valid answer."""
     address = parse_address(admin)
     connection = http.client.HTTPConnection(address.host, address.port, timeout=ANSWER_WITHIN_S)
     try:

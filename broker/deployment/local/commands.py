@@ -1,4 +1,4 @@
-"""Commands that start, stop and show overlays of broker processes on this machine."""
+"""The commands `mercast up`, `down`, `status` and `leave`, for overlays of broker processes on this machine."""
 
 from __future__ import annotations
 
@@ -10,27 +10,29 @@ import typer
 
 
 def up(
-    overlay: Annotated[str, typer.Argument(help="An overlay's file, or a shipped one's name. `list` shows the names.")],
+    overlay: Annotated[
+        str, typer.Argument(help="An overlay file, or the name of a shipped overlay. `list` prints the names.")
+    ],
     only: Annotated[
-        list[str] | None, typer.Option(help="Start these brokers alone, as b1,b2; the others run elsewhere.")
+        list[str] | None, typer.Option(help="Start only these brokers, for example b1,b2. The others run elsewhere.")
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Run it under this name instead of its own.")] = None,
-    timeout: Annotated[str, typer.Option(metavar="DURATION", help="To be connected within.")] = "30s",
+    name: Annotated[str | None, typer.Option(help="A name for the running overlay, instead of its own.")] = None,
+    timeout: Annotated[str, typer.Option(metavar="DURATION", help="How long to wait for all links.")] = "30s",
     insecure: Annotated[
-        bool, typer.Option("--insecure", help="Listen beyond this machine without asking anybody who they are.")
+        bool, typer.Option("--insecure", help="Accept connections from other machines without authentication.")
     ] = False,
     allow_missing_peers: Annotated[
         bool, typer.Option("--allow-missing-peers", help="With --only: do not wait for brokers that run elsewhere.")
     ] = False,
     trace: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Brokers record what they do there, for `mercast analyse`.")
+        Path | None, typer.Option(metavar="DIR", help="Record traces in this folder, for `mercast analyse`.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The brokers as JSON instead of a table.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the brokers as JSON instead of a table.")] = False,
 ) -> None:
     """Start one process for each broker of an overlay, and wait until they are connected.
 
-    A supervisor stays behind: it starts a broker that ends by itself again. Logs
-    and process ids are in the run folder ($MERCAST_RUN_DIR).
+    A supervisor process keeps running and restarts brokers that exit. Logs and
+    process ids are in the run folder ($MERCAST_RUN_DIR).
 
     \b
     Examples:
@@ -40,8 +42,7 @@ def up(
       mercast up demo --trace traces
     """
     from broker.config.duration import parse_duration
-    from broker.deployment.local.lifecycle import UpOptions
-    from broker.deployment.local.lifecycle import up as start
+    from broker.deployment.local.lifecycle import UpOptions, start_overlay
     from broker.deployment.local.overlay_files import shipped_names
     from broker.deployment.local.status import overlay_status, print_overlays
     from broker.progress import progress_bar
@@ -58,7 +59,7 @@ def up(
         timeout_s=parse_duration(timeout, "--timeout") / 1e9,
     )
     with progress_bar() as progress:
-        state = start(overlay, options, progress)
+        state = start_overlay(overlay, options, progress)
     print_overlays([overlay_status(state)], is_json=as_json, with_addresses=True)
     if not as_json:
         typer.echo(f"overlay {state.name} is up; `mercast down {state.name}` stops it", err=True)
@@ -66,8 +67,8 @@ def up(
 
 def down(
     overlay: Annotated[list[str] | None, typer.Argument(help="Names of overlays. Default: the one that runs.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="All overlays that run here.")] = False,
-    timeout: Annotated[str, typer.Option(metavar="DURATION", help="Brokers that take longer are killed.")] = "10s",
+    every: Annotated[bool, typer.Option("--all", help="Stop all overlays that run here.")] = False,
+    timeout: Annotated[str, typer.Option(metavar="DURATION", help="Kill brokers that take longer to stop.")] = "10s",
 ) -> None:
     """Stop an overlay's brokers in good order.
 
@@ -78,22 +79,21 @@ def down(
       mercast down --all
     """
     from broker.config.duration import parse_duration
-    from broker.deployment.local.lifecycle import down as stop
-    from broker.deployment.local.lifecycle import overlays_to_stop
+    from broker.deployment.local.lifecycle import overlays_to_stop, stop_overlay
 
     for folder in overlays_to_stop(overlay or [], every=every):
-        state = stop(folder, parse_duration(timeout, "--timeout") / 1e9)
+        state = stop_overlay(folder, parse_duration(timeout, "--timeout") / 1e9)
         typer.echo(f"overlay {state.name} is down ({len(state.brokers)} brokers)", err=True)
 
 
 def status(
     overlay: Annotated[list[str] | None, typer.Argument(help="Names of overlays. Default: all that run here.")] = None,
     admin: Annotated[
-        list[str] | None, typer.Option(metavar="HOST:PORT", help="Brokers by their admin address instead.")
+        list[str] | None, typer.Option(metavar="HOST:PORT", help="Show the broker with this admin address instead.")
     ] = None,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on showing it, with rates, until stopped.")] = False,
-    every: Annotated[str, typer.Option(metavar="DURATION", help="With --watch: how often, 100ms at the least.")] = "1s",
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON; with --watch a line each time.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Update the table until interrupted.")] = False,
+    every: Annotated[str, typer.Option(metavar="DURATION", help="With --watch: the interval, at least 100ms.")] = "1s",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON; with --watch, one line per update.")] = False,
 ) -> None:
     """Show the brokers that run here: addresses, links, clients, tables, queues, drops.
 
@@ -104,25 +104,27 @@ def status(
       mercast status --admin 127.0.0.1:7101 --json
     """
     from broker.config.duration import parse_duration
-    from broker.deployment.local.status import print_overlays, statuses, watch_overlays
+    from broker.deployment.local.status import collect_statuses, print_overlays, watch_overlays
 
     if watch:
         watch_overlays(overlay or [], admin or [], parse_duration(every, "--every") / 1e9, is_json=as_json)
     else:
-        print_overlays(statuses(overlay or [], admin or []), is_json=as_json)
+        print_overlays(collect_statuses(overlay or [], admin or []), is_json=as_json)
 
 
 def leave(
     overlay: Annotated[
-        str | None, typer.Argument(help="The overlay's file, or the name of one that runs here.")
+        str | None, typer.Argument(help="The overlay file, or the name of an overlay that runs here.")
     ] = None,
-    id: Annotated[str | None, typer.Option("--id", help="The broker that is to leave.")] = None,
-    admin: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Its admin address instead.")] = None,
+    id: Annotated[str | None, typer.Option("--id", help="The id of the broker.")] = None,
+    admin: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="The broker's admin address, instead of overlay and id.")
+    ] = None,
 ) -> None:
-    """Take a broker out of its overlay in good order, and stop it.
+    """Remove a broker from its overlay in good order, and stop it.
 
-    Its clients are sent away, what it answers for is delivered, and the other
-    brokers forget it rather than wait for it.
+    The broker disconnects its clients and delivers the publications that it has
+    accepted. The other brokers remove it and do not wait for its return.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""What can be wrong with a deployment."""
+"""Errors of local deployments, with their exit codes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ class DeploymentError(Exception):
 
 
 class PreflightError(DeploymentError):
-    """Found before anything was started."""
+    """A mistake that was found before any process was started."""
 
     exit_code = 3
 

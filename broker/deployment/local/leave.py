@@ -1,4 +1,4 @@
-"""Takes a broker out of its overlay: asks it by its admin pages."""
+"""Removes a broker from its overlay by a request to its admin pages."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ LEAVE_WITHIN_S = 30.0
 
 
 class AdminError(Exception):
-    """The broker's admin pages cannot be reached, or it would not do as told."""
+    """The broker's admin pages cannot be reached, or the broker refused the request."""
 
     exit_code = 4
 
 
 def request_leave(overlay: str | None, id: str | None, admin: str | None) -> None:
+    """Requests that a broker leave its overlay, and prints the broker's answer."""
     address = parse_address(admin) if admin else None
     if address is None:
         if overlay is None or id is None:

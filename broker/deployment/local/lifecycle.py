@@ -1,4 +1,4 @@
-"""Starting an overlay's broker processes, and stopping them."""
+"""Starts and stops the broker processes of an overlay."""
 
 from __future__ import annotations
 
@@ -14,46 +14,46 @@ from broker.config.overlay_config import BrokerConfig, read_config
 from broker.deployment.local.admin_client import fetch_status
 from broker.deployment.local.errors import DeploymentError, NotConnectedInTimeError
 from broker.deployment.local.overlay_files import find_overlay_file
-from broker.deployment.local.preflight import check, select_brokers
+from broker.deployment.local.preflight import check_brokers, select_brokers
 from broker.deployment.local.processes import wait_for_exit
-from broker.deployment.local.run_folder import BrokerState, OverlayState, RunFolder, folder_of, running_folders
+from broker.deployment.local.run_folder import BrokerState, OverlayState, RunFolder, run_folder_of, running_folders
 from broker.deployment.local.supervisor import SupervisorPlan
 
 Progress = Callable[[str, int, int], None]
-"""What is being done, how many brokers are done, of how many."""
+"""Receives the name of the task, the number of finished brokers, and the number of all brokers."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpOptions:
     name: str | None = None
-    """Instead of the overlay's own."""
+    """The name of the running overlay, if it differs from the overlay's own."""
     only: tuple[str, ...] = ()
     is_insecure: bool = False
     allows_missing_peers: bool = False
     trace: Path | None = None
-    """Where brokers record what they do, each in a folder of its own."""
+    """The folder for traces. Each broker records in a folder of its own."""
     timeout_s: float = 30.0
 
 
-def up(overlay: str, options: UpOptions, progress: Progress) -> OverlayState:
-    """Starts the brokers and returns when they are connected. If that fails, nothing is left running."""
+def start_overlay(overlay: str, options: UpOptions, progress: Progress) -> OverlayState:
+    """Starts the brokers and returns when they are connected. Stops all of them if that fails."""
     file = find_overlay_file(overlay)
     config = read_config(file)
     brokers = select_brokers(config, options.only)
-    folder = folder_of(options.name or config.name)
+    folder = run_folder_of(options.name or config.name)
     state = folder.state()
     if state is not None and state.is_running:
         raise DeploymentError(
             f"overlay {folder.name} is up already; `mercast down {folder.name}` stops it, "
             "--name starts another beside it"
         )
-    check(brokers, is_insecure=options.is_insecure, allows_missing_peers=options.allows_missing_peers)
+    check_brokers(brokers, is_insecure=options.is_insecure, allows_missing_peers=options.allows_missing_peers)
     folder.create()
     _start_supervisor(folder, file, brokers, options)
     try:
         return _wait_until_connected(folder, brokers, options, progress)
     except BaseException:
-        _stop(folder, within_s=5.0)
+        _stop(folder, timeout_s=5.0)
         raise
 
 
@@ -71,14 +71,14 @@ def _start_supervisor(folder: RunFolder, file: Path, brokers: Sequence[BrokerCon
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            # It outlives this command and the terminal.
+            # The supervisor must outlive this command and the terminal.
             start_new_session=True,
         )
 
 
 def _broker_options(options: UpOptions) -> tuple[str, ...]:
     insecure = ("--insecure",) if options.is_insecure else ()
-    # Absolute, because a broker may be started again from wherever the supervisor is.
+    # Absolute, because the supervisor may have another working directory when it restarts a broker.
     trace = ("--trace", str(options.trace.absolute())) if options.trace is not None else ()
     return insecure + trace
 
@@ -93,13 +93,15 @@ def _wait_until_connected(
         states = state.brokers if state is not None else ()
         for broker in states:
             if broker.restarts:
-                raise DeploymentError(_last_words(folder, broker))
-        waiting = [each.id for each in states if (lack := _lacking(each, expected[each.id])) or lack is None]
+                raise DeploymentError(_exit_message(folder, broker))
+        waiting = [
+            each.id for each in states if (missing := _missing_links(each, expected[each.id])) or missing is None
+        ]
         progress("brokers connected", len(states) - len(waiting), len(brokers))
         if state is not None and not waiting:
             return state
         if time.monotonic() > end:
-            raise NotConnectedInTimeError(_too_late(folder, state, expected, options.timeout_s))
+            raise NotConnectedInTimeError(_timeout_message(folder, state, expected, options.timeout_s))
         time.sleep(0.05)
 
 
@@ -113,8 +115,11 @@ def _expected_neighbours(brokers: Sequence[BrokerConfig], options: UpOptions) ->
     }
 
 
-def _lacking(broker: BrokerState, expected: set[str]) -> set[str] | None:
-    """The neighbours without a link; None when the broker does not serve yet. Without admin pages nobody can ask."""
+def _missing_links(broker: BrokerState, expected: set[str]) -> set[str] | None:
+    """The expected neighbours without a link, or None if the broker does not serve yet.
+
+    Empty for a broker without admin pages, because its links are unknown.
+    """
     if broker.listen is None:
         return None
     if broker.admin is None:
@@ -123,26 +128,28 @@ def _lacking(broker: BrokerState, expected: set[str]) -> set[str] | None:
     return None if status is None else {id for id in expected if not status.neighbours.get(id)}
 
 
-def _last_words(folder: RunFolder, broker: BrokerState) -> str:
+def _exit_message(folder: RunFolder, broker: BrokerState) -> str:
     words = "\n  ".join(folder.last_lines(broker.id)) or "it said nothing"
     return f"broker {broker.id} ended with code {broker.last_exit} ({folder.log_of(broker.id)}):\n  {words}"
 
 
-def _too_late(folder: RunFolder, state: OverlayState | None, expected: dict[str, set[str]], within_s: float) -> str:
+def _timeout_message(
+    folder: RunFolder, state: OverlayState | None, expected: dict[str, set[str]], timeout_s: float
+) -> str:
     if state is None:
-        return f"the supervisor did not start within {within_s:g} s; see {folder.path / 'supervisor.log'}"
+        return f"the supervisor did not start within {timeout_s:g} s; see {folder.path / 'supervisor.log'}"
     parts = []
     for broker in state.brokers:
-        lacking = _lacking(broker, expected[broker.id])
-        if lacking is None:
+        missing = _missing_links(broker, expected[broker.id])
+        if missing is None:
             parts.append(f"{broker.id} does not answer")
-        elif lacking:
-            parts.append(f"{broker.id} has no link to {', '.join(sorted(lacking))}")
-    return f"not connected within {within_s:g} s: {'; '.join(parts)}; logs are in {folder.path}"
+        elif missing:
+            parts.append(f"{broker.id} has no link to {', '.join(sorted(missing))}")
+    return f"not connected within {timeout_s:g} s: {'; '.join(parts)}; logs are in {folder.path}"
 
 
-def running(names: Sequence[str]) -> list[RunFolder]:
-    """The named overlays, which must run; without names all that run."""
+def running_overlays(names: Sequence[str]) -> list[RunFolder]:
+    """The named overlays, or all without names. Raises DeploymentError if a named overlay does not run."""
     folders = {folder.name: folder for folder in running_folders()}
     for name in names:
         if name not in folders:
@@ -151,39 +158,39 @@ def running(names: Sequence[str]) -> list[RunFolder]:
     return [folders[name] for name in names] if names else list(folders.values())
 
 
-def down(folder: RunFolder, within_s: float) -> OverlayState:
-    """Stops the overlay's brokers in good order; those that do not stop in time are killed."""
+def stop_overlay(folder: RunFolder, timeout_s: float) -> OverlayState:
+    """Stops the overlay's brokers in good order. Kills brokers that do not stop in time."""
     state = folder.state()
     if state is None:
         raise DeploymentError(f"no overlay {folder.name!r} is up here")
-    _stop(folder, within_s)
+    _stop(folder, timeout_s)
     return state
 
 
-def _stop(folder: RunFolder, within_s: float) -> None:
+def _stop(folder: RunFolder, timeout_s: float) -> None:
     end = time.monotonic() + 1.0
     while (state := folder.state()) is None:
-        # Just started: it has not written its number yet.
+        # A supervisor that has just started has not written its process id yet.
         if time.monotonic() > end:
             return
         time.sleep(0.02)
     state.supervisor.send(signal.SIGTERM)
-    wait_for_exit([state.supervisor], within_s + 2.0)
-    # A supervisor that was killed leaves its brokers; one that hangs is not waited for.
+    wait_for_exit([state.supervisor], timeout_s + 2.0)
+    # Brokers keep running if their supervisor was killed. A supervisor that hangs is killed here.
     last = folder.state() or state
     state.supervisor.send(signal.SIGKILL)
     brokers = [broker.process for broker in last.brokers if broker.process is not None]
     for process in brokers:
         process.send(signal.SIGTERM)
-    for process in wait_for_exit(brokers, within_s):
+    for process in wait_for_exit(brokers, timeout_s):
         process.send(signal.SIGKILL)
     wait_for_exit(brokers, 5.0)
     folder.remove_state()
 
 
 def overlays_to_stop(names: Sequence[str], *, every: bool) -> list[RunFolder]:
-    """Without names there must be no doubt which one is meant."""
-    found = running(names)
+    """The overlays that `mercast down` stops. Raises DeploymentError if several run and none is named."""
+    found = running_overlays(names)
     if not found:
         raise DeploymentError("no overlay is up here")
     if len(found) > 1 and not names and not every:

@@ -1,4 +1,4 @@
-"""Overlay files by path, and those that come with Mercast by name."""
+"""Finds overlay files by path, and the overlays that Mercast ships by name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def shipped_names() -> list[str]:
 
 
 def find_overlay_file(overlay: str) -> Path:
-    """A file of that path, else a shipped overlay of that name."""
+    """Returns the file with that path, or else the shipped overlay with that name."""
     path = Path(overlay)
     if path.is_file():
         return path.resolve()

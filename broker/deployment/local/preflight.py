@@ -1,4 +1,4 @@
-"""What would go wrong, said before anything is started."""
+"""Checks that find mistakes before any broker is started."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REACH_WITHIN_S = 2.0
 
 
 def select_brokers(config: OverlayConfig, only: Sequence[str]) -> list[BrokerConfig]:
-    """The brokers to start; each must say where it listens."""
+    """Returns the brokers to start: those in `only`, or all. Each must have a `listen` address."""
     known = [broker.id for broker in config.overlay.brokers]
     for id in only:
         if id not in known:
@@ -26,9 +26,10 @@ def select_brokers(config: OverlayConfig, only: Sequence[str]) -> list[BrokerCon
     return [config.broker(id) for id in known if not only or id in only]
 
 
-def check(brokers: Sequence[BrokerConfig], *, is_insecure: bool, allows_missing_peers: bool) -> None:
+def check_brokers(brokers: Sequence[BrokerConfig], *, is_insecure: bool, allows_missing_peers: bool) -> None:
+    """Checks security, installed packages, ports, and neighbours that run elsewhere."""
     for broker in brokers:
-        # Reads certificates, keys and access lists: what is missing is found here.
+        # load_security reads certificates, keys and access lists, so that a missing file is found here.
         check_exposure(broker.listen, load_security(broker), is_insecure)
         _check_installed(broker)
         _check_port(broker, broker.listen, "listen")
@@ -39,7 +40,7 @@ def check(brokers: Sequence[BrokerConfig], *, is_insecure: bool, allows_missing_
 
 
 def _check_installed(broker: BrokerConfig) -> None:
-    """A broker would find out by itself, and be started again and again."""
+    """Raises if an optional package is missing. Otherwise the broker would exit and be restarted forever."""
     where = f"broker {broker.id} of {broker.overlay.path}"
     if broker.id in broker.overlay.gateways and find_spec("aiomqtt") is None:
         raise PreflightError(f"{where} has an MQTT gateway, and aiomqtt is not installed: pip install 'mercast[mqtt]'")
@@ -48,6 +49,7 @@ def _check_installed(broker: BrokerConfig) -> None:
 
 
 def lacks_admin_pages() -> bool:
+    """Whether the package that serves admin pages is not installed."""
     return find_spec("aiohttp") is None
 
 
@@ -58,10 +60,10 @@ def _check_port(broker: BrokerConfig, address: Address, key: str) -> None:
         try:
             probe.bind((address.host, address.port))
         except OSError as error:
-            raise PreflightError(_refusal(broker, address, key, error)) from None
+            raise PreflightError(_port_error(broker, address, key, error)) from None
 
 
-def _refusal(broker: BrokerConfig, address: Address, key: str, error: OSError) -> str:
+def _port_error(broker: BrokerConfig, address: Address, key: str, error: OSError) -> str:
     where = f"broker {broker.id}: {key} = {str(address)!r}"
     if error.errno == errno.EADDRINUSE:
         return (
@@ -76,7 +78,7 @@ def _refusal(broker: BrokerConfig, address: Address, key: str, error: OSError) -
 
 
 def _check_peers(brokers: Sequence[BrokerConfig]) -> None:
-    """Neighbours that are not started here must be there already."""
+    """Raises if a neighbour that is not started here cannot be reached."""
     here = {broker.id for broker in brokers}
     for broker in brokers:
         for neighbour in broker.neighbours:

@@ -1,4 +1,4 @@
-"""Processes of ours, told from others that were given the same number later."""
+"""Identities of processes that stay valid when the operating system reuses a process id."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
+    """A process id together with the time at which the process started."""
+
     pid: int
     started: int
-    """When it was started, in the kernel's ticks since boot; 0 where the system does not tell (no /proc)."""
+    """The start time in kernel ticks since boot; 0 on systems without /proc."""
 
     @classmethod
     def of(cls, pid: int) -> ProcessIdentity:
-        return cls(pid, _started(pid) or 0)
+        return cls(pid, _start_ticks(pid) or 0)
 
     @property
     def is_alive(self) -> bool:
-        """Does the very process still run? One that ended and was not waited for does not."""
+        """Whether this process still runs. A zombie does not count as running."""
         if self.started:
-            return _started(self.pid) == self.started
+            return _start_ticks(self.pid) == self.started
         try:
             os.kill(self.pid, 0)
         except OSError:
@@ -32,7 +34,7 @@ class ProcessIdentity:
         return True
 
     def send(self, number: signal.Signals) -> bool:
-        """Was it there to be told?"""
+        """Sends the signal. Returns False if the process has ended."""
         if not self.is_alive:
             return False
         try:
@@ -42,21 +44,21 @@ class ProcessIdentity:
         return True
 
 
-def _started(pid: int) -> int | None:
+def _start_ticks(pid: int) -> int | None:
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
-    # The second field is the program's name in parentheses, which may hold anything.
+    # The second field is the program's name in parentheses, which may contain spaces and parentheses.
     fields = text.rpartition(")")[2].split()
     return None if fields[0] in ("Z", "X") else int(fields[19])
 
 
-def wait_for_exit(processes: Sequence[ProcessIdentity], within_s: float) -> list[ProcessIdentity]:
-    """Those that are still there after that time."""
-    end = time.monotonic() + within_s
-    left = [each for each in processes if each.is_alive]
-    while left and time.monotonic() < end:
+def wait_for_exit(processes: Sequence[ProcessIdentity], timeout_s: float) -> list[ProcessIdentity]:
+    """Waits until the processes have ended. Returns those that still run after the timeout."""
+    end = time.monotonic() + timeout_s
+    alive = [each for each in processes if each.is_alive]
+    while alive and time.monotonic() < end:
         time.sleep(0.02)
-        left = [each for each in left if each.is_alive]
-    return left
+        alive = [each for each in alive if each.is_alive]
+    return alive

@@ -1,7 +1,7 @@
-"""What runs on this machine: a folder for each overlay, with the processes' numbers, their addresses and their logs.
+"""The run folder: a folder for each overlay that runs on this machine, with process ids, addresses and logs.
 
-<run folder>/<overlay>/overlay.json      the supervisor and its brokers, as the supervisor last saw them
-                       broker-b1.log     what b1 said
+<run folder>/<overlay>/overlay.json      the supervisor and its brokers, as last written by the supervisor
+                       broker-b1.log     the log of b1
                        supervisor.log
 """
 
@@ -22,12 +22,12 @@ from broker.deployment.local.processes import ProcessIdentity
 VARIABLE = "MERCAST_RUN_DIR"
 STATE = "overlay.json"
 LEFT = "left"
-"""The phase of a broker that left its overlay for good, and is not started again."""
+"""The phase of a broker that has left its overlay. The supervisor does not restart it."""
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 def run_root() -> Path:
-    """`MERCAST_RUN_DIR`, or a folder of the user's own that does not outlive the machine's uptime."""
+    """`MERCAST_RUN_DIR`, or else a folder of the user that the system removes at a reboot."""
     chosen = os.environ.get(VARIABLE)
     if chosen:
         return Path(chosen)
@@ -44,8 +44,9 @@ class BrokerState:
     phase: str
     """starting, serving, restarting, left or stopped."""
     listen: str | None = None
-    """Where it listens and where its admin pages are, as it told when it began to serve."""
+    """The address that the broker listens on. The broker reports it when it starts to serve."""
     admin: str | None = None
+    """The address of the admin pages, reported together with `listen`."""
     restarts: int = 0
     last_exit: int | None = None
 
@@ -67,6 +68,8 @@ class OverlayState:
 
 
 class RunFolder:
+    """The folder of one overlay: its state and its logs."""
+
     def __init__(self, path: Path) -> None:
         self.path = path
 
@@ -75,7 +78,10 @@ class RunFolder:
         return self.path.name
 
     def create(self) -> None:
-        """Empty, and closed to other users: they could have the supervisor start what they want."""
+        """Creates the folder, or removes old state and logs from it.
+
+        Other users have no access, because they could otherwise make the supervisor start any program.
+        """
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if self.path.parent.stat().st_uid != os.getuid():
@@ -93,16 +99,16 @@ class RunFolder:
         return self.path / f"broker-{quote(broker, safe='')}.log"
 
     def write_state(self, state: OverlayState) -> None:
-        written = self.path / f".{STATE}"
-        written.write_text(json.dumps(asdict(state), indent=1), encoding="utf-8")
-        written.replace(self.path / STATE)
+        temporary = self.path / f".{STATE}"
+        temporary.write_text(json.dumps(asdict(state), indent=1), encoding="utf-8")
+        temporary.replace(self.path / STATE)
 
     def state(self) -> OverlayState | None:
         content = _json(self.path / STATE)
         return None if content is None else _overlay_state(content)
 
     def remove_state(self) -> None:
-        """The overlay is down; the logs stay until it is started again."""
+        """Removes the state of a stopped overlay. The logs stay until the next start."""
         (self.path / STATE).unlink(missing_ok=True)
 
     def last_lines(self, broker: str, count: int = 5) -> list[str]:
@@ -112,7 +118,7 @@ class RunFolder:
             return []
 
 
-def folder_of(name: str) -> RunFolder:
+def run_folder_of(name: str) -> RunFolder:
     if not _PLAIN.fullmatch(name):
         raise DeploymentError(
             f"overlay {name!r} cannot have a run folder of that name; use letters, digits, dots, dashes and underscores"
@@ -121,7 +127,7 @@ def folder_of(name: str) -> RunFolder:
 
 
 def running_folders() -> list[RunFolder]:
-    """The overlays that run, by name."""
+    """The folders of the overlays that run, sorted by name."""
     root = run_root()
     if not root.is_dir():
         return []

@@ -1,4 +1,4 @@
-"""What runs here, as a table or as JSON, once or again and again."""
+"""Shows the overlays that run on this machine as a table or as JSON, once or repeatedly."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from broker.config.duration import DurationError
 from broker.deployment.local.admin_client import BrokerStatus, fetch_status
 from broker.deployment.local.errors import DeploymentError
-from broker.deployment.local.lifecycle import running
+from broker.deployment.local.lifecycle import running_overlays
 from broker.deployment.local.preflight import lacks_admin_pages
 from broker.deployment.local.run_folder import LEFT, BrokerState, OverlayState
 
@@ -25,6 +25,8 @@ SHORTEST_EVERY_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class BrokerLine:
+    """One broker in the output of `mercast status`."""
+
     id: str
     phase: str
     pid: int | None
@@ -32,7 +34,7 @@ class BrokerLine:
     admin: str | None
     restarts: int
     status: BrokerStatus | None
-    """None when it did not answer."""
+    """None if the broker did not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +44,11 @@ class OverlayStatus:
     brokers: tuple[BrokerLine, ...]
 
 
-def statuses(names: Sequence[str], admins: Sequence[str]) -> list[OverlayStatus]:
-    """The overlays of these names, or all that run here; with admin addresses the brokers there."""
+def collect_statuses(names: Sequence[str], admins: Sequence[str]) -> list[OverlayStatus]:
+    """Statuses of the named overlays, or of all that run here. With `admins`, of the brokers at these addresses."""
     if admins:
         return [OverlayStatus("", "", tuple(map(_line_of_address, admins)))]
-    states = [state for folder in running(names) if (state := folder.state()) is not None]
+    states = [state for folder in running_overlays(names) if (state := folder.state()) is not None]
     return [overlay_status(state) for state in states]
 
 
@@ -70,7 +72,7 @@ def _line_of_address(admin: str) -> BrokerLine:
 
 
 def print_overlays(overlays: Sequence[OverlayStatus], *, is_json: bool, with_addresses: bool = False) -> None:
-    """With addresses: where the brokers are rather than how they do."""
+    """Prints overlays. `with_addresses` shows the brokers' addresses instead of their figures."""
     if is_json:
         print(json.dumps([asdict(overlay) for overlay in overlays], indent=2))
         return
@@ -80,26 +82,26 @@ def print_overlays(overlays: Sequence[OverlayStatus], *, is_json: bool, with_add
 
     console = Console()
     if not console.is_terminal:
-        # Whoever reads a pipe can cope with long lines, and not with cut ones.
+        # A program that reads a pipe needs complete lines, even if they are long.
         console = Console(width=160)
     for overlay in overlays:
         console.print(_addresses(overlay) if with_addresses else _table(overlay))
-    if lacks_admin_pages() and any(_cannot_be_asked(line) for overlay in overlays for line in overlay.brokers):
+    if lacks_admin_pages() and any(_lacks_admin_address(line) for overlay in overlays for line in overlay.brokers):
         print("? is what only brokers' admin pages tell: pip install 'mercast[admin]'", file=sys.stderr)
 
 
-def _cannot_be_asked(line: BrokerLine) -> bool:
+def _lacks_admin_address(line: BrokerLine) -> bool:
     return line.listen is not None and line.admin is None
 
 
 def watch_overlays(names: Sequence[str], admins: Sequence[str], every_s: float, *, is_json: bool) -> None:
-    """Until the user stops it."""
+    """Prints overlays at the interval until the user interrupts."""
     if every_s < SHORTEST_EVERY_S:
         raise DurationError(f"--every is {every_s:g}s; brokers are asked every {SHORTEST_EVERY_S:g}s at the most")
     try:
         if is_json:
             while True:
-                print(json.dumps([asdict(overlay) for overlay in statuses(names, admins)]), flush=True)
+                print(json.dumps([asdict(overlay) for overlay in collect_statuses(names, admins)]), flush=True)
                 time.sleep(every_s)
         _watch_tables(names, admins, every_s)
     except KeyboardInterrupt:
@@ -112,7 +114,7 @@ def _watch_tables(names: Sequence[str], admins: Sequence[str], every_s: float) -
 
     with Live(console=Console(), auto_refresh=False, screen=False) as live:
         while True:
-            overlays = statuses(names, admins)
+            overlays = collect_statuses(names, admins)
             live.update(Group(*map(_table, overlays)) if overlays else "no overlay is up here", refresh=True)
             time.sleep(every_s)
 

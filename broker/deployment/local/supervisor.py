@@ -1,8 +1,8 @@
-"""The process that watches over an overlay's brokers: starts each, and starts it again when it ends by itself.
-A broker that left the overlay for good stays away.
+"""The process that supervises an overlay's brokers: it starts them, and restarts a broker that exits.
 
-Run by `mercast up` as `python -m broker.deployment.local.supervisor PLAN`, PLAN in JSON. SIGTERM ends the brokers
-in good order, then the supervisor.
+It does not restart a broker that has left the overlay. `mercast up` runs it as
+`python -m broker.deployment.local.supervisor PLAN`, with PLAN in JSON. On SIGTERM it stops the brokers in good order
+and exits.
 """
 
 from __future__ import annotations
@@ -22,17 +22,19 @@ from broker.deployment.local.run_folder import LEFT, BrokerState, OverlayState, 
 SHORTEST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 30.0
 STABLE_AFTER_S = 30.0
-"""A broker that ran for so long is started again without a long pause."""
+"""After a broker has run for this long, the pause before its next restart is the shortest again."""
 
 
 @dataclass(frozen=True, slots=True)
 class SupervisorPlan:
+    """The supervisor's argument: the overlay, its run folder, and the brokers to start."""
+
     name: str
     file: str
     folder: str
     brokers: tuple[str, ...]
     options: tuple[str, ...] = ()
-    """For each `mercast broker`."""
+    """Command-line options for every `mercast broker` process."""
     stop_within_s: float = 10.0
 
     def as_text(self) -> str:
@@ -55,11 +57,13 @@ class SupervisorPlan:
 
 
 def broker_command(plan: SupervisorPlan, broker: str) -> list[str]:
-    # -P: a folder called `broker` where the user stands must not be taken for the package.
+    # -P keeps the working directory off the import path, where a folder called `broker` would hide the package.
     return [sys.executable, "-P", "-m", "mercast", "broker", plan.file, "--id", broker, *plan.options]
 
 
 class Supervisor:
+    """Runs one task for each broker, and writes their states to the run folder."""
+
     def __init__(self, plan: SupervisorPlan) -> None:
         self._plan = plan
         self._folder = RunFolder(Path(plan.folder))
@@ -72,14 +76,14 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stopping.set)
         self._write()
-        keepers = [asyncio.create_task(self._keep(id)) for id in self._plan.brokers]
+        tasks = [asyncio.create_task(self._supervise(id)) for id in self._plan.brokers]
         await self._stopping.wait()
         await self._stop()
-        await asyncio.gather(*keepers)
+        await asyncio.gather(*tasks)
         self._folder.remove_state()
 
-    async def _keep(self, id: str) -> None:
-        """Runs the broker, again and again, until it leaves or the supervisor is told to stop."""
+    async def _supervise(self, id: str) -> None:
+        """Runs the broker and restarts it until it leaves the overlay or the supervisor stops."""
         loop = asyncio.get_running_loop()
         pause_s = SHORTEST_PAUSE_S
         while not self._stopping.is_set():
@@ -88,13 +92,13 @@ class Supervisor:
             if self._stopping.is_set():
                 break
             if self._states[id].phase == LEFT and code == 0:
-                self._say(f"broker {id} has left the overlay")
+                self._log(f"broker {id} has left the overlay")
                 self._set(replace(self._states[id], process=None, listen=None, admin=None, last_exit=code))
                 return
             if loop.time() - started_at > STABLE_AFTER_S:
                 pause_s = SHORTEST_PAUSE_S
             state = self._states[id]
-            self._say(f"broker {id} ended with code {code}; started again in {pause_s:g} s")
+            self._log(f"broker {id} ended with code {code}; started again in {pause_s:g} s")
             self._set(replace(state, process=None, phase="restarting", restarts=state.restarts + 1, last_exit=code))
             try:
                 await asyncio.wait_for(self._stopping.wait(), pause_s)
@@ -118,33 +122,33 @@ class Supervisor:
         assert process.stdout is not None
         try:
             async for line in process.stdout:
-                self._heard(id, line)
+                self._handle_line(id, line)
             return await process.wait()
         finally:
             del self._processes[id]
 
-    def _heard(self, id: str, line: bytes) -> None:
-        """A broker prints one line when it serves, and one when it has left the overlay."""
+    def _handle_line(self, id: str, line: bytes) -> None:
+        """Handles a line of a broker's output. A broker prints one when it serves, and one when it has left."""
         try:
-            told = json.loads(line)
-            if told.get("left"):
+            message = json.loads(line)
+            if message.get("left"):
                 self._set(replace(self._states[id], phase=LEFT))
                 return
-            state = replace(self._states[id], phase="serving", listen=told["listen"], admin=told["admin"])
+            state = replace(self._states[id], phase="serving", listen=message["listen"], admin=message["admin"])
         except (ValueError, KeyError, TypeError, AttributeError):
-            self._say(f"broker {id} said {line!r}")
+            self._log(f"broker {id} said {line!r}")
         else:
             self._set(state)
 
     async def _stop(self) -> None:
-        self._say("stopping")
+        self._log("stopping")
         for process in self._processes.values():
             process.terminate()
         end = asyncio.get_running_loop().time() + self._plan.stop_within_s
         while self._processes and asyncio.get_running_loop().time() < end:
             await asyncio.sleep(0.02)
         for id, process in self._processes.items():
-            self._say(f"broker {id} did not stop within {self._plan.stop_within_s:g} s and is killed")
+            self._log(f"broker {id} did not stop within {self._plan.stop_within_s:g} s and is killed")
             process.kill()
 
     def _set(self, state: BrokerState) -> None:
@@ -155,7 +159,7 @@ class Supervisor:
         me = ProcessIdentity.of(os.getpid())
         self._folder.write_state(OverlayState(self._plan.name, self._plan.file, me, tuple(self._states.values())))
 
-    def _say(self, text: str) -> None:
+    def _log(self, text: str) -> None:
         print(text, flush=True)
 
 

@@ -1,1 +1,1 @@
-"""Files that bring an overlay to several hosts: systemd units, a compose file, Kubernetes manifests."""
+"""Files that deploy an overlay on several hosts: systemd units, compose files, Kubernetes manifests."""

@@ -1,4 +1,4 @@
-"""Commands that write files for several hosts."""
+"""The commands `mercast deploy systemd`, `compose` and `kubernetes`, which write files for several hosts."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Annotated
 
 import typer
 
-Overlay = Annotated[Path, typer.Argument(help="The overlay's file.", metavar="OVERLAY.toml")]
-Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to write into; it is made if need be.")]
+Overlay = Annotated[Path, typer.Argument(help="The overlay file.", metavar="OVERLAY.toml")]
+Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to write to. Created if missing.")]
 Insecure = Annotated[
-    bool, typer.Option("--insecure", help="Brokers ask nobody who they are: for networks that keep others out.")
+    bool, typer.Option("--insecure", help="Run brokers without authentication. Only for networks that you trust.")
 ]
-Memory = Annotated[int, typer.Option(min=64, metavar="MIB", help="Memory that one broker may use.")]
-Cpus = Annotated[float, typer.Option(min=0.1, help="Processors that one broker may use.")]
-Force = Annotated[bool, typer.Option("--force", help="Write over files that are there.")]
+Memory = Annotated[int, typer.Option(min=64, metavar="MIB", help="The memory limit of one broker.")]
+Cpus = Annotated[float, typer.Option(min=0.1, help="The processor limit of one broker.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
 
 
 def systemd(
@@ -32,7 +32,7 @@ def systemd(
     """Write systemd units: a folder for each host that the overlay names.
 
     Each folder has the host's units, the overlay file and an install.sh. A
-    timer asks each broker for its health, and restarts one that gives no answer.
+    timer checks each broker's health and restarts a broker that does not answer.
 
     \b
     Examples:
@@ -57,10 +57,10 @@ def compose(
     insecure: Insecure = False,
     force: Force = False,
 ) -> None:
-    """Write a compose file, with a Dockerfile and the overlay file beside it.
+    """Write a compose file, a Dockerfile and the overlay file.
 
-    Where brokers have addresses on several hosts, there is a folder for each
-    host; otherwise all brokers are services of one file.
+    If brokers have addresses on several hosts, each host gets a folder with
+    these files. Otherwise all brokers are services of one compose file.
 
     \b
     Examples:
@@ -81,8 +81,8 @@ def compose(
 def kubernetes(
     overlay: Overlay,
     out: Out = Path("deploy"),
-    image: Annotated[str, typer.Option(help="The image that the pods run; the Dockerfile builds one.")] = "mercast",
-    storage: Annotated[str, typer.Option(help="For each broker that keeps its state.")] = "1Gi",
+    image: Annotated[str, typer.Option(help="The image of the pods. The written Dockerfile builds one.")] = "mercast",
+    storage: Annotated[str, typer.Option(help="The volume size of a broker with a store.")] = "1Gi",
     memory: Memory = 512,
     cpus: Cpus = 1.0,
     insecure: Insecure = False,

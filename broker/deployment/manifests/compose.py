@@ -1,6 +1,6 @@
-"""A compose file and a Dockerfile; where the overlay's brokers have addresses on several hosts, a file for each host.
+"""A compose file and a Dockerfile. If brokers have addresses on several hosts, each host has its own files.
 
-Within one file brokers find each other by their services' names.
+Brokers in one compose file find each other by their service names.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ENTRYPOINT ["mercast"]
 
 
 def compose_files(plan: Plan, resources: Resources) -> dict[str, str]:
-    """By path."""
+    """Returns the text of each file by path."""
     overlay = plan.overlay_text({placement.id: _settings(placement) for placement in plan.placements})
     check_overlay_text(Path("overlay.toml"), overlay)
     files: dict[str, str] = {}
@@ -68,7 +68,7 @@ def _service(plan: Plan, placement: Placement, resources: Resources) -> Yaml:
     if placement.is_durable:
         volumes.append(f"data-{placement.name}:{DATA}")
     insecure: list[Yaml] = ["--insecure"] if plan.is_insecure else []
-    # On one machine the port is for this machine's clients; on several, for the other hosts too.
+    # On one machine only local clients need the port. On several hosts the other brokers need it too.
     published = (
         f"{placement.port}:{placement.port}" if placement.host else f"127.0.0.1:{placement.port}:{placement.port}"
     )

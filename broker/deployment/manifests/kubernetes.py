@@ -1,4 +1,4 @@
-"""Kubernetes manifests: for each broker a service that names it and a stateful set of one, and one overlay file."""
+"""Kubernetes manifests: a service and a stateful set of one pod for each broker, and one overlay file for all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FOLDER = "/etc/mercast"
 
 
 def kubernetes_files(plan: Plan, image: str, storage: str, resources: Resources) -> dict[str, str]:
-    """By path."""
+    """Returns the text of each file by path."""
     overlay = plan.overlay_text({placement.id: _settings(placement) for placement in plan.placements})
     check_overlay_text(Path("overlay.toml"), overlay)
     name = f"mercast-{service_name(plan.overlay)}"
@@ -30,7 +30,7 @@ def kubernetes_files(plan: Plan, image: str, storage: str, resources: Resources)
         ),
         "Dockerfile": DOCKERFILE,
     }
-    # A pod whose overlay file changed is started anew, because this is another pod then.
+    # The digest is part of the pod template, so Kubernetes restarts a pod when the overlay file changes.
     digest = hashlib.sha256(overlay.encode()).hexdigest()[:16]
     for placement in plan.placements:
         documents = [_service(placement, name), _stateful_set(plan, placement, name, image, storage, resources, digest)]
@@ -68,7 +68,7 @@ def _service(placement: Placement, name: str) -> Yaml:
         "kind": "Service",
         "metadata": {"name": placement.name, "labels": labels},
         "spec": {
-            # Without an address of its own: the name leads to the pod. Brokers look for each other before they serve.
+            # A headless service resolves to the pod. Brokers connect to each other before they are ready.
             "clusterIP": "None",
             "publishNotReadyAddresses": True,
             "selector": labels,
@@ -83,7 +83,7 @@ def _stateful_set(
     labels = _labels(placement, name)
     volumes: list[Yaml] = [{"name": "overlay", "configMap": {"name": name}}, {"name": "tmp", "emptyDir": {}}]
     if plan.secrets_of(placement):
-        # Readable for the broker's group alone.
+        # Only the owner and the broker's group can read the files.
         volumes.append(
             {"name": "secrets", "secret": {"secretName": secret_name(plan, placement), "defaultMode": 0o440}}
         )
@@ -135,7 +135,7 @@ def _container(plan: Plan, placement: Placement, image: str, resources: Resource
         mounts.append({"name": "data", "mountPath": DATA})
     insecure: list[Yaml] = ["--insecure"] if plan.is_insecure else []
     check: dict[str, Yaml] = {
-        # From within: the admin pages are for the broker's own host alone.
+        # A command inside the container, because the admin pages listen on loopback only.
         "exec": {"command": ["python", "-c", HEALTH_SCRIPT.format(port=placement.admin_port)]},
         "timeoutSeconds": 5,
         "periodSeconds": 10,

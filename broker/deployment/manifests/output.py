@@ -1,4 +1,4 @@
-"""Files into a folder: the paths on stdout, and none written over unless told to."""
+"""Writes deployment files, and prints the steps that are left to the user."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from broker.deployment.manifests.plan import DeployError, Plan
 
 
 def write_files(files: Mapping[str, str], folder: Path, *, is_forced: bool) -> None:
-    there = [path for path in files if (folder / path).exists()]
-    if there and not is_forced:
-        raise DeployError(f"{folder / there[0]} is there already; say --force, or another --out")
+    """Writes the files and prints their paths on stdout. Overwrites existing files only if `is_forced`."""
+    existing = [path for path in files if (folder / path).exists()]
+    if existing and not is_forced:
+        raise DeployError(f"{folder / existing[0]} is there already; say --force, or another --out")
     for path, text in files.items():
         target = folder / path
         try:
@@ -27,17 +28,18 @@ def write_files(files: Mapping[str, str], folder: Path, *, is_forced: bool) -> N
 
 
 def warn_of_gateways(plan: Plan) -> None:
+    """Warns if a gateway's MQTT broker is on loopback, which a container cannot reach."""
     for placement in plan.placements:
         if placement.mqtt and Address(placement.mqtt, 0).is_loopback:
             print(
-                f"mercast: the MQTT broker of {placement.id} is at {placement.mqtt}, which within a container is the container "
-                "itself; give its host's name in the overlay file",
+                f"mercast: the MQTT broker of {placement.id} is at {placement.mqtt}, which within a container is the "
+                "container itself; give its host's name in the overlay file",
                 file=sys.stderr,
             )
 
 
 def print_secret_files(plan: Plan, folder: Path) -> None:
-    """Keys are not copied about: whoever deploys puts them where they belong."""
+    """Prints the secret files that the user must copy. Mercast itself never copies keys."""
     for host, placements in plan.by_host().items():
         names = dict.fromkeys(name for placement in placements for name in plan.secrets_of(placement))
         if names:
@@ -45,6 +47,7 @@ def print_secret_files(plan: Plan, folder: Path) -> None:
 
 
 def print_secret_commands(plan: Plan) -> None:
+    """Prints the kubectl commands that create each broker's secret."""
     from broker.deployment.manifests.kubernetes import secret_name
 
     for placement in plan.placements:

@@ -1,4 +1,4 @@
-"""What an overlay file says about its hosts, and the file as the deployed brokers are to read it."""
+"""The deployment plan: the hosts and ports of an overlay's brokers, and the overlay file for the hosts."""
 
 from __future__ import annotations
 
@@ -14,37 +14,41 @@ from topologies.files.toml_writer import TomlValue
 
 FIRST_ADMIN_PORT = 7100
 UNSPECIFIED = ("0.0.0.0", "::")
-TABLES_OF_AUTHENTICATION = ("tls", "acl")
+AUTHENTICATION_TABLES = ("tls", "acl")
 SECRET_KEYS = {"tls": ("ca", "certificate", "key"), "acl": ("file", "brokers_token_file")}
-"""By table, the keys that name files."""
+"""The keys that name files, by table."""
 SECRETS = "/etc/mercast-secrets"
-"""Where deployed brokers find these files."""
+"""The folder of these files on the hosts."""
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,50}[a-z0-9])?")
 
 
 class DeployError(Exception):
+    """The overlay cannot be deployed as requested."""
+
     exit_code = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where one broker is to run."""
+    """The host and ports of one broker."""
 
     id: str
     name: str
-    """Its id as services, units and host names may be called."""
+    """The broker's id in a form that is valid for services, units and host names."""
     host: str
-    """Where others reach it; empty when the file says no more than this machine."""
+    """The host that others connect to; empty if the broker has only a loopback or unspecified address."""
     port: int
     admin_port: int
     is_durable: bool
     mqtt: str
-    """The MQTT broker's host, where it has a gateway."""
+    """The host of the gateway's MQTT broker; empty without a gateway."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
+    """The placements of an overlay's brokers, with the overlay file that they come from."""
+
     file: OverlayFile
     overlay: str
     placements: tuple[Placement, ...]
@@ -61,7 +65,7 @@ class Plan:
         return hosts
 
     def secrets_of(self, placement: Placement) -> tuple[str, ...]:
-        """Names of the files that the broker needs beside the overlay file."""
+        """Names of the files in [tls] and [acl] that the broker needs."""
         named = (
             value.replace("{broker}", placement.id)
             for table, keys in SECRET_KEYS.items()
@@ -71,7 +75,7 @@ class Plan:
         return tuple(dict.fromkeys(Path(each).name for each in named))
 
     def _table(self, name: str) -> dict[str, TomlValue]:
-        """As the hosts read it: state where each broker has its own place, files where they are put."""
+        """A table for the hosts: without the shared data_dir, because each broker has its own, and with host paths."""
         table = dict(self.file.tables[name])
         if name == "store":
             table.pop("data_dir", None)
@@ -81,23 +85,24 @@ class Plan:
         return table
 
     def overlay_text(self, settings: dict[str, dict[str, TomlValue]]) -> str:
-        """The overlay file with these keys for its brokers."""
-        of_brokers = {
+        """Returns the overlay file for the hosts. `settings` has keys for each broker's table."""
+        broker_settings = {
             placement.id: {**self.file.broker_settings.get(placement.id, {}), **settings[placement.id]}
             for placement in self.placements
         }
         tables = {name: self._table(name) for name in self.file.tables}
-        return format_overlay(replace(self.file, broker_settings=of_brokers, tables=tables))
+        return format_overlay(replace(self.file, broker_settings=broker_settings, tables=tables))
 
 
 def read_plan(path: Path, *, is_insecure: bool) -> Plan:
+    """Reads an overlay file and plans its deployment. Raises DeployError without authentication or `is_insecure`."""
     file = read_overlay_file(path)
     config = build_config(file, path)
     placements = tuple(_place(config, number, broker.id) for number, broker in enumerate(file.overlay.brokers))
     _check(placements, path)
-    if not is_insecure and not any(table in file.tables for table in TABLES_OF_AUTHENTICATION):
+    if not is_insecure and not any(table in file.tables for table in AUTHENTICATION_TABLES):
         raise DeployError(
-            f"{path} says nothing of authentication ({' or '.join(f'[{name}]' for name in TABLES_OF_AUTHENTICATION)}), "
+            f"{path} says nothing of authentication ({' or '.join(f'[{name}]' for name in AUTHENTICATION_TABLES)}), "
             "and brokers on several hosts would be open to everybody who reaches them; "
             "add it, or say --insecure where the network keeps others out"
         )
@@ -106,15 +111,15 @@ def read_plan(path: Path, *, is_insecure: bool) -> Plan:
 
 def _place(config: OverlayConfig, number: int, id: str) -> Placement:
     broker = config.broker(id)
-    reached_at = broker.address or broker.listen
-    if not reached_at.port:
+    contact = broker.address or broker.listen
+    if not contact.port:
         raise DeployError(f'broker {id} listens on any free port; others need to know which: listen = "host:7001"')
     gateway = config.gateways.get(id)
     return Placement(
         id=id,
         name=service_name(id),
-        host=_host(reached_at),
-        port=reached_at.port,
+        host=_host(contact),
+        port=contact.port,
         admin_port=broker.admin.port if broker.admin and broker.admin.port else FIRST_ADMIN_PORT + number,
         is_durable=broker.data_dir is not None,
         mqtt=gateway.table.host if gateway else "",
@@ -126,7 +131,7 @@ def _host(address: Address) -> str:
 
 
 def service_name(id: str) -> str:
-    """Letters, digits and dashes, as host names want it."""
+    """Returns a name with letters, digits and dashes only, as host names require."""
     name = re.sub(r"[^a-z0-9]+", "-", id.lower()).strip("-")
     if not _NAME.fullmatch(name):
         raise DeployError(f"broker id {id!r} gives no name for a host; take letters and digits, 52 at most")
@@ -148,7 +153,7 @@ def _check(placements: tuple[Placement, ...], path: Path) -> None:
 
 
 def check_overlay_text(path: Path, text: str) -> None:
-    """What was written must be readable as it stands."""
+    """Raises DeployError if a broker cannot read the overlay file that was generated for the hosts."""
     try:
         config = build_config(parse_overlay(text, str(path)), path)
         for broker in config.overlay.brokers:

@@ -1,19 +1,19 @@
-"""What the kinds of files share."""
+"""Settings that systemd units, compose files and Kubernetes manifests share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 USER_ID = 10_001
-"""Of the user in containers, who is not root."""
+"""The id of the unprivileged user in containers."""
 
 HEALTH_SCRIPT = "import urllib.request as r; r.urlopen('http://127.0.0.1:{port}/healthz', timeout=3)"
-"""For Python, which is there wherever a broker is: fails unless the broker serves."""
+"""A health check that fails unless the broker serves. It is written in Python, which every broker's host has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """Limits for one broker."""
+    """The resource limits of one broker."""
 
     memory_mib: int = 512
     cpus: float = 1.0

@@ -15,7 +15,7 @@ FORBIDDEN_IN_UNITS = ("%", "\n", '"', "\\", "$")
 
 
 def systemd_files(plan: Plan, program: str, resources: Resources) -> dict[str, str]:
-    """By path."""
+    """Returns the text of each file by path."""
     if plan.is_on_one_machine:
         raise DeployError("all brokers listen on this machine alone; on one machine `mercast up` starts them")
     settings: dict[str, dict[str, TomlValue]] = {

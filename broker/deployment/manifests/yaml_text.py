@@ -1,6 +1,6 @@
-"""YAML for what deployment files hold: mappings, lists, strings, numbers and booleans, in block form.
+"""A YAML writer for deployment files: mappings, lists, strings, numbers and booleans, in block form.
 
-Strings are quoted as JSON does it, which is YAML too, so that none is ever taken for a number, a date or a boolean.
+Strings are quoted as in JSON, which is valid YAML. No reader can therefore mistake one for a number, date or boolean.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _WORDS = ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
 
 
 def to_yaml(content: Yaml) -> str:
-    """One document."""
+    """Returns one YAML document."""
     return "\n".join(_lines(content)) + "\n"
 
 
@@ -55,7 +55,7 @@ def _scalar(value: Yaml) -> str:
         return "{}"
     if _is_list(value):
         return "[]"
-    # ASCII alone: a few characters that JSON allows in strings end lines in YAML.
+    # json.dumps writes ASCII only. That matters because YAML treats some characters in JSON strings as line ends.
     return json.dumps(value)
 
 

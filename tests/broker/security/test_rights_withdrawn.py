@@ -194,11 +194,11 @@ def test_a_request_that_was_allowed_and_is_entered_after_the_reload_is_withdrawn
             core = overlay["b1"].core
             await greeted(raw)
             await raw.send(Subscribe(1, "all", "TRUE"))
-            while ("subscription", "desk", "all") not in core._persisting:
+            while ("subscription", "desk", "all") not in core._pending_writes:
                 await asyncio.sleep(0)
             allow(tmp_path, subscribe=PUBLIC)
             overlay["b1"].reload_security()
-            assert ("subscription", "desk", "all") in core._persisting
+            assert ("subscription", "desk", "all") in core._pending_writes
             assert await raw.frame() == RequestAccepted(1)
             said = await raw.frame()
             assert isinstance(said, Goodbye)
@@ -234,18 +234,18 @@ def test_a_request_that_is_entered_after_its_connection_and_its_right_went_does_
                 await until(lambda: not store.pending_count and store._writing is None)
                 monkeypatch.setattr(Store, "_commit", commit_later)
                 await raw.send(Subscribe(1, "all", "TRUE"))
-                await until(lambda: ("subscription", "desk", "all") in b1.core._persisting)
+                await until(lambda: ("subscription", "desk", "all") in b1.core._pending_writes)
                 allow(tmp_path, subscribe=PUBLIC)
                 b1.reload_security()
             await until(lambda: not b1.clients)
             if comes_back == "after it is stored":
                 may_commit.set()
-                await until(lambda: ("subscription", "desk", "all") not in b1.core._persisting)
+                await until(lambda: ("subscription", "desk", "all") not in b1.core._pending_writes)
             async with RawClient(file.ports["b1"]) as raw:
                 await raw.send(Hello("desk", session, SECRET, is_durable=True))
                 assert isinstance(await raw.frame(), Welcome)
                 may_commit.set()
-                await until(lambda: ("subscription", "desk", "all") not in b1.core._persisting)
+                await until(lambda: ("subscription", "desk", "all") not in b1.core._pending_writes)
                 client = b1.core.client("desk")
                 assert client is not None
                 assert not client.subscriptions

@@ -19,7 +19,7 @@ from broker.config.overlay_config import read_config
 from broker.deployment.local.admin_address import find_admin_address
 from broker.deployment.local.errors import DeploymentError, PreflightError
 from broker.deployment.local.overlay_files import find_overlay_file, shipped_names
-from broker.deployment.local.preflight import check, select_brokers
+from broker.deployment.local.preflight import check_brokers, select_brokers
 from broker.deployment.local.processes import ProcessIdentity
 from broker.deployment.local.run_folder import BrokerState, OverlayState, RunFolder
 from broker.deployment.local.status import BrokerLine, OverlayStatus, print_overlays, watch_overlays
@@ -142,7 +142,7 @@ def test_a_missing_part_of_the_installation_is_named_before_anything_is_started(
 
 
 def _check(file: Path) -> None:
-    check(select_brokers(read_config(file), ()), is_insecure=False, allows_missing_peers=False)
+    check_brokers(select_brokers(read_config(file), ()), is_insecure=False, allows_missing_peers=False)
 
 
 def test_without_admin_pages_status_says_what_is_missing(
