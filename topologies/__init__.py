@@ -1,9 +1,9 @@
 """Overlays of brokers as data: generators, clusters and files.
 
-`generate("transit-stub", {"degree": 6}, seed=7)` makes an overlay by a model's name, `cluster_by_size` and
-`cluster_by_domain` put it into clusters, `read_overlay_file` and `write_overlay_file` keep it as TOML. Nothing here
-loads networkx or matplotlib; only `topologies.drawing` does, when it draws. What is named here is loaded when it is
-first asked for: a broker reads overlay files and needs no generators.
+`generate("transit-stub", {"degree": 6}, seed=7)` generates an overlay with the named model. `cluster_by_size` and
+`cluster_by_domain` divide it into clusters. `read_overlay_file` and `write_overlay_file` read and write TOML. Only
+`topologies.drawing` loads networkx and matplotlib, when it draws. The names of this package are imported on first use,
+because a broker reads overlay files and needs no generators.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from topologies.registry import MODELS, generate
     from topologies.summary import Summary, summarise
 
-_PLACES = {
+_MODULES = {
     "Broker": "topologies.broker_and_link",
     "Link": "topologies.broker_and_link",
     "MODELS": "topologies.registry",
@@ -67,6 +67,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name not in _PLACES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'topologies' has no attribute {name!r}")
-    return getattr(importlib.import_module(_PLACES[name]), name)
+    return getattr(importlib.import_module(_MODULES[name]), name)

@@ -1,4 +1,4 @@
-"""What an overlay is made of: one broker, one link. The rules for them together are in `validation`."""
+"""Broker and link: the parts of an overlay. `validation` has the rules for their combination."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 Metric = Literal["hops", "latency", "policy"]
-"""What the shortest path is the shortest of."""
+"""The cost that a shortest path minimises."""
 METRICS: tuple[Metric, ...] = get_args(Metric)
 
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """One broker: its id, its clusters (several make it an edge broker), and where it stands.
+    """One broker: its id, its clusters and its position. A broker in several clusters is an edge broker.
 
-    `label` keeps the name that a generator or a GT-ITM file gave it. `edge` is a statement to be checked, not a
-    switch: True demands several clusters, False at most one, None takes what the clusters say.
+    `label` is the name from a generator or a GT-ITM file. `edge` is checked against the clusters and changes nothing:
+    True requires several clusters, False at most one, None allows any number.
     """
 
     id: str
@@ -30,7 +30,7 @@ class Broker:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link between two brokers, the smaller id first. It carries frames both ways."""
+    """A link between two brokers, the smaller id first. It carries frames in both directions."""
 
     a: str
     b: str
@@ -49,7 +49,7 @@ class Link:
         return self.a, self.b
 
     def cost(self, metric: Metric) -> int:
-        """Of a path over it: at least 1; in microseconds if latency counts."""
+        """Returns the cost of the link in a path: at least 1. For the metric latency it is in microseconds."""
         if metric == "latency":
             return max(1, round(1_000 * self.latency_ms))
         if metric == "policy":

@@ -1,7 +1,7 @@
-"""From a generator's numbered nodes to an overlay: padded ids, latencies from distances.
+"""Builds an overlay from a generator's numbered nodes: padded ids, latencies from distances.
 
-Everything that is drawn is rounded before it is stored, so that the last bit of a square root or an exponential
-never decides what an overlay looks like.
+Random values are rounded before they are stored. So the last bit of a square root or an exponential, which may differ
+between machines, never changes an overlay.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ Pair = tuple[int, int]
 
 
 def padded_ids(count: int) -> list[str]:
-    """Return b001, b002, …, wide enough that the ids' order is their numbers' order."""
+    """Returns b001, b002, …, padded so that the order of the ids is the order of their numbers."""
     width = max(3, len(str(count)))
     return [f"b{number:0{width}d}" for number in range(1, count + 1)]
 
 
 def distance(one: Position, other: Position) -> float:
-    """Return the Euclidean distance; of grid points, the same on every machine."""
+    """Returns the Euclidean distance. For grid points it is the same on every machine."""
     dx, dy = one[0] - other[0], one[1] - other[1]
     return math.sqrt(dx * dx + dy * dy)
 
 
 def latency_of_length(length: float, ms_per_unit: float) -> float:
-    """Return the latency of a link of this length: never below a tenth of a millisecond, rounded to microseconds."""
+    """Returns the latency of a link of this length: at least 0.1 ms, rounded to microseconds."""
     return max(LATENCY_MS_MIN, round(length * ms_per_unit, 3))
 
 
@@ -49,7 +49,7 @@ def build_overlay(
     latency_ms: float = LATENCY_MS,
     ms_per_unit: float = MS_PER_UNIT,
 ) -> Overlay:
-    """Return the overlay of the nodes 0 to count - 1; latencies follow distances where there are positions."""
+    """Returns the overlay of the nodes 0 to count - 1. With positions, latencies are proportional to distances."""
     check_latencies(latency_ms, ms_per_unit)
     ids = padded_ids(count)
     brokers = tuple(
@@ -65,7 +65,7 @@ def build_overlay(
 
 
 def check_latencies(latency_ms: float, ms_per_unit: float) -> None:
-    """Refuse latencies that no link can have."""
+    """Raises ParameterError for latencies that no link can have."""
     if not (math.isfinite(latency_ms) and latency_ms >= 0):
         raise ParameterError(f"latency_ms must be zero or more, not {latency_ms}")
     if not (math.isfinite(ms_per_unit) and ms_per_unit > 0):
@@ -73,6 +73,6 @@ def check_latencies(latency_ms: float, ms_per_unit: float) -> None:
 
 
 def check_count(name: str, value: int, smallest: int = 1) -> None:
-    """Refuse a count below the smallest that makes sense."""
+    """Raises ParameterError for a count below `smallest`."""
     if value < smallest:
         raise ParameterError(f"{name} must be at least {smallest}, not {value}")

@@ -314,7 +314,7 @@ def _shown(default: object) -> str:
 
 
 def _busy(words: str) -> AbstractContextManager[object]:
-    """Show on a terminal that work is under way; elsewhere do nothing, and do not load rich for it."""
+    """Shows on a terminal that work is under way; elsewhere do nothing, and do not load rich for it."""
     if not sys.stderr.isatty():
         return nullcontext()
     from rich.console import Console

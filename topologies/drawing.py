@@ -24,9 +24,9 @@ _Point = tuple[float, float]
 
 
 def draw_picture(overlay: Overlay, path: Path, *, seed: int = 1) -> None:
-    """Draw the overlay into a PNG, SVG or PDF file.
+    """Draws the overlay into a PNG, SVG or PDF file.
 
-    Brokers stand at their positions. Where these are missing, a spring layout places them: the same for a seed.
+    Brokers are drawn at their positions. Without positions a spring layout places them; a seed gives one layout.
     """
     if path.suffix.lower() not in FORMATS:
         raise PictureError(f"cannot draw {path}: use a name that ends in {', '.join(FORMATS)}")
@@ -37,7 +37,7 @@ def draw_picture(overlay: Overlay, path: Path, *, seed: int = 1) -> None:
     except ImportError as error:
         raise PictureError(f"pictures need {error.name}: pip install 'mercast[topology]'") from error
 
-    places = _places(overlay, seed)
+    places = _positions(overlay, seed)
     figure = Figure(figsize=(10, 8), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
@@ -63,7 +63,7 @@ def _title(overlay: Overlay) -> str:
     return words
 
 
-def _places(overlay: Overlay, seed: int) -> dict[str, _Point]:
+def _positions(overlay: Overlay, seed: int) -> dict[str, _Point]:
     positions = {broker.id: broker.position for broker in overlay.brokers if broker.position is not None}
     if len(positions) == len(overlay.ids):
         return positions
@@ -84,7 +84,7 @@ def _spring_layout(overlay: Overlay, seed: int) -> dict[str, _Point]:
     if len(overlay.ids) <= SPRING_BROKERS_MAX:
         points = networkx.spring_layout(graph, pos=start, seed=seed, iterations=200)
     else:
-        # From 500 nodes on networkx's spring layout needs scipy; ForceAtlas2 is its other one that needs only numpy.
+        # From 500 nodes on, networkx's spring layout needs scipy. Its ForceAtlas2 layout needs only numpy.
         points = networkx.forceatlas2_layout(graph, pos=start, seed=seed, max_iter=60)
     return {id: (float(points[id][0]), float(points[id][1])) for id in overlay.ids}
 
@@ -120,7 +120,7 @@ def _columns(points: Sequence[_Point]) -> tuple[list[float], list[float]]:
 
 
 def _legend(overlay: Overlay, cluster: str) -> str | None:
-    """Return the cluster's line in the legend; only the first clusters get one where there are many."""
+    """Returns the cluster's line in the legend. If there are many clusters, only the first ones have a line."""
     number = overlay.clusters.index(cluster) if cluster else LEGEND_CLUSTERS_MAX
     if number >= LEGEND_CLUSTERS_MAX:
         return None
@@ -130,7 +130,7 @@ def _legend(overlay: Overlay, cluster: str) -> str | None:
 
 
 def _colour(overlay: Overlay, cluster: str) -> str:
-    """Return the cluster's colour: ten hues that are easy to tell apart, then hues around the circle."""
+    """Returns the cluster's colour. Up to ten clusters have distinct hues; more have hues around the colour circle."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 

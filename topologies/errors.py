@@ -1,9 +1,9 @@
-"""What can be wrong with an overlay, its parameters or its file.
+"""The errors of overlays, their parameters and their files.
 
 TopologyError(ValueError)      exit code 3, bad configuration
   OverlayError                 the brokers, links and clusters do not make an overlay
-  ParameterError               a generator or a clustering is asked for what cannot be
-  OverlayFileError             a file does not say what it must; the message names file and place
+  ParameterError               parameters that no generator or clustering can satisfy
+  OverlayFileError             a file has wrong content; the message names file and place
 PictureError(RuntimeError)     exit code 1, the picture could not be drawn
 """
 
@@ -16,7 +16,7 @@ WORDS_SHOWN = 20
 
 
 class TopologyError(ValueError):
-    """The user's description of an overlay cannot be used as it stands."""
+    """The user's description of an overlay is invalid."""
 
     exit_code = 3
 
@@ -40,7 +40,7 @@ class PictureError(RuntimeError):
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Return the end of an error message: the known word that is nearest, or the known ones."""
+    """Returns the end of an error message: the nearest known word, or the list of known words."""
     words = sorted(known)
     spelt = {known_word.casefold(): known_word for known_word in words}
     close = difflib.get_close_matches(word.casefold(), spelt, n=1, cutoff=0.6)

@@ -1,7 +1,7 @@
-"""Graph questions on plain adjacency tables, for brokers' ids and for a generator's numbers alike.
+"""Graph functions on plain adjacency tables. Nodes are brokers' ids or a generator's numbers.
 
-An adjacency table maps each node to its neighbours. Answers never depend on the order of a set: nodes come back in
-the order in which the table, or the argument, lists them.
+An adjacency table maps each node to its neighbours. Results never depend on the order of a set: nodes are in the order
+of the table or of the argument.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Node = TypeVar("Node", int, str)
 
 
 def adjacency(nodes: Iterable[Node], links: Iterable[tuple[Node, Node]]) -> dict[Node, list[Node]]:
-    """Return each node's neighbours, in the order of the links."""
+    """Returns each node's neighbours, in the order of the links."""
     neighbours: dict[Node, list[Node]] = {node: [] for node in nodes}
     for a, b in links:
         neighbours[a].append(b)
@@ -24,9 +24,9 @@ def adjacency(nodes: Iterable[Node], links: Iterable[tuple[Node, Node]]) -> dict
 def components(
     nodes: Iterable[Node], neighbours: Mapping[Node, Sequence[Node]], inside: Container[Node] | None = None
 ) -> list[list[Node]]:
-    """Return the connected pieces of the graph that `nodes` induce, each in the order it was walked.
+    """Returns the connected components of the graph that `nodes` induce, each in the order of traversal.
 
-    `inside` answers whether a node belongs to `nodes`; without it every node of the table does.
+    `inside` contains the members of `nodes`. Without it every node of the table is a member.
     """
     pieces: list[list[Node]] = []
     seen: set[Node] = set()
@@ -45,12 +45,12 @@ def components(
 
 
 def is_connected(count: int, links: Iterable[tuple[int, int]]) -> bool:
-    """Tell whether the links join the nodes 0 to count - 1 into one piece."""
+    """Whether the links connect the nodes 0 to count - 1."""
     return len(components(range(count), adjacency(range(count), links))) == 1
 
 
 def hops_from(start: Node, neighbours: Mapping[Node, Sequence[Node]]) -> dict[Node, int]:
-    """Return the hops from `start` to each node that it reaches, nearest first."""
+    """Returns the hops from `start` to each reachable node, nearest first."""
     hops = {start: 0}
     queue = [start]
     for node in queue:
@@ -62,10 +62,10 @@ def hops_from(start: Node, neighbours: Mapping[Node, Sequence[Node]]) -> dict[No
 
 
 def pairs_by_hops(neighbours: Mapping[Node, Sequence[Node]]) -> list[int]:
-    """Return how many ordered pairs of distinct nodes are 1, 2, 3, … hops apart; pairs without a path are left out.
+    """Returns how many ordered pairs of distinct nodes are 1, 2, 3, … hops apart, without pairs that have no path.
 
-    All sources advance together: a node's reach is one integer with a bit for each node, and one more hop is the
-    union of the neighbours' reaches. A thousand nodes take hundredths of a second.
+    All sources advance together. The nodes that a node reaches are one integer with a bit for each; one more hop is
+    the union of the neighbours' integers. A thousand nodes take hundredths of a second.
     """
     numbers = {node: number for number, node in enumerate(neighbours)}
     table = [[numbers[other] for other in others] for others in neighbours.values()]

@@ -1,9 +1,9 @@
 """An overlay as data: brokers, the links between them, and the clusters of MERC [THESIS 5].
 
-An `Overlay` is checked when it is made and never changes: whoever holds one may rely on its rules (see
-`validation`). It is kept in one canonical order, brokers by id and links by their ends, so that two overlays with
-the same content are equal whatever the order they were written in. Ids are compared as plain strings: generators
-pad their numbers with zeros, so that the smallest id is also the first one.
+An `Overlay` is checked when it is created and never changes, so it always satisfies the rules in `validation`. It has a
+canonical order, brokers by id and links by their ends. So two overlays with the same content are equal, in whatever
+order they were written. Ids are compared as plain strings: generators pad their numbers with zeros, so that the
+smallest id is also the first one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from topologies.validation import check_brokers, check_clusters, check_connected
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """Brokers, links and clusters that obey the rules; anything else raises `OverlayError`."""
+    """Brokers, links and clusters that satisfy the rules. Others raise `OverlayError`."""
 
     name: str
     brokers: tuple[Broker, ...]
@@ -64,7 +64,7 @@ class Overlay:
 
     @property
     def clusters(self) -> tuple[str, ...]:
-        """The clusters' names, ascending; none when the overlay is not clustered."""
+        """The clusters' names, ascending. Empty when the overlay has no clusters."""
         return tuple(self._members)
 
     @property
@@ -78,32 +78,32 @@ class Overlay:
         return tuple(self._edges_between)
 
     def broker(self, id: str) -> Broker:
-        """Return the broker with this id."""
+        """Returns the broker with this id."""
         try:
             return self._broker_of[id]
         except KeyError:
             raise self._unknown_broker(id) from None
 
     def has_link(self, a: str, b: str) -> bool:
-        """Tell whether the two brokers are neighbours."""
+        """Whether the two brokers are neighbours."""
         return (min(a, b), max(a, b)) in self._link_of
 
     def link(self, a: str, b: str) -> Link:
-        """Return the link between two brokers, given in either order."""
+        """Returns the link between two brokers, given in either order."""
         try:
             return self._link_of[min(a, b), max(a, b)]
         except KeyError:
             raise OverlayError(f"overlay {self.name!r} has no link between {a!r} and {b!r}") from None
 
     def neighbours(self, id: str) -> tuple[str, ...]:
-        """Return the ids of the broker's neighbours, ascending."""
+        """Returns the ids of the broker's neighbours, ascending."""
         try:
             return self._neighbours[id]
         except KeyError:
             raise self._unknown_broker(id) from None
 
     def members(self, cluster: str) -> tuple[str, ...]:
-        """Return the ids of the cluster's brokers, its edge brokers among them, ascending."""
+        """Returns the ids of the cluster's brokers, including its edge brokers, ascending."""
         try:
             return self._members[cluster]
         except KeyError:
@@ -112,11 +112,11 @@ class Overlay:
             ) from None
 
     def is_edge(self, id: str) -> bool:
-        """Tell whether the broker belongs to several clusters."""
+        """Whether the broker belongs to several clusters."""
         return len(self.broker(id).clusters) > 1
 
     def edges_between(self, one: str, other: str) -> tuple[str, ...]:
-        """Return the ids of the edge brokers that both clusters share, ascending."""
+        """Returns the ids of the edge brokers that both clusters share, ascending."""
         self.members(one)
         self.members(other)
         if one == other:
@@ -124,7 +124,7 @@ class Overlay:
         return self._edges_between.get((min(one, other), max(one, other)), ())
 
     def with_clusters(self, clusters_of: Mapping[str, Iterable[str]]) -> Overlay:
-        """Return this overlay with each broker in the clusters that the table gives it."""
+        """Returns this overlay with each broker in the clusters that the table gives it."""
         brokers = tuple(
             Broker(broker.id, tuple(clusters_of[broker.id]), broker.position, broker.label) for broker in self.brokers
         )

@@ -1,4 +1,4 @@
-"""Parameters of generators by name, as a command line or a scenario file gives them: text, or typed values."""
+"""Named parameters of generators. A command line gives them as text, a scenario file as typed values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _IN_WORDS: dict[Kind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of a model. One that is needed has no default; another's default may be None, for left out."""
+    """A parameter of a model. A needed one has no default. The default None means that it may be left out."""
 
     name: str
     kind: Kind
@@ -33,7 +33,7 @@ class Parameter:
 
 
 class Values:
-    """The values of one model's parameters, checked, with defaults where none was given."""
+    """The checked values of one model's parameters, with defaults for those that were not given."""
 
     def __init__(self, model: str, parameters: Sequence[Parameter], given: Mapping[str, object]) -> None:
         known = {parameter.name: parameter for parameter in parameters}
@@ -78,7 +78,7 @@ class Values:
         return tuple(int(number) for number in self.numbers(name))
 
     def numbers(self, name: str) -> tuple[float, ...]:
-        """Return the numbers of a list; none where it was left out."""
+        """Returns the numbers of a list. Empty if the parameter was left out."""
         value = self._values[name]
         assert value is None or isinstance(value, tuple)
         return value or ()

@@ -1,4 +1,4 @@
-"""Generators by name: the models that a command line or a scenario may ask for, with their parameters."""
+"""The models of overlays by name, with their parameters, for command lines and scenarios."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from topologies.parameters import Parameter, Values
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A generator: what it makes, what it may be told, and how to call it with values and a seed."""
+    """A generator: its summary, its parameters, and a function that builds an overlay from values and a seed."""
 
     summary: str
     parameters: tuple[Parameter, ...]
@@ -26,13 +26,13 @@ class Model:
 
 
 def generate(model: str, parameters: Mapping[str, object], *, seed: int = 1) -> Overlay:
-    """Return the overlay that the model makes of these parameters; the same seed gives the same overlay."""
+    """Returns the model's overlay for these parameters. The same seed gives the same overlay."""
     found = find_model(model)
     return found.build(Values(model, found.parameters, parameters), seed)
 
 
 def find_model(name: str) -> Model:
-    """Return the model with this name."""
+    """Returns the model with this name."""
     if name not in MODELS:
         raise ParameterError(f"unknown model {name!r}; {nearest(name, MODELS)}")
     return MODELS[name]

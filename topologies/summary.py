@@ -1,4 +1,4 @@
-"""What an overlay looks like in numbers."""
+"""An overlay in numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from topologies.overlay import Overlay
 
 @dataclass(frozen=True, slots=True)
 class ClusterSummary:
-    """One cluster: its members, those of them that are edge brokers, and the longest way inside it."""
+    """One cluster: the numbers of its brokers and edge brokers, and its diameter."""
 
     name: str
     brokers: int
@@ -20,7 +20,7 @@ class ClusterSummary:
 
 @dataclass(frozen=True, slots=True)
 class SinglePair:
-    """Two clusters that one edge broker joins: a single point of failure between them."""
+    """Two clusters that only one edge broker joins: a single point of failure between them."""
 
     clusters: tuple[str, str]
     edge_broker: str
@@ -28,7 +28,7 @@ class SinglePair:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Sizes, degrees, distances in hops and, where there are clusters, how they hang together."""
+    """Sizes, degrees, distances in hops and, if there are clusters, the edge brokers between them."""
 
     name: str
     brokers: int
@@ -45,7 +45,7 @@ class Summary:
 
 
 def summarise(overlay: Overlay) -> Summary:
-    """Return the overlay's numbers; means are rounded to four digits after the point."""
+    """Returns the overlay's numbers. Means are rounded to four digits after the point."""
     degrees = [len(overlay.neighbours(id)) for id in overlay.ids]
     pairs = pairs_by_hops({id: overlay.neighbours(id) for id in overlay.ids})
     total_hops = sum(hops * count for hops, count in enumerate(pairs, start=1))

@@ -1,11 +1,11 @@
-"""The rules that brokers, links and clusters must obey to be an overlay.
+"""The rules for the brokers, links and clusters of an overlay.
 
-Each rule has its own message, which names the broker, link or cluster and says what to change. The rules:
+Each rule has its own message, which names the broker, link or cluster and the necessary change. The rules:
 
 - ids are unique, plain words; a link joins two different known brokers, and a pair has one link at most;
 - all brokers are connected;
 - clusters are given to every broker or to none; a broker in several clusters is an edge broker;
-- each cluster is connected by its own links, because inside a cluster messages never leave it [THESIS 5];
+- each cluster is connected by its own links, because messages inside a cluster never leave it [THESIS 5];
 - edge brokers join all clusters to each other, and the two ends of a link share a cluster: a broker knows only
   the brokers of its own clusters.
 """
@@ -26,12 +26,12 @@ _SHOWN = 5
 
 
 def is_plain_id(text: str) -> bool:
-    """Tell whether the text can be a broker's id or a cluster's name."""
+    """Whether the text can be a broker's id or a cluster's name."""
     return _WORD.fullmatch(text) is not None
 
 
 def check_brokers(brokers: Sequence[Broker]) -> None:
-    """Check each broker alone, and that no two share an id. The brokers come in order of their ids."""
+    """Checks each broker alone, and that no two share an id. The brokers must be in order of their ids."""
     if not brokers:
         raise OverlayError("an overlay needs at least one broker")
     previous = ""
@@ -49,7 +49,7 @@ def check_brokers(brokers: Sequence[Broker]) -> None:
 
 
 def check_links(brokers: Sequence[Broker], links: Sequence[Link]) -> None:
-    """Check each link alone, and that no two join the same pair. The links come in order of their ends."""
+    """Checks each link alone, and that no two join the same pair. The links must be in order of their ends."""
     ids = {broker.id for broker in brokers}
     previous: tuple[str, str] | None = None
     for link in links:
@@ -70,7 +70,7 @@ def check_links(brokers: Sequence[Broker], links: Sequence[Link]) -> None:
 
 
 def check_connected(neighbours: Mapping[str, Sequence[str]]) -> None:
-    """Check that every broker reaches every other one."""
+    """Checks that every broker reaches every other one."""
     pieces = components(neighbours, neighbours)
     if len(pieces) > 1:
         raise OverlayError(
@@ -85,7 +85,7 @@ def check_clusters(
     members: Mapping[str, Sequence[str]],
     neighbours: Mapping[str, Sequence[str]],
 ) -> None:
-    """Check the clusters; an overlay without any passes."""
+    """Checks the clusters. An overlay without clusters passes."""
     for broker in brokers:
         if broker.edge is True and len(broker.clusters) < 2:
             raise OverlayError(

@@ -1,4 +1,4 @@
-"""FBR's option `covering`: fewer copies up the trees, the same deliveries, whatever comes and goes."""
+"""FBR's option `covering` stores fewer copies up the trees and makes the same deliveries, under any changes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def withdrawal(number: int) -> Unsubscribe:
     return Unsubscribe(EntryId("b9", 1, number), TREE)
 
 
-def test_a_covered_copy_is_told_when_the_covering_one_goes() -> None:
+def test_a_covered_copy_is_forwarded_when_the_covering_one_is_removed() -> None:
     forwarding = ForwardUncovered()
     assert add(forwarding, 1, "a > 0") == [copy(1, "a > 0")]
     assert add(forwarding, 2, "a > 5") == []
@@ -43,7 +43,7 @@ def test_a_covered_copy_is_told_when_the_covering_one_goes() -> None:
     assert forwarding.remove_copy(TREE, copy(2, "").entry) == [copy(3, "a > 7"), withdrawal(2)]
 
 
-def test_a_wider_copy_takes_the_place_of_the_ones_that_were_told() -> None:
+def test_a_wider_copy_replaces_the_forwarded_ones() -> None:
     forwarding = ForwardUncovered()
     add(forwarding, 1, "a > 5")
     add(forwarding, 2, "a < 3")
@@ -53,7 +53,7 @@ def test_a_wider_copy_takes_the_place_of_the_ones_that_were_told() -> None:
     assert forwarding.remove_copy(TREE, copy(4, "").entry) == [copy(3, "a > 8"), copy(2, "a < 3"), withdrawal(4)]
 
 
-def test_of_equal_copies_one_is_told() -> None:
+def test_of_equal_copies_one_is_forwarded() -> None:
     forwarding = ForwardUncovered()
     assert [add(forwarding, number, "a = 1") for number in range(3)] == [[copy(0, "a = 1")], [], []]
     assert forwarding.remove_copy(TREE, copy(0, "").entry) == [copy(1, "a = 1"), withdrawal(0)]
@@ -68,15 +68,15 @@ def test_copies_of_different_trees_do_not_cover_each_other() -> None:
 
 
 @pytest.mark.parametrize("forwarding", [ForwardAll(), ForwardUncovered()], ids=["all", "uncovered"])
-def test_a_felled_tree_takes_back_what_was_told_of_it(forwarding: Forwarding) -> None:
+def test_a_removed_tree_withdraws_its_forwarded_copies(forwarding: Forwarding) -> None:
     forwarded = [*add(forwarding, 1, "a > 0"), *add(forwarding, 2, "a > 5"), *add(forwarding, 3, "b = 1")]
     assert forwarding.remove_tree(TREE) == [Unsubscribe(each.entry, TREE) for each in forwarded]
-    assert forwarding.remove_tree(TREE) == [], "nothing is left to take back"
+    assert forwarding.remove_tree(TREE) == [], "nothing is left to withdraw"
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 20), st.sampled_from(EXPRESSIONS)), max_size=30))
-def test_what_was_told_covers_every_copy_and_nothing_is_told_twice_over(
+def test_forwarded_copies_cover_every_copy_and_not_each_other(
     steps: list[tuple[bool, int, str]],
 ) -> None:
     forwarding = ForwardUncovered()
@@ -122,7 +122,7 @@ def test_a_line_stores_one_copy_where_one_subscription_covers_another() -> None:
         assert copies(world) == both, "earlier publications may be owed to the narrow one alone"
         world.run(2 * world.settings.hold_unreachable)
         stored[bool(options)] = copies(world)
-    # Each of the brokers on the way has a tree of its own and lies on those of the brokers beyond it.
+    # Each broker on the line has its own tree, and is in the trees of the brokers beyond it.
     assert stored == {False: both, True: {"b1": 1, "b2": 2, "b3": 3, "b4": 0}}
 
 
@@ -163,7 +163,7 @@ def test_a_withdrawn_advertisement_leaves_nothing_of_its_tree_anywhere(options: 
 
 
 def in_quiet_steps(seed: int, options: dict[str, object]) -> tuple[Scenario, list[dict[str, int]]]:
-    """Trees grow before anything differs, so both runs have the same trees."""
+    """Runs a scenario step by step. The trees are complete before the runs differ, so both have the same trees."""
     scenario = Scenario(seed, "fbr", options=options)
     stored: list[dict[str, int]] = []
     for _ in range(20):

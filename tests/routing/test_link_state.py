@@ -1,4 +1,4 @@
-"""Link states: the newest statement of a broker counts, and a link exists when both of its ends say so."""
+"""The newest link state of a broker counts, and a link exists when both of its ends list it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def table_of(*states: LinkState) -> LinkStateTable:
     return table
 
 
-def test_the_newest_statement_wins_and_an_old_one_is_no_news() -> None:
+def test_the_newest_link_state_wins_and_an_old_one_is_ignored() -> None:
     table = table_of(state("b2", 1, "b1"))
     assert table.add_if_newer(state("b1", 2, "b2"))
     assert not table.add_if_newer(state("b1", 1))
@@ -33,7 +33,7 @@ def test_the_newest_statement_wins_and_an_old_one_is_no_news() -> None:
     assert table.topology.neighbours("b1") == ()
 
 
-def test_a_new_incarnation_speaks_last_whatever_its_sequence() -> None:
+def test_a_new_incarnation_is_newer_with_any_sequence() -> None:
     table = table_of(state("b1", 900, "b2"), state("b2", 1, "b1"))
     assert table.add_if_newer(state("b1", 0, incarnation=2))
     assert not table.add_if_newer(state("b1", 901, "b2"))
@@ -47,7 +47,7 @@ def test_a_link_needs_both_ends() -> None:
     assert table.topology.distance("b1", "b2") == 1
 
 
-def test_a_neighbour_that_never_spoke_is_not_in_the_topology() -> None:
+def test_a_neighbour_without_a_link_state_is_not_in_the_topology() -> None:
     assert table_of(state("b1", 1, "b2")).topology.brokers == ("b1",)
 
 
@@ -57,22 +57,22 @@ def test_two_ends_that_disagree_on_the_cost_agree_on_the_larger() -> None:
     assert table.topology.distance("b1", "b2") == table.topology.distance("b2", "b1") == 7
 
 
-def test_whoever_left_is_out_of_the_topology_and_whoever_vanished_is_not() -> None:
+def test_a_broker_that_left_is_not_in_the_topology_and_an_unreachable_one_is() -> None:
     table = table_of(state("b1", 1, "b2"), state("b2", 1, "b1", "b3"), state("b3", 1, "b2"))
     table.add_if_newer(state("b1", 2, has_left=True))
     table.add_if_newer(state("b2", 2))
     assert table.topology.brokers == ("b2", "b3")
     assert table.topology.distance("b2", "b3") is None
-    assert table.get("b1") == state("b1", 2, has_left=True), "its farewell is remembered"
+    assert table.get("b1") == state("b1", 2, has_left=True), "its last link state is kept"
 
 
-def test_whoever_left_may_come_back_as_a_new_incarnation() -> None:
+def test_a_broker_that_left_may_come_back_as_a_new_incarnation() -> None:
     table = table_of(state("b1", 5, has_left=True), state("b2", 1, "b1"))
     assert table.add_if_newer(state("b1", 0, "b2", incarnation=2))
     assert table.topology.distance("b1", "b2") == 1
 
 
-def test_what_another_lacks_is_what_is_newer_here() -> None:
+def test_another_broker_lacks_the_link_states_that_are_newer_here() -> None:
     mine = table_of(state("b1", 2), state("b2", 1), state("b3", 4))
     theirs = table_of(state("b1", 1), state("b2", 1), state("b4", 1))
     assert mine.newer_than(theirs.states()) == [state("b1", 2), state("b3", 4)]
@@ -100,7 +100,7 @@ def test_the_order_of_arrival_does_not_matter(states: list[LinkState], order: ra
 
 
 @given(STATES, STATES)
-def test_digests_are_equal_when_both_know_the_same(first: list[LinkState], second: list[LinkState]) -> None:
+def test_digests_are_equal_when_link_states_are(first: list[LinkState], second: list[LinkState]) -> None:
     one, other = table_of(*first), table_of(*second)
     knows_the_same = not one.newer_than(other.states()) and not other.newer_than(one.states())
     assert (one.digest == other.digest) is knows_the_same

@@ -1,4 +1,4 @@
-"""The multicasting layer: one copy for each next hop, with the destinations that lie there, and no endless loop."""
+"""The multicasting layer sends one copy to each next hop with its destinations, and no message loops forever."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def publication(local: tuple[str, ...], transit: tuple[str, ...] = (), hop_limit
 
 
 def middle() -> MulticastLayer:
-    """b2 between b1 and two ways to b5: over b3 and over b4."""
+    """b2, with links to b1, b3 and b4. Two paths lead to b5: over b3 and over b4."""
     layer = MulticastLayer("b2", 1, "")
     for peer in ("b1", "b3", "b4"):
         layer.neighbour_up(peer)
@@ -43,7 +43,7 @@ def test_destinations_are_grouped_by_next_hop() -> None:
     ]
 
 
-def test_a_list_that_no_frame_would_take_is_sent_in_several_messages() -> None:
+def test_a_list_that_fits_no_frame_is_sent_in_several_messages() -> None:
     layer = MulticastLayer("b2", 1, "")
     layer.neighbour_up("b1")
     many = [f"c{number:05}" for number in range(MOST_DESTINATIONS + 5)]
@@ -63,7 +63,7 @@ def test_an_arrived_message_is_passed_on_without_this_broker_and_one_hop_further
     assert layer.pass_on(publication(("b2",)))
 
 
-def test_a_publication_on_its_way_keeps_all_that_its_publisher_gave_it() -> None:
+def test_a_publication_that_is_passed_on_keeps_all_fields_of_its_publisher() -> None:
     tree = EntryId("b7", 2, 5)
     given = Publish(
         PublicationId("b0", 3, 4), "b9", "west", ("b5",), ("b6",), b"a", b"p", ("east",), tree, 2, 99, 9, is_traced=True
@@ -79,7 +79,7 @@ def test_a_message_without_hops_left_goes_no_further_and_is_counted() -> None:
     assert layer.out_of_hops == 2
 
 
-def test_a_destination_without_a_way_is_counted_and_the_others_are_served() -> None:
+def test_a_destination_without_a_route_is_counted_and_the_others_are_served() -> None:
     layer = middle()
     layer.send(publication(("b1", "b9")))
     assert sent(layer) == [("b1", publication(("b1",)))]
@@ -92,7 +92,7 @@ def test_an_update_is_narrowed_to_the_turns_of_its_destinations() -> None:
     assert narrowed(update, ["b1", "b2", "b3"]) is update
 
 
-def test_news_is_passed_on_to_all_but_whoever_brought_it() -> None:
+def test_a_new_link_state_is_passed_on_to_all_neighbours_except_its_sender() -> None:
     layer = middle()
     news = state("b5", sequence=2)
     assert layer.receive_states([news, state("b1", "b2")], "b3")
@@ -101,7 +101,7 @@ def test_news_is_passed_on_to_all_but_whoever_brought_it() -> None:
     assert sent(layer) == []
 
 
-def test_whoever_tells_old_news_hears_the_present_state() -> None:
+def test_the_sender_of_an_old_link_state_receives_the_present_one() -> None:
     layer = middle()
     layer.receive_states([state("b5", sequence=2)], "b3")
     sent(layer)
@@ -109,8 +109,8 @@ def test_whoever_tells_old_news_hears_the_present_state() -> None:
     assert sent(layer) == [("b4", LinkStates((state("b5", sequence=2),)))]
 
 
-def test_what_an_earlier_self_said_is_outdone() -> None:
-    """A broker that lost its memory but not its incarnation finds later statements of its own under way."""
+def test_an_own_link_state_from_before_a_restart_is_superseded() -> None:
+    """A broker that lost its memory but kept its incarnation receives later link states of its own."""
     layer = middle()
     layer.receive_states([state("b2", sequence=50)], "b1")
     own = layer.state_of("b2")
@@ -120,7 +120,7 @@ def test_what_an_earlier_self_said_is_outdone() -> None:
     assert sent(layer)[0] == ("b1", LinkStates((own,)))
 
 
-def test_equal_knowledge_needs_no_exchange() -> None:
+def test_equal_link_states_are_not_exchanged() -> None:
     layer = middle()
     layer.send_states_if_different(layer.digest, "b1")
     assert sent(layer) == []
@@ -139,7 +139,7 @@ def test_equal_knowledge_needs_no_exchange() -> None:
     ],
     ids=["a link less", "a link more", "a new life"],
 )
-def test_a_link_less_or_a_new_life_elsewhere_is_a_loss(said: LinkState, is_loss: int) -> None:
+def test_a_missing_link_or_a_restart_elsewhere_is_a_loss(said: LinkState, is_loss: int) -> None:
     layer = middle()
     layer.receive_states([said], "b1")
     assert layer.losses == is_loss

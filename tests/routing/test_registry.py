@@ -1,4 +1,4 @@
-"""Routers come by name with options by name; what does not exist is refused with what comes nearest."""
+"""The registry creates routers by name and with named options. It refuses unknown names and suggests the nearest."""
 
 from __future__ import annotations
 

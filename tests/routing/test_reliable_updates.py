@@ -1,4 +1,4 @@
-"""Teller and hearer over a channel that loses, reorders and repeats: the hearer ends with what the teller holds."""
+"""Sender and receiver over a channel that loses, reorders and repeats: the receiver ends with the sender's entries."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def is_entry(change: Change) -> bool:
 
 
 class Destination:
-    """A hearer, and the table that its owner makes from what it is told to apply."""
+    """A receiver, and the table that results from the changes it returns."""
 
     def __init__(self, name: str, incarnation: int) -> None:
         self.name = name
@@ -92,7 +92,7 @@ class Packet:
 
 
 class UpdateExchange(RuleBasedStateMachine):
-    """One teller, two destinations, and letters under way in no particular order."""
+    """One sender, two destinations, and packets in flight that arrive in any order."""
 
     @initialize()
     def begin(self) -> None:
@@ -177,13 +177,13 @@ class UpdateExchange(RuleBasedStateMachine):
         self.sender.set_reachable(name, self.destinations[name].incarnation)
 
     @rule(name=st.sampled_from(DESTINATIONS))
-    def destination_starts_anew(self, name: str) -> None:
-        """The teller hears of it later, or never before the end."""
+    def destination_restarts(self, name: str) -> None:
+        """The sender notices it later, or only at the end."""
         self.destinations[name] = Destination(name, self.destinations[name].incarnation + 1)
 
     @rule()
-    def source_starts_anew(self) -> None:
-        """It knows nothing of what it told; the destinations hear of it later, or never before the end."""
+    def source_restarts(self) -> None:
+        """The new incarnation has no entries. The destinations notice it later, or only at the end."""
         self.incarnation += 1
         self.sender = UpdateSender(SOURCE, self.incarnation, "")
         self.sender.leave_openings_unfinished()
@@ -193,7 +193,7 @@ class UpdateExchange(RuleBasedStateMachine):
             self.sender.set_reachable(name, destination.incarnation)
 
     @rule(name=st.sampled_from(DESTINATIONS))
-    def destination_hears_that_the_source_started_anew(self, name: str) -> None:
+    def destination_notices_the_restart_of_the_source(self, name: str) -> None:
         receiver = self.destinations[name].receiver
         request = (
             receiver.opening_request(SOURCE, self.incarnation)
@@ -208,7 +208,7 @@ class UpdateExchange(RuleBasedStateMachine):
         self.sender.finish_openings()
 
     @invariant()
-    def what_is_held_is_what_was_applied(self) -> None:
+    def entries_equal_the_applied_changes(self) -> None:
         for destination in getattr(self, "destinations", {}).values():
             held = destination.receiver.entries_from(SOURCE)
             assert {key_of(change): change for change in held} == destination.table
@@ -221,7 +221,7 @@ class UpdateExchange(RuleBasedStateMachine):
             self.destination_is_within_reach(name)
         for _ in range(6):
             for name in DESTINATIONS:
-                self.destination_hears_that_the_source_started_anew(name)
+                self.destination_notices_the_restart_of_the_source(name)
             self.flush()
             self.tick()
             while self.in_flight:
@@ -235,7 +235,7 @@ TestUpdateExchange = UpdateExchange.TestCase
 TestUpdateExchange.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 
 
-def test_the_same_holds_with_batches_of_two_changes_and_little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_holds_with_batches_of_two_changes_and_small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reliable_updates, "MOST_CHANGES", 2)
     monkeypatch.setattr(reliable_updates, "MOST_PENDING", 6)
     monkeypatch.setattr(reliable_updates, "MOST_UNACKNOWLEDGED", 8)
@@ -255,14 +255,14 @@ def sender_to(*names: str) -> UpdateSender:
     return sender
 
 
-def test_destinations_that_hear_the_same_share_one_update() -> None:
+def test_destinations_with_the_same_batch_share_one_update() -> None:
     sender = sender_to("b2", "b1")
     sender.send_to_all(advertise(1))
     assert only(sender.flush()).turns == (Turn("b1", 0, 0), Turn("b2", 0, 0))
     assert sender.flush() == []
 
 
-def test_changes_of_one_moment_travel_in_one_batch_in_their_order() -> None:
+def test_changes_before_a_flush_travel_in_one_batch_in_their_order() -> None:
     sender = sender_to("b1")
     sender.send("b1", subscribe(1))
     sender.flush()
@@ -271,7 +271,7 @@ def test_changes_of_one_moment_travel_in_one_batch_in_their_order() -> None:
     assert only(sender.flush()).changes == (subscribe(2), Unsubscribe(entry(1)))
 
 
-def test_nothing_is_said_to_whoever_there_is_nothing_to_tell() -> None:
+def test_a_destination_without_entries_receives_nothing() -> None:
     sender = sender_to("b1")
     sender.send("b1", subscribe(1))
     sender.send("b1", Unsubscribe(entry(1)))
@@ -282,7 +282,7 @@ def test_a_batch_is_repeated_until_it_is_acknowledged() -> None:
     sender, receiver = sender_to("b1"), UpdateReceiver("b1", 1, "")
     sender.send_to_all(advertise(1))
     sent = only(sender.flush())
-    assert sender.repeat() == [], "it was sent only just now"
+    assert sender.repeat() == [], "it was sent in this tick"
     assert sender.repeat() == [sent]
     answer = receiver.receive(sent, sent.turns[0]).answer
     assert isinstance(answer, UpdateAcknowledged)
@@ -290,7 +290,7 @@ def test_a_batch_is_repeated_until_it_is_acknowledged() -> None:
     assert sender.repeat() == sender.repeat() == []
 
 
-def test_an_acknowledgement_of_what_an_earlier_life_told_settles_nothing() -> None:
+def test_an_acknowledgement_for_an_earlier_incarnation_is_ignored() -> None:
     earlier, receiver = sender_to("b1"), UpdateReceiver("b1", 1, "")
     earlier.send_to_all(advertise(1))
     update = only(earlier.flush())
@@ -302,10 +302,10 @@ def test_an_acknowledgement_of_what_an_earlier_life_told_settles_nothing() -> No
     sent = only(present.flush())
     present.receive_acknowledgement(late)
     present.repeat()
-    assert present.repeat() == [sent], "nobody has acknowledged this"
+    assert present.repeat() == [sent], "this was not acknowledged"
 
 
-def test_an_unsubscription_that_overtakes_its_subscription_waits_for_it() -> None:
+def test_an_unsubscription_that_arrives_before_its_subscription_waits_for_it() -> None:
     sender, receiver = sender_to("b1"), UpdateReceiver("b1", 1, "")
     sender.send_to_all(advertise(9))
     first = only(sender.flush())
@@ -321,7 +321,7 @@ def test_an_unsubscription_that_overtakes_its_subscription_waits_for_it() -> Non
     assert answer.sequence == 2
 
 
-def test_what_comes_twice_is_applied_once_and_acknowledged_again() -> None:
+def test_an_update_that_arrives_twice_is_applied_once_and_acknowledged_again() -> None:
     sender, receiver = sender_to("b1"), UpdateReceiver("b1", 1, "")
     sender.send_to_all(advertise(1))
     update = only(sender.flush())
@@ -329,7 +329,7 @@ def test_what_comes_twice_is_applied_once_and_acknowledged_again() -> None:
     assert receiver.receive(update, update.turns[0]) == ReceivedChanges([], [], [], answer=first.answer)
 
 
-def test_whoever_cannot_be_reached_hears_the_rest_later() -> None:
+def test_an_unreachable_destination_receives_the_rest_later() -> None:
     sender = sender_to("b1")
     sender.send_to_all(advertise(1))
     sender.flush()
@@ -341,7 +341,7 @@ def test_whoever_cannot_be_reached_hears_the_rest_later() -> None:
     assert only(sender.flush()).changes == (advertise(2),)
 
 
-def test_what_waits_for_whoever_cannot_be_reached_has_an_end() -> None:
+def test_pending_changes_for_an_unreachable_destination_are_bounded() -> None:
     sender, receiver = sender_to("b1"), UpdateReceiver("b1", 1, "")
     sender.send_to_all(advertise(1))
     before = only(sender.flush())
@@ -358,7 +358,7 @@ def test_what_waits_for_whoever_cannot_be_reached_has_an_end() -> None:
     assert receiver.entries_from(SOURCE) == ()
 
 
-def test_a_new_incarnation_is_told_everything_in_a_new_epoch() -> None:
+def test_a_new_incarnation_receives_all_entries_in_a_new_epoch() -> None:
     sender = sender_to("b1")
     sender.send_to_all(advertise(1))
     sender.flush()
@@ -370,7 +370,7 @@ def test_a_new_incarnation_is_told_everything_in_a_new_epoch() -> None:
     assert update.turns == (Turn("b1", 1, 0),)
 
 
-def test_too_much_unacknowledged_starts_a_new_epoch() -> None:
+def test_too_many_unacknowledged_batches_start_a_new_epoch() -> None:
     sender, receiver = sender_to("b1"), UpdateReceiver("b1", 1, "")
     for number in range(MOST_UNACKNOWLEDGED):
         sender.send_to_all(advertise(number % 3, f"a > {number}"))
@@ -384,7 +384,7 @@ def test_too_much_unacknowledged_starts_a_new_epoch() -> None:
     assert receiver.receive(update, update.turns[0])[0] == list(update.changes)
 
 
-def test_the_first_batch_of_an_epoch_replaces_what_was_held() -> None:
+def test_the_first_batch_of_an_epoch_replaces_earlier_entries() -> None:
     receiver = UpdateReceiver("b1", 1, "")
     first = Update(SOURCE, 1, "", (Turn("b1", 0, 0),), (advertise(1), advertise(2), subscribe(3)))
     receiver.receive(first, first.turns[0])
@@ -394,8 +394,8 @@ def test_the_first_batch_of_an_epoch_replaces_what_was_held() -> None:
     assert received.withdrawn == [Unsubscribe(entry(3))]
 
 
-def test_an_epoch_that_starts_with_several_batches_replaces_what_was_held_when_all_are_there() -> None:
-    """Otherwise subscriptions would be missing from the first batch to the last, and publications with them."""
+def test_an_opening_of_several_batches_replaces_earlier_entries_when_it_is_complete() -> None:
+    """Otherwise subscriptions would be missing between the first batch and the last, and publications would be lost."""
     sender, receiver = sender_to("b1"), UpdateReceiver("b1", 1, "")
     for number in range(MOST_CHANGES + 2):
         sender.send("b1", subscribe(number))
@@ -413,7 +413,7 @@ def test_an_epoch_that_starts_with_several_batches_replaces_what_was_held_when_a
     assert (received.changes, received.withdrawn) == ([subscribe(-1)], [Unsubscribe(entry(0))])
 
 
-def test_a_batch_of_an_unknown_epoch_is_asked_for_again_from_the_start() -> None:
+def test_a_late_batch_of_an_unknown_epoch_causes_a_resend_request() -> None:
     receiver = UpdateReceiver("b1", 1, "")
     late = Update(SOURCE, 1, "", (Turn("b1", 3, 2),), (advertise(1),))
     changes, _, _, _, answer = receiver.receive(late, late.turns[0])
@@ -422,7 +422,7 @@ def test_a_batch_of_an_unknown_epoch_is_asked_for_again_from_the_start() -> None
     assert (answer.destinations, answer.epoch) == ((SOURCE,), 3)
 
 
-def test_a_batch_of_an_earlier_life_of_the_source_changes_nothing() -> None:
+def test_a_batch_of_an_earlier_incarnation_of_the_source_changes_nothing() -> None:
     receiver = UpdateReceiver("b1", 1, "")
     present = Update(SOURCE, 2, "", (Turn("b1", 0, 0),), (advertise(1),))
     past = Update(SOURCE, 1, "", (Turn("b1", 7, 0),), (advertise(2),))
@@ -431,7 +431,7 @@ def test_a_batch_of_an_earlier_life_of_the_source_changes_nothing() -> None:
     assert receiver.entries_from(SOURCE) == (advertise(1),)
 
 
-def test_what_a_source_told_counts_after_its_restart_until_it_has_told_everything_anew() -> None:
+def test_entries_of_a_restarted_source_count_until_its_new_opening_is_complete() -> None:
     receiver = UpdateReceiver("b1", 1, "")
     update = Update(SOURCE, 1, "", (Turn("b1", 0, 0),), (advertise(1), subscribe(2), subscribe(3)))
     receiver.receive(update, update.turns[0])
@@ -440,7 +440,7 @@ def test_what_a_source_told_counts_after_its_restart_until_it_has_told_everythin
     assert receiver.opening_request(SOURCE, 2) == Resend("b1", 1, "", (SOURCE,), 0)
     begun = Update(SOURCE, 2, "", (Turn("b1", 0, 0),), (subscribe(2), subscribe(4)), is_unfinished=True)
     received = receiver.receive(begun, begun.turns[0])
-    assert received.changes == [subscribe(4)], "what is new counts at once"
+    assert received.changes == [subscribe(4)], "a new entry is applied at once"
     assert received.repeated == [subscribe(2)]
     assert received.withdrawn == []
     assert receiver.opening_request(SOURCE, 2) is None, "the source repeats the rest by itself"
@@ -472,19 +472,19 @@ def test_a_source_that_recovers_leaves_its_openings_unfinished() -> None:
     assert receiver.entries_from(SOURCE) == (advertise(1), subscribe(2))
 
 
-def test_a_source_that_left_leaves_nothing_behind() -> None:
+def test_a_source_that_left_leaves_no_entries() -> None:
     receiver = UpdateReceiver("b1", 1, "")
     update = Update(SOURCE, 1, "", (Turn("b1", 0, 0),), (advertise(1), subscribe(2)))
     receiver.receive(update, update.turns[0])
-    assert receiver.drop_older_incarnations(SOURCE, 1) == [], "this is the incarnation that told it"
+    assert receiver.drop_older_incarnations(SOURCE, 1) == [], "this incarnation sent the entries"
     assert receiver.drop_older_incarnations(SOURCE, 2) == [Unadvertise(entry(1)), Unsubscribe(entry(2))]
     assert receiver.drop_older_incarnations(SOURCE, 2) == []
     assert receiver.entries_from(SOURCE) == ()
-    assert receiver.receive(update, update.turns[0]) == ReceivedChanges([], [], []), "it was long under way"
+    assert receiver.receive(update, update.turns[0]) == ReceivedChanges([], [], []), "it was in flight for a long time"
     assert receiver.entries_from(SOURCE) == ()
 
 
-def test_a_source_that_is_asked_whether_it_has_told_everything_answers_when_it_has() -> None:
+def test_a_source_answers_an_inquiry_after_its_last_change() -> None:
     sender, receiver = sender_to("b1"), UpdateReceiver("b1", 1, "")
     sender.send_to_all(advertise(1))
     first = only(sender.flush())
@@ -522,8 +522,8 @@ def test_a_source_with_unacknowledged_batches_answers_after_these() -> None:
     assert receiver.receive(nothing, nothing.turns[0]).is_complete
 
 
-def test_what_is_told_again_right_after_an_opening_that_left_it_out_is_not_gone() -> None:
-    """A lost batch holds the later ones up, and they are taken in together with it."""
+def test_an_entry_added_again_right_after_an_opening_that_left_it_out_is_not_withdrawn() -> None:
+    """A lost batch delays the later ones, and they are applied together with it."""
     receiver = UpdateReceiver("b1", 1, "")
     old = Update(SOURCE, 1, "", (Turn("b1", 0, 0),), (advertise(1), advertise(2)))
     receiver.receive(old, old.turns[0])

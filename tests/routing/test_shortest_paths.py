@@ -1,4 +1,4 @@
-"""TRT and SPRT: distances and next hops are those of an exhaustive search, ties go to the smallest id."""
+"""Distances and next hops of TRT and SPRT equal those of an exhaustive search. Ties go to the smallest id."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def simple_paths(graph: Graph, path: list[str]) -> Iterator[list[str]]:
 
 
 def brute_force(graph: Graph, source: str) -> dict[str, Route]:
-    """Of all ways without a loop, the shortest; of those, the one with the smallest first hop."""
+    """Returns the shortest of all paths without a loop; of equal ones, the one with the smallest first hop."""
     best: dict[str, tuple[int, str]] = {}
     for path in simple_paths(graph, [source]):
         if len(path) > 1:
@@ -68,19 +68,19 @@ def test_ties_go_to_the_smallest_id_whatever_the_order_of_links() -> None:
         assert TopologyTable.of_links(links).routes_from("b4")["b1"] == Route("b2", 2)
 
 
-def test_a_cheaper_detour_is_taken_before_a_dear_link() -> None:
+def test_a_cheaper_detour_is_preferred_to_an_expensive_link() -> None:
     table = TopologyTable.of({"b1": {"b2": 5, "b3": 1}, "b2": {"b1": 5, "b3": 1}, "b3": {"b1": 1, "b2": 1}})
     assert table.routes_from("b1")["b2"] == Route("b3", 2)
 
 
-def test_there_is_no_way_to_another_island() -> None:
+def test_there_is_no_path_to_another_partition() -> None:
     table = TopologyTable.of_links([("b1", "b2"), ("c1", "c2")])
     assert table.distance("b1", "c1") is None
     assert "c1" not in table.routes_from("b1")
     assert table.distance("b1", "b1") == 0
 
 
-def test_a_broker_that_is_not_in_the_table_reaches_nobody() -> None:
+def test_a_broker_that_is_not_in_the_table_reaches_no_broker() -> None:
     table = TopologyTable.of_links([("b1", "b2")])
     assert table.routes_from("b9") == {}
     assert table.neighbours("b9") == ()
@@ -93,7 +93,7 @@ def test_equal_tables_are_one_object_and_share_their_next_hops() -> None:
     assert TopologyTable.of_links(SQUARE[1:]) is not one
 
 
-def test_a_table_that_nobody_holds_is_not_kept() -> None:
+def test_an_unreferenced_table_is_not_kept() -> None:
     links = [("only-here", "b1")]
     known = len(TopologyTable._shared)
     table = TopologyTable.of_links(links)

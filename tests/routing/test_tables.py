@@ -1,4 +1,5 @@
-"""SRT and PRT: advertisements answer by intersection, subscriptions by matching, and what goes leaves nothing."""
+"""SRT and PRT: advertisements are found by intersection, subscriptions by matching, and a removed entry leaves
+nothing."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def test_the_sources_with_an_intersecting_advertisement_come_in_ascending_order(
     table = AdvertisementTable()
     for number, source, text in ((1, "b3", "a < 5"), (2, "b1", "a > 3"), (3, "b2", "a > 9"), (4, "b2", "b = 1")):
         table.insert(advertisement(number, source, text))
-    assert table.intersecting_sources(region_of("a = 4")) == ["b1", "b2", "b3"], "b2's `b = 1` says nothing of a"
+    assert table.intersecting_sources(region_of("a = 4")) == ["b1", "b2", "b3"], "b2's `b = 1` has no predicate on a"
     assert table.intersecting_sources(region_of("a = 4 AND b = 2")) == ["b1", "b3"]
     assert table.intersecting_sources(region_of("a = 1 AND a = 2")) == []
 
@@ -54,7 +55,7 @@ def test_an_advertisement_of_two_is_removed_alone() -> None:
     assert (len(table), list(table), list(table.of("b1"))) == (0, [], [])
 
 
-def test_entries_that_came_through_one_cluster_have_met_there() -> None:
+def test_entries_that_crossed_a_common_cluster_are_matched_there() -> None:
     table = AdvertisementTable()
     table.insert(advertisement(1, "edge", "TRUE", "west", "north"))
     region = region_of("a = 1")
@@ -84,7 +85,7 @@ def test_a_removed_local_subscription_matches_no_more() -> None:
 
 
 @pytest.mark.parametrize("matcher", MATCHERS)
-def test_remote_subscriptions_answer_with_brokers_near_and_beyond(matcher: str) -> None:
+def test_remote_subscriptions_find_local_and_transit_brokers(matcher: str) -> None:
     table = RemoteSubscriptions(matcher)
     table.insert(entry(1, "b3"), "b3", parse("a > 1"), ())
     table.insert(entry(2, "b2"), "b2", parse("a > 1 OR b = 1"), ())
@@ -95,7 +96,7 @@ def test_remote_subscriptions_answer_with_brokers_near_and_beyond(matcher: str) 
     assert [report.stored for report in reports] == [2, 2]
 
 
-def test_what_came_through_a_cluster_that_the_publication_was_in_is_not_matched() -> None:
+def test_subscriptions_that_crossed_a_cluster_of_the_publication_are_not_matched() -> None:
     table = RemoteSubscriptions("auto")
     table.insert(entry(1, "c1"), "b2", parse("a > 1"), ("east",))
     table.insert(entry(1, "d1"), "b3", parse("a > 1"), ("north", "south"))
@@ -105,7 +106,7 @@ def test_what_came_through_a_cluster_that_the_publication_was_in_is_not_matched(
     assert table.match(packed(a=2), crossed=("east", "south")) == ([], (), ())
 
 
-def test_a_removed_remote_subscription_takes_its_empty_index_along() -> None:
+def test_the_last_removed_remote_subscription_removes_its_index() -> None:
     table = RemoteSubscriptions("auto")
     table.insert(entry(1, "c1"), "b2", parse("a > 1"), ("east",))
     table.insert(entry(2, "c1"), "b2", parse("a > 1"), ())
@@ -126,7 +127,7 @@ def test_a_publication_is_permitted_by_its_publishers_first_advertisement_that_i
     assert table.find_permitting("nobody", packed(a=3)) is None
 
 
-def test_everybodys_advertisement_permits_all_and_needs_no_look_at_the_publication() -> None:
+def test_everybodys_advertisement_permits_all_and_does_not_decode_the_publication() -> None:
     table = LocalAdvertisements()
     table.insert(entry(1), EVERYBODY, parse("TRUE"))
     assert table.find_permitting("anyone", b"\xc1 is not MessagePack") == entry(1)

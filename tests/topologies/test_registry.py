@@ -23,7 +23,7 @@ DIGEST = "a46b5b297437f0b92878223b0047bbd665ccaafe59fc5c359dcf3d9dda1763eb"
 
 
 def digest() -> str:
-    """Return a digest of an overlay of every model, in clusters, as files."""
+    """Returns a digest of an overlay of every model, in clusters, as files."""
     texts = (
         format_overlay(OverlayFile(cluster_by_size(generate(model, parameters, seed=11), 6)))
         for model, parameters in EXAMPLES.items()

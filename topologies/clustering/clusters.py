@@ -32,7 +32,7 @@ _Step = tuple[int, bool, int, str, str]
 
 
 def cluster_by_domain(overlay: Overlay) -> Overlay:
-    """Return the overlay with its domains as clusters.
+    """Returns the overlay with its domains as clusters.
 
     In a transit-stub overlay each transit node and its stub nodes are a cluster, and all transit nodes together are
     the cluster `backbone`: every transit node is an edge broker. In a hierarchy the graph behind each node of the
@@ -54,7 +54,7 @@ def cluster_by_domain(overlay: Overlay) -> Overlay:
 
 
 def cluster_by_size(overlay: Overlay, size: int) -> Overlay:
-    """Return the overlay in balanced, connected clusters of about `size` brokers, its edge brokers not counted twice.
+    """Returns the overlay in balanced, connected clusters of about `size` brokers, its edge brokers not counted twice.
 
     Neighbouring clusters get two or more edge brokers wherever a second one would outlive the first. An overlay with
     many links between its clusters has as many edge brokers: a cluster's members then outnumber `size`.
@@ -73,7 +73,7 @@ def cluster_by_size(overlay: Overlay, size: int) -> Overlay:
 
 
 def join_unshared_links(brokers: Sequence[Broker], links: Sequence[Link]) -> tuple[Broker, ...]:
-    """Return the brokers with an end of each link that shares no cluster turned into an edge broker."""
+    """Returns the brokers with an end of each link that shares no cluster turned into an edge broker."""
     overlay = Overlay("unclustered", tuple(Broker(broker.id) for broker in brokers), tuple(links))
     clusters_of = _Membership(overlay, {broker.id: list(broker.clusters) for broker in brokers}).shared()
     return tuple(
@@ -97,7 +97,7 @@ def _transit_clusters(labels: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def _names(keys: Sequence[str]) -> dict[str, str]:
-    """Return c01, c02, … for the keys, in their order."""
+    """Returns c01, c02, … for the keys, in their order."""
     width = max(2, len(str(len(keys))))
     return {key: f"c{number:0{width}d}" for number, key in enumerate(keys, start=1)}
 
@@ -117,7 +117,7 @@ class _StepQueue:
             heapq.heappush(self._heap, step)
 
     def pop(self) -> _Step | None:
-        """Return the most urgent step, which may be less urgent by now than when it was pushed."""
+        """Returns the most urgent step, which may be less urgent by now than when it was pushed."""
         while self._heap:
             step = heapq.heappop(self._heap)
             if self._waiting.get((step[3], step[4])) == step:
@@ -135,7 +135,7 @@ class _Membership:
         self._sizes = Counter(cluster for clusters in self._clusters_of.values() for cluster in clusters)
 
     def shared(self) -> dict[str, Sequence[str]]:
-        """Let brokers join clusters until the ends of every link share one; return each broker's clusters.
+        """Lets brokers join clusters until the ends of every link share one; return each broker's clusters.
 
         Greedy: the step that settles most links comes first, then the one that needs no new edge broker, then the
         one into the smallest cluster, then the smallest id. Brokers without any cluster are left as they are.
@@ -158,7 +158,7 @@ class _Membership:
         return dict(self._clusters_of)
 
     def doubled(self) -> dict[str, Sequence[str]]:
-        """Give pairs of clusters with one edge broker a second one, where the clusters touch without the first."""
+        """Gives pairs of clusters with one edge broker a second one, where the clusters touch without the first."""
         doubtful = True
         while doubtful:
             doubtful = False
@@ -175,7 +175,7 @@ class _Membership:
         self._sizes[cluster] += 1
 
     def _settled_by(self, id: str) -> dict[str, int]:
-        """Return, for each cluster that the broker could join, how many of its unshared links that would settle."""
+        """Returns, for each cluster that the broker could join, how many of its unshared links that would settle."""
         own = self._clusters_of[id]
         settled: dict[str, int] = {}
         for other in self._neighbours[id]:
@@ -200,7 +200,7 @@ class _Membership:
         return {pair: edges[pair] for pair in sorted(edges)}
 
     def _second_edge(self, pair: tuple[str, str], first: str) -> tuple[str, str] | None:
-        """Return who may join which cluster of the pair, by a link that does not end at the first edge broker."""
+        """Returns who may join which cluster of the pair, by a link that does not end at the first edge broker."""
         best: tuple[int, str, str] | None = None
         for id, clusters in self._clusters_of.items():
             for inside, beyond in (pair, pair[::-1]):

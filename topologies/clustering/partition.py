@@ -31,7 +31,7 @@ class Part:
 
 
 def balanced_parts(neighbours: Neighbours, count: int) -> list[Part]:
-    """Cut a connected overlay into `count` connected parts, ordered by their smallest broker."""
+    """Cuts a connected overlay into `count` connected parts, ordered by their smallest broker."""
     mean = len(neighbours) / count
     slack = max(1.0, mean / 10)
     parts = _Parts(neighbours, _grown(neighbours, _seeds(neighbours, count)))
@@ -42,7 +42,7 @@ def balanced_parts(neighbours: Neighbours, count: int) -> list[Part]:
 
 
 def _seeds(neighbours: Neighbours, count: int) -> list[str]:
-    """Return brokers far apart: first one at the rim, then again and again the one farthest from all before."""
+    """Returns brokers far apart: first one at the rim, then again and again the one farthest from all before."""
     rim = list(hops_from(min(neighbours), neighbours))[-1]
     seeds = [rim]
     nearest = hops_from(rim, neighbours)
@@ -55,7 +55,7 @@ def _seeds(neighbours: Neighbours, count: int) -> list[str]:
 
 
 def _grown(neighbours: Neighbours, seeds: Sequence[str]) -> dict[str, int]:
-    """Let parts grow from the seeds: the smallest takes the free neighbour with most links into it."""
+    """Lets parts grow from the seeds: the smallest takes the free neighbour with most links into it."""
     home: dict[str, int] = {seed: number for number, seed in enumerate(seeds)}
     links_into: list[dict[str, int]] = [{} for _ in seeds]
     frontier: list[list[tuple[int, str]]] = [[] for _ in seeds]
@@ -93,7 +93,7 @@ class _Parts:
             self._own[number].add(id)
 
     def balance(self, smallest: float, largest: float) -> None:
-        """Move brokers from large parts to smaller neighbours while that evens sizes out.
+        """Moves brokers from large parts to smaller neighbours while that evens sizes out.
 
         Every transfer lowers the sum of the squared sizes, so this ends.
         """
@@ -102,7 +102,7 @@ class _Parts:
                 return
 
     def refine(self, smallest: float, largest: float) -> None:
-        """Move single brokers to the part that they have most links into, within the bounds on sizes."""
+        """Moves single brokers to the part that they have most links into, within the bounds on sizes."""
         for _ in range(REFINING_PASSES):
             moved = False
             for id, source in self._home.items():
@@ -115,7 +115,7 @@ class _Parts:
                 return
 
     def result(self) -> list[Part]:
-        """Return the parts, without the guests that they can do without."""
+        """Returns the parts, without the guests that they can do without."""
         for number, guests in enumerate(self._guests):
             for guest in sorted(guests):
                 members = self._members(number)
@@ -135,7 +135,7 @@ class _Parts:
         return False
 
     def _transfer(self, source: int, target: int) -> bool:
-        """Move a broker, with what it would cut off, from part to part; else share it and move what hangs on it."""
+        """Moves a broker, with what it would cut off, from part to part; else share it and move what hangs on it."""
         difference = len(self._own[source]) - len(self._own[target])
         gates = self._gates(source, target)
         for gate in gates:
@@ -152,7 +152,7 @@ class _Parts:
         return False
 
     def _gates(self, source: int, target: int) -> list[str]:
-        """Return the brokers of `source` with a neighbour in `target`, those with most such neighbours first."""
+        """Returns the brokers of `source` with a neighbour in `target`, those with most such neighbours first."""
         members = self._members(target)
         gates = []
         for id in self._own[source]:
@@ -162,7 +162,7 @@ class _Parts:
         return [id for _, id in sorted(gates)]
 
     def _pieces_without(self, id: str, number: int) -> list[list[str]]:
-        """Return what the part falls into without this broker, the piece with most of its own brokers first."""
+        """Returns what the part falls into without this broker, the piece with most of its own brokers first."""
         members = self._members(number)
         members.discard(id)
         starts = [other for other in self._neighbours[id] if other in members]
@@ -170,11 +170,11 @@ class _Parts:
         return sorted(pieces, key=lambda piece: (-self._homes_among(piece, number), min(piece)))
 
     def _cut_off_by(self, id: str, number: int) -> list[str]:
-        """Return what would be cut off from the part if this broker left it."""
+        """Returns what would be cut off from the part if this broker left it."""
         return [other for piece in self._pieces_without(id, number)[1:] for other in piece]
 
     def _hanging_on(self, id: str, number: int, limit: int) -> list[str]:
-        """Return pieces that only this broker holds in the part, the smallest first, up to `limit` brokers."""
+        """Returns pieces that only this broker holds in the part, the smallest first, up to `limit` brokers."""
         hanging: list[str] = []
         for piece in reversed(self._pieces_without(id, number)):
             if self._homes_among(hanging, number) + self._homes_among(piece, number) > limit:
@@ -183,7 +183,7 @@ class _Parts:
         return hanging if self._homes_among(hanging, number) else []
 
     def _best_part(self, id: str) -> int:
-        """Return the part that the broker has most links into; its own unless another has more."""
+        """Returns the part that the broker has most links into; its own unless another has more."""
         own = self._home[id]
         links = {own: 0}
         for other in self._neighbours[id]:
@@ -197,7 +197,7 @@ class _Parts:
         return self._own[number] | self._guests[number]
 
     def _move(self, ids: Iterable[str], source: int, target: int) -> None:
-        """Move brokers between parts; a guest among them leaves the one and becomes a guest of the other."""
+        """Moves brokers between parts; a guest among them leaves the one and becomes a guest of the other."""
         for id in ids:
             if self._home[id] == source:
                 self._home[id] = target

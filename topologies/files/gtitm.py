@@ -51,7 +51,7 @@ class _Edge:
 
 
 def read_alt_file(path: Path, *, ms_per_unit: float = MS_PER_UNIT) -> Overlay:
-    """Read an alt file."""
+    """Reads an alt file."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -62,7 +62,7 @@ def read_alt_file(path: Path, *, ms_per_unit: float = MS_PER_UNIT) -> Overlay:
 
 
 def parse_alt(text: str, where: str, *, ms_per_unit: float = MS_PER_UNIT) -> Overlay:
-    """Read an overlay from an alt file's text; `where` names its origin in errors."""
+    """Reads an overlay from an alt file's text; `where` names its origin in errors."""
     try:
         return _overlay(_Reader(text), ms_per_unit)
     except (OverlayError, OverlayFileError) as error:
@@ -70,7 +70,7 @@ def parse_alt(text: str, where: str, *, ms_per_unit: float = MS_PER_UNIT) -> Ove
 
 
 def format_alt(overlay: Overlay, *, ms_per_unit: float = MS_PER_UNIT) -> str:
-    """Return the overlay in the alt format."""
+    """Returns the overlay in the alt format."""
     index_of = {id: index for index, id in enumerate(overlay.ids)}
     name = _one_word(overlay.name) or "overlay"
     lines = [GRAPH_HEADER, f"{len(overlay.ids)} {2 * len(overlay.links)} {name}", "", VERTICES_HEADER]
@@ -85,7 +85,7 @@ def format_alt(overlay: Overlay, *, ms_per_unit: float = MS_PER_UNIT) -> str:
 
 
 def write_alt_file(path: Path, overlay: Overlay, *, ms_per_unit: float = MS_PER_UNIT) -> None:
-    """Write an alt file."""
+    """Writes an alt file."""
     try:
         path.write_text(format_alt(overlay, ms_per_unit=ms_per_unit), encoding="utf-8")
     except OSError as error:
@@ -97,7 +97,7 @@ def _one_word(text: str | None) -> str:
 
 
 def _plain(number: float) -> str:
-    """Return the number without a needless fraction: GT-ITM's own are whole."""
+    """Returns the number without a needless fraction: GT-ITM's own are whole."""
     return f"{number:.6f}".rstrip("0").rstrip(".")
 
 

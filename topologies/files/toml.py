@@ -52,7 +52,7 @@ class OverlayFile:
 
 
 def read_overlay_file(path: Path, *, join_links: bool = False, drop_clusters: bool = False) -> OverlayFile:
-    """Read an overlay file.
+    """Reads an overlay file.
 
     `join_links` does what `unshared_links = "join"` in the file does; `drop_clusters` reads no clusters at all.
     """
@@ -66,7 +66,7 @@ def read_overlay_file(path: Path, *, join_links: bool = False, drop_clusters: bo
 
 
 def parse_overlay(text: str, where: str, *, join_links: bool = False, drop_clusters: bool = False) -> OverlayFile:
-    """Read an overlay from TOML text; `where` names its origin in errors."""
+    """Reads an overlay from TOML text; `where` names its origin in errors."""
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -78,7 +78,7 @@ def parse_overlay(text: str, where: str, *, join_links: bool = False, drop_clust
 
 
 def format_overlay(file: OverlayFile) -> str:
-    """Return the file's text; reading it gives an equal overlay and equal settings."""
+    """Returns the file's text; reading it gives an equal overlay and equal settings."""
     overlay = file.overlay
     lines = [toml_line("schema", SCHEMA), "", "[overlay]", toml_line("name", overlay.name)]
     lines += [toml_line(key, value) for key, value in file.settings.items()]
@@ -105,7 +105,7 @@ def format_overlay(file: OverlayFile) -> str:
 
 
 def write_overlay_file(path: Path, file: OverlayFile) -> None:
-    """Write an overlay file."""
+    """Writes an overlay file."""
     try:
         path.write_text(format_overlay(file), encoding="utf-8")
     except OSError as error:

@@ -13,7 +13,7 @@ _ESCAPES = {"\\": "\\\\", '"': '\\"', "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f
 
 
 def toml_value(value: TomlValue) -> str:
-    """Return the value on one line; tables become inline tables."""
+    """Returns the value on one line; tables become inline tables."""
     if isinstance(value, str):
         return _quoted(value)
     if isinstance(value, bool):
@@ -28,7 +28,7 @@ def toml_value(value: TomlValue) -> str:
 
 
 def toml_line(key: str, value: TomlValue) -> str:
-    """Return `key = value`."""
+    """Returns `key = value`."""
     return f"{key if _BARE_KEY.fullmatch(key) else _quoted(key)} = {toml_value(value)}"
 
 

@@ -12,14 +12,14 @@ from topologies.generators.random_links import connected_links
 
 
 def draw_domain(count: int, scale: int, edges: EdgeModel | int, rng: random.Random) -> Drawing:
-    """Draw one domain on a square of this side: by an edge model, or with an exact number of random links."""
+    """Draws one domain on a square of this side: by an edge model, or with an exact number of random links."""
     if isinstance(edges, EdgeModel):
         return draw_connected(edges, count, rng, scale=scale)
     return Drawing(grid_points(count, scale, rng), connected_links(count, edges, rng))
 
 
 def share_links(total: int, sizes: Sequence[int], whole: str) -> list[int]:
-    """Share links among domains of these sizes, so that their mean degrees come as near to each other as they can.
+    """Shares links among domains of these sizes, so that their mean degrees come as near to each other as they can.
 
     Each domain gets enough to be connected and no more than fit; `whole` says in an error what was asked for.
     """

@@ -129,7 +129,7 @@ EDGE_MODELS: dict[str, _Rule] = {
 def draw_connected(
     model: EdgeModel, count: int, rng: random.Random, *, scale: int = SCALE, degree: float | None = None
 ) -> Drawing:
-    """Draw points and links until they are connected, at most TRIES times.
+    """Draws points and links until they are connected, at most TRIES times.
 
     A draw with more than UNLINKED_MAX brokers to be expected without a link ends the search: one in a thousand such
     draws would be connected.
@@ -179,7 +179,7 @@ def _check(model: EdgeModel, count: int, scale: int, degree: float | None) -> No
 
 
 def _expected_unlinked(count: int, pairs: list[Pair], probabilities: list[float]) -> float:
-    """Return how many brokers can be expected without any link: with x of them, e^-x of all draws are connected."""
+    """Returns how many brokers can be expected without any link: with x of them, e^-x of all draws are connected."""
     without_link = [1.0] * count
     for (a, b), probability in zip(pairs, probabilities, strict=True):
         without_link[a] *= 1 - probability
@@ -188,12 +188,12 @@ def _expected_unlinked(count: int, pairs: list[Pair], probabilities: list[float]
 
 
 def grid_points(count: int, scale: int, rng: random.Random) -> list[Position]:
-    """Return distinct integer points of the square with this side."""
+    """Returns distinct integer points of the square with this side."""
     return [(float(point % scale), float(point // scale)) for point in rng.sample(range(scale * scale), count)]
 
 
 def _probabilities(model: EdgeModel, positions: list[Position], scale: int, rng: random.Random) -> list[float]:
-    """Return each pair's probability, rounded so that the last bit of an exponential decides nothing.
+    """Returns each pair's probability, rounded so that the last bit of an exponential decides nothing.
 
     Grid points have few different distances: a formula that depends on distance alone is evaluated once for each.
     """

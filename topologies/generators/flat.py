@@ -14,28 +14,28 @@ from topologies.random_streams import stream
 
 
 def line(brokers: int, *, latency_ms: float = LATENCY_MS) -> Overlay:
-    """Return brokers in a row, as in [THESIS 10.1]."""
+    """Returns brokers in a row, as in [THESIS 10.1]."""
     check_count("brokers", brokers)
     links = [(node, node + 1) for node in range(brokers - 1)]
     return build_overlay(f"line-{brokers}", brokers, links, latency_ms=latency_ms)
 
 
 def ring(brokers: int, *, latency_ms: float = LATENCY_MS) -> Overlay:
-    """Return brokers in a circle: the smallest overlay with a cycle and no single point of failure."""
+    """Returns brokers in a circle: the smallest overlay with a cycle and no single point of failure."""
     check_count("brokers of a ring", brokers, smallest=3)
     links = [(node, node + 1) for node in range(brokers - 1)] + [(0, brokers - 1)]
     return build_overlay(f"ring-{brokers}", brokers, links, latency_ms=latency_ms)
 
 
 def star(brokers: int, *, latency_ms: float = LATENCY_MS) -> Overlay:
-    """Return one broker in the middle, b001, and all others around it."""
+    """Returns one broker in the middle, b001, and all others around it."""
     check_count("brokers", brokers)
     links = [(0, node) for node in range(1, brokers)]
     return build_overlay(f"star-{brokers}", brokers, links, latency_ms=latency_ms)
 
 
 def tree(brokers: int, *, branching: int = 2, latency_ms: float = LATENCY_MS) -> Overlay:
-    """Return a tree filled level by level, each broker with at most `branching` children; b001 is the root."""
+    """Returns a tree filled level by level, each broker with at most `branching` children; b001 is the root."""
     check_count("brokers", brokers)
     check_count("branching", branching)
     links = [((node - 1) // branching, node) for node in range(1, brokers)]
@@ -43,14 +43,14 @@ def tree(brokers: int, *, branching: int = 2, latency_ms: float = LATENCY_MS) ->
 
 
 def random_regular(brokers: int, *, degree: int, seed: int, latency_ms: float = LATENCY_MS) -> Overlay:
-    """Return a random connected overlay where every broker has exactly `degree` neighbours."""
+    """Returns a random connected overlay where every broker has exactly `degree` neighbours."""
     check_count("brokers", brokers)
     links = regular_links(brokers, degree, stream(seed, "random-regular links"))
     return build_overlay(f"random-regular-{brokers}", brokers, links, latency_ms=latency_ms)
 
 
 def random_degree(brokers: int, *, degree: float, seed: int, latency_ms: float = LATENCY_MS) -> Overlay:
-    """Return a random connected overlay with exactly round(brokers · degree / 2) links."""
+    """Returns a random connected overlay with exactly round(brokers · degree / 2) links."""
     links = connected_links(brokers, links_for_degree(brokers, degree), stream(seed, "random links"))
     return build_overlay(f"random-{brokers}", brokers, links, latency_ms=latency_ms)
 
@@ -64,7 +64,7 @@ def gtitm_flat(
     scale: int = SCALE,
     ms_per_unit: float = MS_PER_UNIT,
 ) -> Overlay:
-    """Return a connected overlay of one of GT-ITM's flat models; a `degree` decides the model's alpha."""
+    """Returns a connected overlay of one of GT-ITM's flat models; a `degree` decides the model's alpha."""
     drawing = draw_connected(model, brokers, stream(seed, f"{model.name} graph"), scale=scale, degree=degree)
     return build_overlay(
         f"{model.name}-{brokers}", brokers, drawing.links, positions=drawing.positions, ms_per_unit=ms_per_unit

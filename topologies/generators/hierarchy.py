@@ -43,7 +43,7 @@ def hierarchy(
     joins: int = 1,
     ms_per_unit: float = MS_PER_UNIT,
 ) -> Overlay:
-    """Return a hierarchy with levels[0] nodes on top, each replaced by levels[1] nodes, and so on.
+    """Returns a hierarchy with levels[0] nodes on top, each replaced by levels[1] nodes, and so on.
 
     The graphs of each level are drawn by its edge model, or, with `degree`, at random with exact numbers of links:
     the whole overlay has this mean degree, and graphs above the lowest level have the mean degree `upper_degree`
@@ -88,13 +88,13 @@ def _check(levels: Sequence[int], models: Sequence[EdgeModel], degree: float | N
 
 
 def _upper_links(size: int, upper_degree: float) -> int:
-    """Return the links of a graph above the lowest level: what `upper_degree` asks, within what is possible."""
+    """Returns the links of a graph above the lowest level: what `upper_degree` asks, within what is possible."""
     wanted = round(size * upper_degree / 2)
     return min(max(wanted, size - 1), size * (size - 1) // 2)
 
 
 def _resolve_links(level: _Level, size: int, joins: int, rng: random.Random) -> list[Pair]:
-    """Return the level's links as links between the nodes that replace its nodes."""
+    """Returns the level's links as links between the nodes that replace its nodes."""
     resolved: list[Pair] = []
     for a, b in level.links:
         count = joins if (a, b) in level.fresh else 1

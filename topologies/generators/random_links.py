@@ -21,7 +21,7 @@ TRIES = 1000
 
 
 def links_for_degree(count: int, degree: float) -> int:
-    """Return how many links give `count` brokers this mean degree; refuse a degree that cannot be."""
+    """Returns how many links give `count` brokers this mean degree; refuse a degree that cannot be."""
     check_count("brokers", count)
     if not degree < count:
         raise ParameterError(
@@ -36,7 +36,7 @@ def links_for_degree(count: int, degree: float) -> int:
 
 
 def connected_links(count: int, links: int, rng: random.Random) -> list[Pair]:
-    """Return exactly `links` links that connect the nodes 0 to count - 1, ascending."""
+    """Returns exactly `links` links that connect the nodes 0 to count - 1, ascending."""
     most = count * (count - 1) // 2
     if not count - 1 <= links <= most:
         raise ParameterError(
@@ -61,7 +61,7 @@ def connected_links(count: int, links: int, rng: random.Random) -> list[Pair]:
 
 
 def regular_links(count: int, degree: int, rng: random.Random) -> list[Pair]:
-    """Return the links of a connected graph where each of the nodes 0 to count - 1 has exactly `degree` neighbours."""
+    """Returns the links of a connected graph where each of the nodes 0 to count - 1 has exactly `degree` neighbours."""
     if degree != int(degree):
         raise ParameterError(f"degree {degree:g} is impossible for a regular overlay: it must be a whole number")
     if count * degree % 2:
@@ -90,7 +90,7 @@ def regular_links(count: int, degree: int, rng: random.Random) -> list[Pair]:
 
 
 def _paired_stubs(count: int, degree: int, rng: random.Random) -> list[Pair]:
-    """Pair up `degree` stubs of each node; stubs that would repeat a link go back into the next round."""
+    """Pairs up `degree` stubs of each node; stubs that would repeat a link go back into the next round."""
     for _ in range(TRIES):
         links: set[Pair] = set()
         stubs = [node for node in range(count) for _ in range(degree)]
@@ -117,7 +117,7 @@ def _can_pair(stubs: Iterable[int], links: set[Pair]) -> bool:
 
 
 def _pair_of_number(number: int) -> Pair:
-    """Return the pair with this number in the order (0, 1), (0, 2), (1, 2), (0, 3), …"""
+    """Returns the pair with this number in the order (0, 1), (0, 2), (1, 2), (0, 3), …"""
     b = (1 + math.isqrt(1 + 8 * number)) // 2
     return number - b * (b - 1) // 2, b
 
@@ -129,13 +129,13 @@ class _Pieces:
         self._parent = list(range(count))
 
     def join(self, a: int, b: int) -> bool:
-        """Join the pieces of two nodes; tell whether they were apart."""
+        """Joins the pieces of two nodes; tell whether they were apart."""
         a, b = self._root(a), self._root(b)
         self._parent[b] = a
         return a != b
 
     def groups(self) -> list[list[int]]:
-        """Return the pieces, ordered by their smallest node."""
+        """Returns the pieces, ordered by their smallest node."""
         groups: dict[int, list[int]] = {}
         for node in range(len(self._parent)):
             groups.setdefault(self._root(node), []).append(node)

@@ -92,7 +92,7 @@ def transit_stub(
     degree: float | None = None,
     ms_per_unit: float = MS_PER_UNIT,
 ) -> Overlay:
-    """Return a transit-stub overlay with domains drawn by edge models or, with `degree`, at random.
+    """Returns a transit-stub overlay with domains drawn by edge models or, with `degree`, at random.
 
     With `degree` the whole overlay has exactly this mean degree: what links between domains leave over is shared
     among the domains.
@@ -140,7 +140,7 @@ def _extra(name: str, count: int, candidates: Iterable[Pair], rng: random.Random
 
 
 def _stub_places(shape: TransitStubShape) -> list[Pair]:
-    """Return, for each stub domain, its transit node and its first node; transit nodes are numbered first."""
+    """Returns, for each stub domain, its transit node and its first node; transit nodes are numbered first."""
     places = [(transit, stub) for transit in range(shape.transits) for stub in range(shape.stubs)]
     return [(transit, shape.transits + number * shape.stub_nodes) for number, (transit, _) in enumerate(places)]
 
@@ -174,7 +174,7 @@ def _edges_of_domains(
 
 
 def _draw_domains(shape: TransitStubShape, edges: Sequence[EdgeModel | int], rng: random.Random) -> list[_Domain]:
-    """Draw transit domains about points of the whole square, and stub domains beside their transit nodes.
+    """Draws transit domains about points of the whole square, and stub domains beside their transit nodes.
 
     The squares' sides are GT-ITM's: √(80 · brokers) for the whole, half of it for a transit domain, √(16 · nodes)
     for a stub domain.
@@ -209,7 +209,7 @@ def _placed(
 
 
 def _policy_weights(shape: TransitStubShape, domains: Sequence[_Domain], between: _LinksByKind) -> dict[Pair, int]:
-    """Return weights that keep paths where policy wants them, each as small as the argument below allows.
+    """Returns weights that keep paths where policy wants them, each as small as the argument below allows.
 
     Inside a domain a link weighs 1. Let Dt and Ds be the widest diameters of transit and stub domains.
     - transit-transit > Dt / 2: leaving a transit domain and coming back takes two of them, more than any way inside.
@@ -237,7 +237,7 @@ def _widest(domains: Iterable[_Domain]) -> int:
 
 
 def _weighted_diameter(count: int, weights: dict[Pair, int]) -> int:
-    """Return the greatest distance between the nodes 0 to count - 1 over the links among them."""
+    """Returns the greatest distance between the nodes 0 to count - 1 over the links among them."""
     neighbours: list[list[Pair]] = [[] for _ in range(count)]
     for (a, b), weight in weights.items():
         if a < count and b < count:

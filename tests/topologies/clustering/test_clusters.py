@@ -33,7 +33,7 @@ def parts_of(overlay: Overlay, count: int) -> list[tuple[tuple[str, ...], tuple[
 
 
 def touching_without(overlay: Overlay, one: str, other: str, lost: str) -> bool:
-    """Tell whether a link still leads from the one cluster into the other when this broker is lost."""
+    """Whether a link still leads from the one cluster into the other when this broker is lost."""
     here = set(overlay.members(one)) - {lost}
     there = set(overlay.members(other)) - {lost}
     return any((link.a in here and link.b in there) or (link.a in there and link.b in here) for link in overlay.links)

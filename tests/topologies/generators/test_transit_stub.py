@@ -24,7 +24,7 @@ SHAPES = st.builds(
 
 
 def domain_of(overlay: Overlay, id: str) -> str:
-    """Return `T:domain` or `S:domain.node/stub`: the label without its node."""
+    """Returns `T:domain` or `S:domain.node/stub`: the label without its node."""
     label = overlay.broker(id).label
     assert label is not None
     assert re.fullmatch(r"T:\d+\.\d+|S:\d+\.\d+/\d+\.\d+", label)
@@ -39,7 +39,7 @@ def weighted(overlay: Overlay) -> networkx.Graph:
 
 
 def assert_policy_holds(overlay: Overlay) -> None:
-    """Check all shortest paths by policy weight, ties included, between all pairs."""
+    """Checks all shortest paths by policy weight, ties included, between all pairs."""
     graph = weighted(overlay)
     domain = {id: domain_of(overlay, id) for id in overlay.ids}
     distances = dict(networkx.all_pairs_dijkstra_path_length(graph))
