@@ -6,7 +6,7 @@ Here `_entries_changed` and `_onward` take its place, and MERC overrides them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from matching.expressions.model import TRUE, Expression
 from routing.domain import Domain
@@ -32,6 +32,7 @@ from routing.router import (
     Counts,
     ForwardingLeg,
     LearnedSubscription,
+    RouterOutput,
     RouterSettings,
     RoutingDecision,
     TableWork,
@@ -51,13 +52,13 @@ class DestinationBased:
         self._clusters = clusters
         self._local_advertisements = LocalAdvertisements()
         self._local_subscriptions = LocalSubscriptions(matcher)
-        self.learned_subscriptions: list[LearnedSubscription] = []
+        self._learned_subscriptions: list[LearnedSubscription] = []
         self._domains = {
             name: Domain(
                 MulticastLayer(me, incarnation, name, clusters, address),
                 incarnation,
                 matcher,
-                self.learned_subscriptions,
+                self._learned_subscriptions,
             )
             for name in sorted(clusters)
         }
@@ -66,7 +67,7 @@ class DestinationBased:
         self._expected: dict[str, None] = {}
         """Neighbours that a configuration names and of which no domain has a link state yet."""
         self._neighbour_silence: Silence[str] = Silence()
-        self.has_pending_link_states = False
+        self._has_pending_link_states = False
         """Whether link states arrived that the matching layer has not applied. A failure produces hundreds of them at
         once, so they are applied together: before the next query, or when the broker calls `apply_link_states`."""
 
@@ -81,8 +82,8 @@ class DestinationBased:
             domain.settings = settings
 
     def apply_link_states(self) -> None:
-        if self.has_pending_link_states:
-            self.has_pending_link_states = False
+        if self._has_pending_link_states:
+            self._has_pending_link_states = False
             for domain in self._domains.values():
                 domain.topology_changed()
             self._topology_changed()
@@ -349,11 +350,11 @@ class DestinationBased:
         for name, domain in self._domains.items():
             states = [state for state in message.states if state.domain == name]
             if states and domain.multicast.receive_states(states, peer):
-                self.has_pending_link_states = True
+                self._has_pending_link_states = True
 
     def _receive_announcement(self, message: Announce, domain: Domain) -> None:
         if domain.multicast.receive_announcement(message):
-            self.has_pending_link_states = True
+            self._has_pending_link_states = True
 
     def _topology_changed(self) -> None:
         for reorganisation in self._reorganisations.values():
@@ -394,14 +395,21 @@ class DestinationBased:
         for domain in self._domains.values():
             domain.multicast.leave()
 
-    def drain(self) -> list[tuple[str, Message]]:
-        sends: list[tuple[str, Message]] = []
+    def drain(self) -> RouterOutput:
+        messages: list[tuple[str, Message]] = []
+        losses = 0
         for domain in self._domains.values():
             domain.flush()
+            losses += domain.multicast.losses
             if domain.multicast.sends:
-                sends += domain.multicast.sends
+                messages += domain.multicast.sends
                 domain.multicast.sends = []
-        return sends
+        learned: Sequence[LearnedSubscription] = ()
+        if self._learned_subscriptions:
+            learned = self._learned_subscriptions[:]
+            self._learned_subscriptions.clear()
+        requests = self._drain_link_requests() if self._reorganisations else ()
+        return RouterOutput(messages, requests, learned, losses, self._has_pending_link_states)
 
     def enable_reorganisation(self, most_links: int) -> None:
         self._reorganisations = {
@@ -413,18 +421,12 @@ class DestinationBased:
         for reorganisation in self._reorganisations.values():
             reorganisation.end_cycle()
 
-    def drain_link_requests(self) -> list[OpenLink | CloseLink]:
+    def _drain_link_requests(self) -> list[OpenLink | CloseLink]:
         link_requests: list[OpenLink | CloseLink] = []
         for reorganisation in self._reorganisations.values():
             link_requests += reorganisation.link_requests
             reorganisation.link_requests.clear()
         return link_requests
-
-    def link_losses(self) -> int:
-        losses = 0
-        for domain in self._domains.values():
-            losses += domain.multicast.losses
-        return losses
 
     def counts(self) -> Counts:
         self.apply_link_states()

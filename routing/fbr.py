@@ -270,7 +270,7 @@ class FBR(HopByHop):
 
     def _apply_repeated(self, change: Change, peer: str) -> None:
         if isinstance(change, Subscribe) and not change.is_gap and change.tree in self._trees:
-            self.learned_subscriptions.append(LearnedSubscription(peer, change.expression, change.since, change.tree))
+            self._learned_subscriptions.append(LearnedSubscription(peer, change.expression, change.since, change.tree))
 
     def _update_parent(self, entry: EntryId) -> None:
         """Chooses the tree's parent again after a change of offers or neighbours, and announces the result."""
@@ -378,7 +378,7 @@ class FBR(HopByHop):
         self._copies[self._next_number] = copy
         by_neighbour[copy.neighbour] = self._next_number
         if copy.neighbour is not None:
-            self.learned_subscriptions.append(
+            self._learned_subscriptions.append(
                 LearnedSubscription(copy.neighbour, copy.change.expression, copy.change.since, copy.tree)
             )
         if tree.parent is not None and len(by_neighbour) == 1:

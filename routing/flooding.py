@@ -74,7 +74,7 @@ class Flooding(HopByHop):
         return UnknownInterest(behind=lost, gaps=lost)
 
     def _neighbour_reachable(self, peer: str) -> None:
-        self.learned_subscriptions.append(LearnedSubscription(peer, str(TRUE), 0))
+        self._learned_subscriptions.append(LearnedSubscription(peer, str(TRUE), 0))
 
     def leave(self) -> None:
         """Does nothing: no other broker has entries of this broker."""

@@ -20,8 +20,7 @@ from routing.messages import (
 )
 from routing.multicast import narrowed
 from routing.reliable_updates import UpdateReceiver, UpdateSender
-from routing.reorganisation import CloseLink, OpenLink
-from routing.router import ForwardingLeg, LearnedSubscription, RouterSettings
+from routing.router import ForwardingLeg, LearnedSubscription, RouterOutput, RouterSettings
 from routing.tables import is_parsable
 
 DOMAIN = ""
@@ -33,7 +32,6 @@ class HopByHop:
     def __init__(self, me: str, incarnation: int) -> None:
         self.me = me
         self.settings = RouterSettings()
-        self.has_pending_link_states = False
         self._incarnation = incarnation
         self._neighbours: dict[str, int] = {}
         self._known_neighbours: dict[str, int] = {}
@@ -43,7 +41,7 @@ class HopByHop:
         self._converging_ticks = 0
         """Remaining ticks in which neighbours that are reachable again, or others behind them, may send more
         changes."""
-        self.learned_subscriptions: list[LearnedSubscription] = []
+        self._learned_subscriptions: list[LearnedSubscription] = []
         self._is_recovering = False
         self._has_restarted = False
         """Whether there was an earlier incarnation, which knew more than this one at its start."""
@@ -181,13 +179,6 @@ class HopByHop:
     def reorganise(self) -> None:
         """Does nothing: `enable_reorganisation` always fails."""
 
-    def drain_link_requests(self) -> list[OpenLink | CloseLink]:
-        return []
-
-    def link_losses(self) -> int:
-        """Returns 0: only links to neighbours matter here, and their loss is known directly."""
-        return 0
-
     def receive(self, message: Message, peer: str) -> Message | None:
         if isinstance(message, Update):
             self._receive_update(message, peer)
@@ -234,10 +225,13 @@ class HopByHop:
     def substitute_leg(self, publication: Publish, lost: str) -> ForwardingLeg | None:
         return None
 
-    def drain(self) -> list[tuple[str, Message]]:
+    def drain(self) -> RouterOutput:
+        """Removes and returns messages and learned subscriptions. Link losses stay 0: only links to neighbours matter
+        here, and their loss is known directly."""
         self._send_updates(self._update_sender.flush())
-        sends, self._sends = self._sends, []
-        return sends
+        messages, self._sends = self._sends, []
+        learned, self._learned_subscriptions = self._learned_subscriptions, []
+        return RouterOutput(messages, (), learned)
 
     def _send_updates(self, updates: list[Update]) -> None:
         for update in updates:

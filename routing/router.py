@@ -7,7 +7,7 @@ a clock: it repeats messages when the broker calls `tick`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -109,13 +109,25 @@ class RouterSettings(NamedTuple):
     broker has the publication. Memory mode accepts this loss."""
 
 
+class RouterOutput(NamedTuple):
+    """What a router has for its broker since the last input."""
+
+    messages: list[tuple[str, Message]]
+    """Messages to send, each with the neighbour to send it to."""
+    link_requests: Sequence[OpenLink | CloseLink] = ()
+    """Links to open and to close."""
+    learned_subscriptions: Sequence[LearnedSubscription] = ()
+    """Subscriptions of other brokers that this router learned of."""
+    link_losses: int = 0
+    """How many links of other brokers were lost since the start. Publications may have been on them: the broker sends
+    again."""
+    has_pending_link_states: bool = False
+    """Whether link states have arrived that `apply_link_states` has not applied yet."""
+
+
 class Router(Protocol):
     name: str
     settings: RouterSettings
-    learned_subscriptions: list[LearnedSubscription]
-    """Subscriptions of other brokers that this router learned of. The broker empties the list."""
-    has_pending_link_states: bool
-    """Whether link states have arrived that `apply_link_states` has not applied yet."""
 
     def load_link_states(self, states: tuple[LinkState, ...]) -> None:
         """Loads the overlay as a configuration file describes it."""
@@ -211,8 +223,8 @@ class Router(Protocol):
     def leave(self) -> None:
         """Announces that this broker leaves the overlay for good."""
 
-    def drain(self) -> list[tuple[str, Message]]:
-        """Removes and returns the messages to send, each with the neighbour to send it to."""
+    def drain(self) -> RouterOutput:
+        """Removes and returns what the router has for its broker."""
 
     def counts(self) -> Counts: ...
 
@@ -222,13 +234,6 @@ class Router(Protocol):
 
     def reorganise(self) -> None:
         """Ends a cycle of self-reorganisation."""
-
-    def drain_link_requests(self) -> list[OpenLink | CloseLink]:
-        """Removes and returns the links to open and to close."""
-
-    def link_losses(self) -> int:
-        """Returns how many links of other brokers were lost. Publications may have been on them: the broker sends
-        again."""
 
 
 def work_of(table: str, report: MatchReport | DestinationReport) -> TableWork:

@@ -1,4 +1,4 @@
-"""The clients of a broker: what they advertised and subscribed to, and what is on its way to them or waits."""
+"""The clients of a broker: their entries, and their deliveries in flight or waiting."""
 
 from __future__ import annotations
 
@@ -19,36 +19,37 @@ class Client:
 
     name: str
     is_reliable: bool
-    """Deliveries are acknowledged, and repeated after a reconnect until they are."""
+    """Whether deliveries are acknowledged, and sent again after a reconnect until they are."""
     keep: int | None
-    """Nanoseconds for which the session waits for a client that lost its connection; None: for ever."""
+    """Nanoseconds for which the session outlives a lost connection; None: for ever."""
     session: str = ""
-    """What the client's process calls it. Another process under the same name starts another session."""
+    """The id that the client's process chose. Another process under the same client name starts another session."""
     window: int = UNBOUNDED
-    """Deliveries that may be on their way."""
+    """The largest number of deliveries in flight."""
     is_connected: bool = True
     has_room: bool = True
-    """Its connection takes more at present."""
+    """Whether its connection has room for more deliveries."""
     disconnected_at: int = 0
     ledger: PublishLedger | None = None
-    """What became of its publications, if it waits for answers to them."""
+    """The answers to its publications. None if it does not wait for answers."""
     last_number: int = 0
-    """Of its deliveries."""
+    """The number of its latest delivery."""
     acknowledged: int = 0
-    """The last delivery that it acknowledged."""
+    """The number of the last delivery that it acknowledged."""
     advertisements: dict[str, EntryId] = field(default_factory=dict)
     subscriptions: dict[str, EntryId] = field(default_factory=dict)
     expressions: dict[EntryId, str] = field(default_factory=dict)
     confirmed: dict[EntryId, int] = field(default_factory=dict)
-    """When they were confirmed, as far as that was not before a restart of which nothing is known."""
+    """When each entry was confirmed. 0: before a restart, at an unknown time."""
     pending_entries: dict[tuple[str, ...], tuple[str, int]] = field(default_factory=dict)
-    """Records of entries that stand when the store has them, by the store's key."""
+    """Records of entries that become active when the store has committed them, by the store's key."""
     pending_new_names: Counter[str] = field(default_factory=Counter)
-    """How many of those have a name under which nothing stands yet, by kind."""
+    """How many of the pending entries have a name without an active entry, by kind."""
     in_flight: deque[Deliver] = field(default_factory=deque)
-    """Sent over the present connection and not acknowledged."""
+    """Deliveries sent over the present connection and not acknowledged."""
     waiting: deque[Deliver] = field(default_factory=deque)
     undelivered_bytes: int = 0
+    """Attributes and payloads of deliveries that are in flight or waiting."""
 
     @property
     def can_send(self) -> bool:
@@ -69,19 +70,19 @@ class Client:
         return delivery
 
     def acknowledge(self, through: int) -> list[Deliver]:
-        """What the client has taken, up to and including this number."""
-        taken: list[Deliver] = []
+        """Removes the deliveries in flight up to and including this number, and returns them."""
+        acknowledged: list[Deliver] = []
         size = 0
-        on_the_way = self.in_flight
-        while on_the_way and on_the_way[0].number <= through:
-            delivery = on_the_way.popleft()
+        in_flight = self.in_flight
+        while in_flight and in_flight[0].number <= through:
+            delivery = in_flight.popleft()
             size += len(delivery.attributes) + len(delivery.payload)
-            taken.append(delivery)
+            acknowledged.append(delivery)
         self.undelivered_bytes -= size
-        return taken
+        return acknowledged
 
     def disconnect(self, now: int) -> None:
-        """What was on the way may be lost: it waits again, in front of the rest."""
+        """Marks the client as disconnected. Deliveries in flight may be lost: they wait again, before the others."""
         self.is_connected = False
         self.disconnected_at = now
         self.waiting.extendleft(reversed(self.in_flight))
@@ -98,7 +99,7 @@ class Client:
 
 class Clients:
     def __init__(self, is_durable: bool) -> None:
-        """Clients of whom nothing else is known are kept for ever by a durable broker, else while connected."""
+        """A new client's session lasts for ever at a durable broker, otherwise while the client is connected."""
         self._is_durable = is_durable
         self._clients: dict[str, Client] = {}
         self._names: dict[EntryId, str] = {}
@@ -117,7 +118,7 @@ class Clients:
             del self._names[entry]
 
     def expired(self, now: int) -> list[Client]:
-        """Those that did not come back in time."""
+        """Clients that did not reconnect in time."""
         return [
             client
             for client in self._clients.values()
@@ -134,7 +135,7 @@ class Clients:
         return entry
 
     def names_of(self, entries: tuple[EntryId, ...]) -> tuple[str, ...]:
-        """Of those that stand; an entry may have been withdrawn since it matched."""
+        """The sorted names of the entries. Leaves out entries that were withdrawn since they matched."""
         names = self._names
         if len(entries) == 1:
             name = names.get(entries[0])

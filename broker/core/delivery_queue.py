@@ -1,7 +1,7 @@
-"""Deliveries to a broker's clients: in order, bounded, and for reliable sessions until they are acknowledged.
+"""Queues of deliveries to a broker's clients: ordered, bounded, and for reliable sessions kept until acknowledged.
 
-A slow client never stalls another: what it does not take waits here up to a limit. Beyond it the oldest delivery that
-was not sent goes, and with `disconnects_slow` the client's connection as well. Both are counted.
+A slow client never delays another: its deliveries wait here, up to a limit. Beyond the limit the broker drops the
+oldest waiting delivery. With `disconnects_slow` it also disconnects the client. Both are counted.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ class DeliveryQueues:
         self,
         settings: Settings,
         drop: Callable[[str, PublicationId, str], None],
-        done: Callable[[Deliver], None],
+        forget: Callable[[Deliver], None],
     ) -> None:
-        """`drop` counts what is lost, by reason; `done` hears of each delivery that need not be kept any more."""
+        """`drop` counts a lost delivery by its reason; `forget` deletes the record of a delivery that is over."""
         self._settings = settings
         self._drop = drop
-        self._done = done
+        self._forget = forget
 
     def offer(self, client: Client, delivery: Deliver, now: int, effects: list[Effect]) -> None:
-        """Sends the delivery, or lets it wait for its turn."""
+        """Sends the delivery, or queues it."""
         if client.waiting or not client.can_send or client.undelivered_bytes >= self._settings.outbox_bytes:
-            self._wait(client, delivery, now, effects)
+            self._enqueue(client, delivery, now, effects)
         else:
             self._send(client, delivery, effects)
 
@@ -42,18 +42,17 @@ class DeliveryQueues:
         client.mark_sent(delivery)
         effects.append(delivery)
         if delivery.number and not client.is_reliable:
-            # Kept for an earlier session of the client: this one acknowledges nothing.
-            self._done(delivery)
+            # It was queued for an earlier, reliable session of the client. This session acknowledges nothing.
+            self._forget(delivery)
 
-    def _wait(self, client: Client, delivery: Deliver, now: int, effects: list[Effect]) -> None:
+    def _enqueue(self, client: Client, delivery: Deliver, now: int, effects: list[Effect]) -> None:
         while self._is_full(client, delivery):
             if client.is_connected and self._settings.disconnects_slow:
                 effects.append(Disconnect(client.name, SLOW))
                 client.disconnect(now)
             reason = SLOW if client.is_connected else AWAY
             if not client.waiting:
-                self._drop(reason, delivery.publication, f"for {client.name}")
-                self._done(delivery)
+                self._discard(client, delivery, reason)
                 return
             self._discard(client, client.pop_waiting(), reason)
         client.enqueue(delivery)
@@ -67,21 +66,21 @@ class DeliveryQueues:
 
     def _discard(self, client: Client, delivery: Deliver, reason: str) -> None:
         self._drop(reason, delivery.publication, f"for {client.name}")
-        self._done(delivery)
+        self._forget(delivery)
 
     def revoke(self, client: Client, publications: frozenset[PublicationId]) -> None:
-        """Those that wait do not come, and those on their way do not come again."""
-        for held in (client.in_flight, client.waiting):
-            for _ in range(len(held)):
-                delivery = held.popleft()
+        """Drops the client's deliveries of these publications. Those in flight are not sent again."""
+        for queue in (client.in_flight, client.waiting):
+            for _ in range(len(queue)):
+                delivery = queue.popleft()
                 if delivery.publication in publications:
                     client.undelivered_bytes -= len(delivery.attributes) + len(delivery.payload)
                     self._discard(client, delivery, FORBIDDEN)
                 else:
-                    held.append(delivery)
+                    queue.append(delivery)
 
     def send_waiting(self, client: Client, now: int, effects: list[Effect]) -> None:
-        """Sends of what waits as much as the client takes at present."""
+        """Sends waiting deliveries while the client can receive more. Drops expired ones."""
         while client.waiting and client.can_send:
             delivery = client.pop_waiting()
             if delivery.expires is not None and delivery.expires <= now:
@@ -90,9 +89,9 @@ class DeliveryQueues:
                 self._send(client, delivery, effects)
 
     def acknowledge(self, client: Client, through: int, now: int, effects: list[Effect]) -> None:
-        taken = client.acknowledge(through)
+        acknowledged = client.acknowledge(through)
         if self._settings.is_durable:
-            for delivery in taken:
-                self._done(delivery)
+            for delivery in acknowledged:
+                self._forget(delivery)
         if client.waiting:
             self.send_waiting(client, now, effects)

@@ -1,6 +1,6 @@
-"""What is to be done: the broker core's effects, as commands for its driver, in the order in which they stand.
+"""The broker core's effects: commands for the driver, which performs them in the order of the list.
 
-Those that every publication causes are named tuples, which are made several times as fast as frozen dataclasses.
+Effects that every publication causes are named tuples. Creating one is several times as fast as a frozen dataclass.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Send(NamedTuple):
 
 
 class Deliver(NamedTuple):
-    """A publication for a client, once, with all of its subscriptions that match."""
+    """Send a publication to a client, once, with the names of all its subscriptions that match."""
 
     client: str
     publication: PublicationId
@@ -29,32 +29,35 @@ class Deliver(NamedTuple):
     payload: bytes
     hops: int
     number: int = 0
-    """Grows with the deliveries of a reliable session; acknowledgements name it."""
+    """Numbers the deliveries of a reliable session; acknowledgements refer to it. 0: not acknowledged."""
     expires: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Greet:
-    """The answer to a client that named its session. `is_resumed`: what it entered before is still there."""
+    """Answer a client that named its session. `is_resumed`: the broker still has the session's entries."""
 
     client: str
     is_resumed: bool
     accepted_through: int
-    """The last of the session's publications that was accepted, by the client's number for it."""
+    """The reference of the last accepted publication of the session."""
     missing: tuple[int, ...] = ()
-    """Those before it that were not, or are not yet."""
+    """Earlier references that are not accepted, or not accepted yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Disconnect:
-    """End the client's connection. Its session goes on as for a client that lost its connection."""
+    """Close the client's connection. Its session continues as if the connection had been lost."""
 
     client: str
     reason: str
 
 
 class Accept(NamedTuple):
-    """The broker answers for the request from now on. `publication` is the id of an accepted publication."""
+    """Tell the client that its request is accepted: the broker is responsible for it from now on.
+
+    `publication` is the id of an accepted publication.
+    """
 
     client: str
     reference: int | str
@@ -66,14 +69,14 @@ class Refuse:
     client: str
     reference: int | str
     reason: str
-    """For people."""
+    """Text for people."""
     code: str = "invalid"
-    """For programs: one of a few words."""
+    """For programs: one of the codes of `broker.wire.client_frames.Reason`."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetTimer:
-    """Replaces the timer of that name."""
+    """Set the timer of this name, which replaces an earlier one."""
 
     name: str
     at: int
@@ -81,9 +84,10 @@ class SetTimer:
 
 @dataclass(frozen=True, slots=True)
 class Persist:
-    """Answered by `Persisted` when the record would survive a crash; also if it is forgotten before it was written.
+    """Write a record. The driver answers with `Persisted` when the record would survive a crash.
 
-    Records are written in the order in which they are asked for, and those that one input causes all at once.
+    The driver answers also if the record is forgotten before it is written. Records are written in the order of their
+    effects, and the records of one input in one transaction.
     """
 
     key: tuple[str, ...]
@@ -92,12 +96,14 @@ class Persist:
 
 @dataclass(frozen=True, slots=True)
 class Forget:
+    """Delete a record from the store."""
+
     key: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ResetLink:
-    """The neighbour was silent for too long: close the link, at both ends, and try to open it again."""
+    """Close a link at both ends and try to open it again, because the neighbour was silent for too long."""
 
     peer: str
 
@@ -115,16 +121,17 @@ class DroppedRow:
 
 
 class Record(NamedTuple):
-    """A row for the trace."""
+    """Record a row in the trace."""
 
     row: MatchedRow | DroppedRow
 
 
 class Failed(NamedTuple):
-    """The core raised an error: a defect. The other effects of the input, timers above all, are to be performed."""
+    """Report that the core raised an error, which is a defect. The driver still performs the input's other effects,
+    timers above all."""
 
     input: str
-    """Its kind, and what tells it from others."""
+    """The input's kind, and details that identify it."""
     error: Exception
 
 
@@ -144,7 +151,7 @@ Effect: TypeAlias = (
     | CloseLink
     | Failed
 )
-"""`OpenLink` and `CloseLink` are the router's wishes: the driver answers with `PeerUp` and `PeerLost`, at both ends."""
+"""`OpenLink` and `CloseLink` come from the router: the driver answers with `PeerUp` and `PeerLost`, at both ends."""
 
 __all__ = [
     "Accept",

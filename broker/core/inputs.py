@@ -1,4 +1,4 @@
-"""What happened: the broker core's inputs, in the past tense. The frequent ones are tuples, for speed."""
+"""The broker core's inputs, named in the past tense. The frequent ones are named tuples, for speed."""
 
 from __future__ import annotations
 
@@ -11,58 +11,62 @@ from routing.messages import Heartbeat, Message, PublicationId
 
 @dataclass(frozen=True, slots=True)
 class ClientConnected:
-    """A client is here, for the first time or again; what waits for it is delivered.
+    """A client connected, for the first time or again. Waiting deliveries are sent to it.
 
-    With a session's name the driver is told by `Greet` whether there was such a session. Another session under the
-    same name starts anew, except that what a durable client (`keep` is None) entered and waits for stays.
+    If the input names a session, the core answers with `Greet`, which says whether the session is resumed. A new
+    session under the same client name replaces the old one. A durable client (`keep` is None) keeps its entries and
+    waiting deliveries.
     """
 
     client: str
     session: str = ""
     is_reliable: bool | None = None
-    """Deliveries are to be acknowledged. None: at a durable broker."""
+    """Whether the client acknowledges deliveries. None: it does if the broker is durable."""
     keep: int | None = None
-    """Nanoseconds for which the session outlives a connection; None: for ever. Counts if a session is named."""
+    """Nanoseconds for which the session outlives a connection; None: for ever. Ignored unless a session is named."""
     window: int | None = None
-    """Deliveries that may be on their way; None: as many as there are."""
+    """The largest number of deliveries in flight; None: no limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientPaused:
-    """The client's connection takes no more at present."""
+    """The client's connection has no room for more deliveries at present."""
 
     client: str
 
 
 @dataclass(frozen=True, slots=True)
 class ClientResumed:
+    """The client's connection has room again."""
+
     client: str
 
 
 @dataclass(frozen=True, slots=True)
 class ClientLost:
-    """The connection is gone. A durable client keeps its entries and what arrives for it."""
+    """The client's connection was lost. A durable client keeps its entries and its waiting deliveries."""
 
     client: str
 
 
 @dataclass(frozen=True, slots=True)
 class ClientLeft:
-    """The client said farewell: all that it had goes."""
+    """The client left for good: its session ends, and its entries and deliveries are removed."""
 
     client: str
 
 
 @dataclass(frozen=True, slots=True)
 class RightsNarrowed:
-    """The client, here or away, may not have these any more: they are withdrawn in its name, and nobody is answered."""
+    """The client's rights no longer cover these entries and publications. The broker withdraws the entries in the
+    client's name, whether the client is connected or not, and sends no answer."""
 
     client: str
     subscriptions: tuple[str, ...]
-    """By the client's names for them."""
+    """The client's names of the subscriptions."""
     advertisements: tuple[str, ...]
     publications: frozenset[PublicationId]
-    """Not to be delivered, or not again."""
+    """Publications that must not be delivered, or delivered again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,7 @@ class Advertised:
     """The client's own name for the advertisement; unique among the client's advertisements."""
     expression: str
     reference: str = ""
-    """What the answer carries; empty: the name."""
+    """The answer carries it. Empty: the answer carries the name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,7 @@ class Published(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeliveryAcknowledged:
-    """The client has taken all its deliveries up to this number."""
+    """The client acknowledged all deliveries up to this number."""
 
     client: str
     number: int
@@ -117,24 +121,24 @@ class DeliveryAcknowledged:
 
 @dataclass(frozen=True, slots=True)
 class PeerUp:
-    """A link to a neighbour stands; `greeting` is what it said of itself."""
+    """A link to a neighbour is up. `greeting` is the neighbour's first heartbeat."""
 
     peer: str
     greeting: Heartbeat
     cost: int = 1
     remembers: bool = False
-    """The neighbour knew an earlier incarnation of this broker."""
+    """Whether the neighbour knows an earlier incarnation of this broker."""
 
 
 @dataclass(frozen=True, slots=True)
 class PeerLost:
     peer: str
     has_left: bool = False
-    """It said that it leaves the overlay for good."""
+    """Whether the neighbour announced that it leaves the overlay for good."""
 
 
 class FrameReceived(NamedTuple):
-    """`sequence` counts the publication frames of the link; other frames have none."""
+    """A neighbour's frame arrived. `sequence` numbers the publication frames of a link; other frames have none."""
 
     peer: str
     message: Message
@@ -148,19 +152,21 @@ class TimerFired:
 
 @dataclass(frozen=True, slots=True)
 class Persisted:
+    """The store committed the record of this key."""
+
     key: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What the store held when the broker started."""
+    """The records of the store when the broker started."""
 
     records: Mapping[tuple[str, ...], object]
 
 
 @dataclass(frozen=True, slots=True)
 class LeaveRequested:
-    """The broker is to leave the overlay in good order."""
+    """The operator wants the broker to leave the overlay in good order."""
 
 
 ClientInput: TypeAlias = (

@@ -1,4 +1,4 @@
-"""The broker's links: who is there, when they were last heard, and the room they have."""
+"""The broker's links: its neighbours, when each last sent a frame, and the flow control of each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _Link:
     inbox: Inbox
     last_received: int
     acknowledged_at_tick: int | None = None
-    """With frames in flight at the last tick: up to which frame the neighbour had taken them in."""
+    """The last acknowledged frame at the last tick; None if no frames were in flight then."""
 
 
 class Links:
@@ -29,7 +29,7 @@ class Links:
         self._links[peer] = _Link(outbox, Inbox(self._settings.credit), now)
 
     def remove(self, peer: str) -> bool:
-        """Was it up?"""
+        """Removes the link. Returns False if there was none."""
         return self._links.pop(peer, None) is not None
 
     def is_up(self, peer: str) -> bool:
@@ -39,7 +39,7 @@ class Links:
         return tuple(sorted(self._links))
 
     def mark_alive(self, peer: str, now: int) -> bool:
-        """Is this a neighbour? Then it is alive."""
+        """Records that the neighbour sent a frame. Returns False if there is no link to it."""
         link = self._links.get(peer)
         if link is None:
             return False
@@ -52,7 +52,7 @@ class Links:
         ]
 
     def offer(self, peer: str, message: Publish, effects: list[Effect]) -> str | None:
-        """Sends the frame or lets it wait. Returns why it was dropped, if it was."""
+        """Sends or queues the frame. Returns the reason if it was dropped, otherwise None."""
         link = self._links.get(peer)
         if link is None:
             return "no link"
@@ -66,11 +66,14 @@ class Links:
     def receive_frame(self, peer: str, sequence: int) -> int | None:
         return self._links[peer].inbox.receive(sequence)
 
-    def receive_credit(self, peer: str, taken: int) -> list[Effect]:
-        return [Send(peer, *frame) for frame in self._links[peer].outbox.acknowledge(taken)]
+    def receive_credit(self, peer: str, through: int) -> list[Effect]:
+        return [Send(peer, *frame) for frame in self._links[peer].outbox.acknowledge(through)]
 
     def tick(self) -> list[Effect]:
-        """Tells senders of room that they were not told of, and frees credit that was lost with its frames."""
+        """Acknowledges received frames, and frees the credit of frames that were lost.
+
+        Frames count as lost if the neighbour acknowledged none since the last tick.
+        """
         effects: list[Effect] = []
         for peer, link in sorted(self._links.items()):
             if link.inbox.has_unacknowledged:
@@ -81,7 +84,7 @@ class Links:
         return effects
 
     def queues(self) -> dict[str, tuple[int, int]]:
-        """For each neighbour: the publications that wait for it, and those in flight."""
+        """The numbers of waiting publications and of those in flight, by neighbour."""
         return {peer: (link.outbox.waiting, link.outbox.in_flight) for peer, link in sorted(self._links.items())}
 
     @property

@@ -1,4 +1,4 @@
-"""What waits for the store: an action for each record, done when the record would survive a crash."""
+"""Pending writes: actions that run when the store has committed a record, so that it would survive a crash."""
 
 from __future__ import annotations
 
@@ -13,28 +13,31 @@ Action = Callable[[], None]
 
 class PendingWrites:
     def __init__(self, effects: list[Effect]) -> None:
-        """`effects` is where the core collects them."""
+        """`effects` is the list in which the core collects its effects."""
         self._effects = effects
         self._waiting: dict[Key, deque[Action]] = {}
 
     def __contains__(self, key: object) -> bool:
+        """Whether a write of this key is pending."""
         return key in self._waiting
 
     def write(self, key: Key, record: object, then: Action) -> None:
+        """Writes the record. Runs `then` when it is committed."""
         self._waiting[key] = deque([then])
         self._effects.append(Persist(key, record))
 
     def complete(self, key: Key) -> None:
+        """Runs the actions that wait for this key. The store has committed its record."""
         actions = self._waiting.pop(key, None)
         while actions:
             actions.popleft()()
-            again = self._waiting.get(key)
-            if again is not None:
-                # It is stored once more, and the rest waits for that.
-                actions.extendleft(reversed(again))
+            newer = self._waiting.get(key)
+            if newer is not None:
+                # The action has written the key again. The remaining actions wait for that write.
+                actions.extendleft(reversed(newer))
                 self._waiting[key] = actions
                 return
 
     def run_after(self, key: Key, then: Action) -> None:
-        """Right after what waits for the record."""
+        """Runs `then` after the actions that already wait for the pending write of this key."""
         self._waiting[key].append(then)

@@ -1,67 +1,69 @@
-"""What became of a session's publications, by the client's references, which count from 1 on.
+"""The publish ledger: what a session's broker decided about each publication of the session.
 
-A client whose connection broke does not know which of its last publications were accepted. Told here, it takes those
-for accepted, and sends all others again: what was refused is judged again, what is being stored is recognised, and what
-never came is new. So nothing is published twice, and nothing counts as accepted that was not.
+Publications are identified by the client's references, which count from 1. A client that lost its connection does not
+know which of its last publications were accepted. After a reconnect the broker lists the references that it accepted.
+The client resends the rest. The broker decides again about a refused publication. It recognises one that is being
+stored. One that never arrived is new. So nothing is published twice, and nothing counts as accepted that was not.
 
-A client sends no more than a window of publications without an answer, on each connection in the order of their
-references, and hears answers in the order in which they were given. So of refusals it may have missed the last ones,
-and none after which it has sent a window of others on the same connection.
+A client sends at most a window of publications without an answer. On each connection it sends them in the order of
+their references, and receives answers in the order in which the broker gave them. So it may have missed the latest
+refusals. It has received a refusal if it sent a window of other publications after it on the same connection.
 """
 
 from __future__ import annotations
 
 MOST_REFUSED = 8_192
-"""What a greeting has room for, however large the window."""
+"""The largest number of refused references in a greeting, however large the window."""
 
 
 class PublishLedger:
     __slots__ = ("_being_stored", "_highest", "_refused", "_window")
 
     def __init__(self, window: int, record: object = 0) -> None:
-        """`record` is what the store had of an earlier life of the broker."""
+        """`record` is the stored record of an earlier incarnation of the broker."""
         self._window = min(window, MOST_REFUSED)
         self._being_stored: dict[int, None] = {}
         highest, refused = record if isinstance(record, tuple) else (record, ())
         assert isinstance(highest, int)
         self._highest = highest
         self._refused: dict[int, int] = dict.fromkeys(refused, highest)
-        """Refused, or never seen here, with the highest reference at that time; those that may be missed come last."""
+        """References refused here or never received, with the highest reference at that time. The ones whose refusal
+        the client may have missed come last."""
 
     def is_new(self, reference: int) -> bool:
-        """Is it neither accepted nor being stored?"""
+        """Whether the publication is neither accepted nor being stored."""
         return reference > self._highest or reference in self._refused
 
     def begin_store(self, reference: int) -> None:
-        self._reach(reference)
+        self._advance(reference)
         self._refused.pop(reference, None)
         self._being_stored[reference] = None
 
     def accept(self, reference: int) -> None:
         if reference > self._highest or self._refused:
-            self._reach(reference)
+            self._advance(reference)
             self._refused.pop(reference, None)
         self._being_stored.pop(reference, None)
 
     def refuse(self, reference: int) -> None:
-        self._reach(reference)
+        self._advance(reference)
         self._refused.pop(reference, None)
         self._refused[reference] = self._highest
-        self._forget_heard()
+        self._forget_received()
 
-    def _reach(self, reference: int) -> None:
+    def _advance(self, reference: int) -> None:
         before = self._highest
         if reference <= before:
             return
         self._highest = reference
         if reference > before + 1:
-            # A driver refuses some before they come here.
+            # The driver refuses some publications before they reach the core.
             for missing in range(max(before + 1, reference - self._window), reference):
                 self._refused[missing] = reference
         if self._refused:
-            self._forget_heard()
+            self._forget_received()
 
-    def _forget_heard(self) -> None:
+    def _forget_received(self) -> None:
         while self._refused:
             oldest = next(iter(self._refused))
             if len(self._refused) <= self._window and self._refused[oldest] > self._highest - self._window:
@@ -69,16 +71,20 @@ class PublishLedger:
             del self._refused[oldest]
 
     def resume(self) -> tuple[int, tuple[int, ...]]:
-        """For a client that connects again: the last one that was accepted, and those before it that were not."""
-        # What it missed comes again before anything new does, and may be refused again, here or by the driver.
+        """Starts a new connection of the session.
+
+        Returns the last accepted reference, and the earlier references that are not accepted.
+        """
+        # The client resends those before any new publication. They may be refused again, here or by the driver.
         self._refused = dict.fromkeys(sorted(self._refused), self._highest)
         missing = sorted({**self._refused, **self._being_stored})
-        taken = self._highest
-        while missing and missing[-1] == taken:
+        accepted_through = self._highest
+        while missing and missing[-1] == accepted_through:
             missing.pop()
-            taken -= 1
-        return taken, tuple(missing)
+            accepted_through -= 1
+        return accepted_through, tuple(missing)
 
     def to_record(self) -> object:
-        """What is stored together with a publication: that one and all before it are stored then."""
+        """The record that is stored in one transaction with a publication. That one and all earlier ones are stored
+        then."""
         return (self._highest, tuple(self._refused)) if self._refused else self._highest

@@ -1,10 +1,12 @@
-"""Publications that were matched here a short while ago, for subscriptions that this broker hears of late.
+"""Retention: keeps recently matched publications for subscriptions that this broker learns of late.
 
-A subscription counts from the moment at which its home broker confirms it. Other brokers hear of it later: after some
-milliseconds, or when a partition has healed or a broker has recovered. Until then they match publications without it.
-So every broker that matches for others keeps what it matched, for as long as it keeps publications for brokers that it
-cannot reach, and matches it once more with what it learns. Time, number and bytes are bounded: what has to go early is
-remembered a while longer without its payload, so that a late subscription makes it a drop by name.
+A subscription is in force from the moment at which its home broker confirms it. Other brokers learn of it later: after
+some milliseconds, or when a partition has healed or a broker has recovered. Until then they match publications without
+it. So every broker that matches for others retains the matched publications, as long as it keeps publications for
+unreachable brokers. It matches them again with the subscriptions that it learns.
+
+Time, number and bytes are bounded. A publication that is evicted early is remembered for a while without its payload.
+If a late subscription matches it, the broker reports it as a drop.
 """
 
 from __future__ import annotations
@@ -20,49 +22,51 @@ from routing.messages import EntryId, PublicationId, Publish
 from routing.router import LearnedSubscription
 from routing.tables import expression_of
 
-LET_GO = 16
-"""Times as many passages are remembered as are kept."""
+EVICTED_FACTOR = 16
+"""How many times as many evicted publications are remembered as publications are retained."""
 
 
 @dataclass(slots=True)
 class RetainedPublication:
-    """A publication that this broker takes in from a client, or passes on."""
+    """A publication that this broker accepted from a client, or passes on."""
 
     id: PublicationId
     message: Publish
     peer: str | None
-    """The neighbour that it came from; None: it was published here."""
+    """The neighbour that sent it; None: it was published here."""
     arrived_at: int
-    """When it was accepted, or arrived."""
+    """When it was accepted here, or arrived."""
     depth: int
-    """Hops from the publisher's broker, on the way by which it came first."""
+    """Hops from the publisher's broker, on the route by which it arrived first."""
     upstream: list[tuple[str, str]] = field(default_factory=list)
-    """Domains and brokers that wait for it; none at the publisher's broker."""
+    """Domains and brokers that wait until it is settled; none at the publisher's broker."""
     advertisement: EntryId | None = None
-    """What permitted it, if it was published here. Others know it by this advertisement, and tell their interest."""
+    """The advertisement that permitted it, if it was published here. Because of this advertisement other brokers send
+    their subscriptions here."""
     served: set[str] = field(default_factory=set)
-    """Brokers that were asked to serve their clients."""
+    """Brokers that it was sent to with the duty to serve their clients."""
     passed: dict[tuple[str, str], int] = field(default_factory=dict)
-    """Domains and brokers that were asked to pass it on, with the incarnation that was asked."""
+    """Domains and brokers that it was sent to with the duty to pass it on, with the broker's incarnation."""
     given_up: frozenset[str] = frozenset()
-    """Brokers that could not be reached in time, for which it was dropped."""
+    """Brokers that were unreachable for too long. The publication was dropped for them."""
     counted_bytes: int = 0
-    """What it takes up while it is kept as settled."""
+    """The bytes that it counts for while it is retained as settled."""
     is_open: bool = True
-    """Some of them have yet to settle it, or it is being stored."""
+    """Whether a destination has yet to settle it, or it is being stored."""
     is_storing: bool = False
-    """Deliveries to clients here are being stored."""
+    """Whether deliveries to local clients are being stored."""
 
     former_trees: frozenset[EntryId | None] = frozenset()
-    """Trees that it came in before its present one."""
+    """Trees in which it arrived before its present one."""
 
     def knows_tree(self, tree: EntryId | None) -> bool:
+        """Whether the publication arrived in this tree before."""
         return tree == self.message.tree or tree in self.former_trees
 
     def switch_tree(self, message: Publish, peer: str) -> None:
-        """It goes on in another tree: a restart of the publisher's broker has ended the one before.
+        """Continues in another tree, because a restart of the publisher's broker has ended the previous tree.
 
-        While others wait for it, or it for others, the way by which it came first counts, for those further on too.
+        While the publication is open, the depth of its first route stays in force, also for brokers further on.
         """
         if message.tree != self.message.tree:
             self.former_trees |= {self.message.tree}
@@ -73,7 +77,7 @@ class RetainedPublication:
 
     @property
     def sent_to(self) -> set[str]:
-        """Brokers that were sent it."""
+        """Brokers that it was sent to, with either duty."""
         return self.served.union(broker for _, broker in self.passed)
 
     @property
@@ -82,8 +86,10 @@ class RetainedPublication:
 
 
 class EvictedPublication(NamedTuple):
-    """What is remembered of a passage that had to go early. There are many of them: nothing in it needs to be looked at
-    by the garbage collector."""
+    """The remembered part of a publication that was evicted early.
+
+    There are many of them, so no field is a container that the garbage collector must visit.
+    """
 
     id: PublicationId
     arrived_at: int
@@ -93,10 +99,10 @@ class EvictedPublication(NamedTuple):
 
 
 class LateInterest:
-    """Subscriptions that became known here a moment ago."""
+    """Subscriptions that this broker just learned."""
 
     def __init__(self, learned: list[LearnedSubscription], clock_skew: int) -> None:
-        """`clock_skew`: how far the clocks of two brokers may be apart, in nanoseconds."""
+        """`clock_skew`: the largest difference between the clocks of two brokers, in nanoseconds."""
         earliest: dict[tuple[str, str, EntryId | None], int] = {}
         for source, text, since, tree in learned:
             key = (source, text, tree)
@@ -107,101 +113,102 @@ class LateInterest:
         for number, (_, text, _) in enumerate(earliest):
             self._index.add(number, expression_of(text))
 
-    def sources(self, came: int, attributes: bytes, publication_tree: EntryId | None) -> set[str]:
-        """Brokers that told of a subscription which was confirmed before the publication came, and matches it."""
-        if came < self._earliest:
+    def sources(self, arrived_at: int, attributes: bytes, publication_tree: EntryId | None) -> set[str]:
+        """Brokers that announced a matching subscription that was confirmed before the publication arrived."""
+        if arrived_at < self._earliest:
             return set()
         try:
             found = self._index.match_packed(attributes).ids
         except MatchingError:
-            # A broker that only passes on does not read them.
+            # The attributes are unreadable. Nobody noticed: a broker that only passes on does not read them.
             return set()
         sources: set[str] = set()
         for number in found:
             source, tree, since = self._entries[number]
-            if came >= since and tree in (None, publication_tree):
+            if arrived_at >= since and tree in (None, publication_tree):
                 sources.add(source)
         return sources
 
 
 class Retention:
     def __init__(self, most: int, most_bytes: int, keep: int) -> None:
-        """`keep`: nanoseconds from acceptance on. The bounds are for what is settled; open passages have their own."""
+        """`keep`: nanoseconds from acceptance on. `most` and `most_bytes` limit the settled publications. The window
+        limits the open ones."""
         self._most = most
         self._most_bytes = most_bytes
         self._keep = keep
         self._open: dict[PublicationId, RetainedPublication] = {}
         self._closed: OrderedDict[PublicationId, RetainedPublication] = OrderedDict()
         self._closed_bytes = 0
-        self._crowd = most + most // 8
-        self._crowd_bytes = most_bytes + most_bytes // 8
-        self._let_go: deque[EvictedPublication] = deque()
-        self._let_go_bytes = 0
+        self._evict_above = most + most // 8
+        self._evict_above_bytes = most_bytes + most_bytes // 8
+        self._evicted: deque[EvictedPublication] = deque()
+        self._evicted_bytes = 0
 
     def find(self, id: PublicationId) -> RetainedPublication | None:
         return self._open.get(id) or self._closed.get(id)
 
-    def open(self, passage: RetainedPublication) -> None:
-        """Adds a passage, or opens one again that was settled."""
-        if self._closed.pop(passage.id, None) is not None:
-            self._closed_bytes -= passage.counted_bytes
-        passage.is_open = True
-        self._open[passage.id] = passage
+    def open(self, publication: RetainedPublication) -> None:
+        """Adds a publication, or opens a settled one again."""
+        if self._closed.pop(publication.id, None) is not None:
+            self._closed_bytes -= publication.counted_bytes
+        publication.is_open = True
+        self._open[publication.id] = publication
 
-    def close(self, passage: RetainedPublication) -> None:
-        del self._open[passage.id]
-        passage.is_open = False
-        self._closed[passage.id] = passage
-        passage.counted_bytes = passage.size
-        self._closed_bytes += passage.counted_bytes
+    def close(self, publication: RetainedPublication) -> None:
+        del self._open[publication.id]
+        publication.is_open = False
+        self._closed[publication.id] = publication
+        publication.counted_bytes = publication.size
+        self._closed_bytes += publication.counted_bytes
 
     def evict(self, now: int, *, is_settling: bool) -> list[RetainedPublication]:
-        """Takes out the settled passages that are too old or too many. While brokers that were out of reach may have
-        more to tell, passages are kept twice as long."""
+        """Removes settled publications that are too old or too many, and returns them. While brokers that were
+        unreachable may still send updates (`is_settling`), publications are kept twice as long."""
         keep = 2 * self._keep if is_settling else self._keep
         evicted: list[RetainedPublication] = []
         closed = self._closed
         while closed:
             oldest = next(iter(closed.values()))
-            is_crowded = len(closed) > self._most or self._closed_bytes > self._most_bytes
-            if not is_crowded and now - oldest.arrived_at <= keep:
+            has_too_many = len(closed) > self._most or self._closed_bytes > self._most_bytes
+            if not has_too_many and now - oldest.arrived_at <= keep:
                 break
             closed.popitem(last=False)
             self._closed_bytes -= oldest.counted_bytes
             evicted.append(oldest)
-            if is_crowded:
+            if has_too_many:
                 message = oldest.message
-                asked = tuple(oldest.sent_to) if oldest.passed else tuple(oldest.served)
-                self._let_go.append(
-                    EvictedPublication(oldest.id, oldest.arrived_at, message.attributes, message.tree, asked)
+                sent_to = tuple(oldest.sent_to) if oldest.passed else tuple(oldest.served)
+                self._evicted.append(
+                    EvictedPublication(oldest.id, oldest.arrived_at, message.attributes, message.tree, sent_to)
                 )
-                self._let_go_bytes += len(message.attributes)
+                self._evicted_bytes += len(message.attributes)
         self._forget(now)
         return evicted
 
     def _forget(self, now: int) -> None:
-        while self._let_go:
-            oldest = self._let_go[0]
-            is_crowded = len(self._let_go) > LET_GO * self._most or self._let_go_bytes > self._most_bytes
-            if not is_crowded and now - oldest.arrived_at <= self._keep:
+        while self._evicted:
+            oldest = self._evicted[0]
+            has_too_many = len(self._evicted) > EVICTED_FACTOR * self._most or self._evicted_bytes > self._most_bytes
+            if not has_too_many and now - oldest.arrived_at <= self._keep:
                 break
-            self._let_go.popleft()
-            self._let_go_bytes -= len(oldest.attributes)
+            self._evicted.popleft()
+            self._evicted_bytes -= len(oldest.attributes)
 
     def evicted_early(self) -> Iterator[EvictedPublication]:
-        """What is remembered of passages that had to go early."""
-        return iter(self._let_go)
+        """Publications that were evicted early and are still remembered."""
+        return iter(self._evicted)
 
     @property
     def is_over_limit(self) -> bool:
-        """An eighth more than the bounds: passages are evicted together, which takes less time for each."""
-        return len(self._closed) > self._crowd or self._closed_bytes > self._crowd_bytes
+        """Whether the limits are exceeded by an eighth. Evicting many publications at once takes less time for each."""
+        return len(self._closed) > self._evict_above or self._closed_bytes > self._evict_above_bytes
 
     def closed(self) -> Iterator[RetainedPublication]:
         return iter(self._closed.values())
 
     def __iter__(self) -> Iterator[RetainedPublication]:
-        """All passages, the open ones last."""
+        """All retained publications, the open ones last."""
         return iter([*self._closed.values(), *self._open.values()])
 
     def __len__(self) -> int:

@@ -1,7 +1,7 @@
-"""Clients' sessions at a broker: they come, enter and withdraw what they want, get lost, come back, and end.
+"""The sessions of a broker's clients: connections, entries, deliveries, and the end of a session.
 
-A session may outlive connections, and with a store also the broker's process. Of a session that is stored, everything
-that it entered is stored before it is answered for.
+A session may outlive its connections. With a store it may also outlive the broker's process. The broker stores an entry
+of a stored session before it accepts the entry.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Sessions:
         settings: Settings,
         router: Router,
         effects: list[Effect],
-        persisting: PendingWrites,
+        pending_writes: PendingWrites,
         drops: Counter[str],
         drop: Callable[[str, PublicationId, str], None],
         forget: Callable[[Deliver], None],
@@ -55,24 +55,24 @@ class Sessions:
         clock: Callable[[], int],
         unadvertise: Callable[[EntryId], None],
     ) -> None:
-        """`forget` hears of deliveries that need not be kept any more, `drop` of those that are lost."""
+        """`forget` deletes the record of a delivery that is over; `drop` counts a lost delivery by its reason."""
         self.clients = Clients(settings.is_durable)
         self._settings = settings
         self._router = router
         self._effects = effects
-        self._persisting = persisting
+        self._pending_writes = pending_writes
         self._drops = drops
         self._forget = forget
         self._new_entry = new_entry
         self._clock = clock
         self._unadvertise = unadvertise
         self.subscriptions_added = 0
-        """Subscriptions since the start."""
+        """The number of subscriptions added since the broker's start."""
         self._deliveries = DeliveryQueues(settings, drop, forget)
 
     def deliver(self, deliveries: list[tuple[Client, Deliver]], now: int) -> None:
         for client, delivery in deliveries:
-            # Its name may be another's by now, with numbers of its own.
+            # Another session may have the client's name by now, with numbers of its own.
             if self.clients.find(client.name) is client:
                 self._deliveries.offer(client, delivery, now, self._effects)
             else:
@@ -83,13 +83,13 @@ class Sessions:
         if client is None or not client.is_reliable:
             return
         self._deliveries.acknowledge(client, acknowledgement.number, now, self._effects)
-        # What waited for an earlier session that acknowledges nothing has the number 0.
+        # Deliveries that were queued for an earlier session without acknowledgements have the number 0.
         client.acknowledged = max(client.acknowledged, min(acknowledgement.number, client.last_number))
         if self._settings.is_durable:
             self._effects.append(Persist(("acknowledged", client.name), client.acknowledged))
 
     def is_stored(self, client: Client) -> bool:
-        """Does its session survive a restart?"""
+        """Whether the client's session survives a restart of the broker."""
         return self._settings.is_durable and (client.is_reliable or client.keep is None)
 
     def handle_client(
@@ -97,8 +97,9 @@ class Sessions:
         happened: ClientConnected | ClientLost | ClientLeft | ClientPaused | ClientResumed | RightsNarrowed,
         now: int,
     ) -> None:
+        """Handles a change of a client's connection or rights."""
         if isinstance(happened, ClientConnected):
-            self._connected(happened, now)
+            self._connect(happened, now)
             return
         client = self.clients.find(happened.client)
         if client is None:
@@ -109,16 +110,16 @@ class Sessions:
             client.has_room = True
             self._deliveries.send_waiting(client, now, self._effects)
         elif isinstance(happened, RightsNarrowed):
-            self._narrow(client, happened)
+            self._revoke(client, happened)
         elif isinstance(happened, ClientLost) and client.keep != 0:
             client.disconnect(now)
         else:
-            self._end(client)
+            self._end_session(client)
 
-    def _connected(self, happened: ClientConnected, now: int) -> None:
+    def _connect(self, happened: ClientConnected, now: int) -> None:
         known = self.clients.find(happened.client)
         if known is not None and happened.session != known.session and known.keep is not None and happened.session:
-            self._end(known)
+            self._end_session(known)
             known = None
         was_stored = known is not None and self.is_stored(known)
         client = self.clients.get_or_create(happened.client)
@@ -140,48 +141,51 @@ class Sessions:
                 kept = (client.session, client.is_reliable, client.keep)
                 self._effects.append(Persist(("client", client.name), kept))
                 if not was_stored:
-                    self._number_from(client, now)
+                    self._start_numbers_above(client, now)
                     self._store_entries(client)
             elif was_stored:
                 self._forget_records(client)
-            taken, missing = client.ledger.resume() if client.ledger is not None else (0, ())
-            self._effects.append(Greet(client.name, known is not None, taken, missing))
+            accepted_through, missing = client.ledger.resume() if client.ledger is not None else (0, ())
+            self._effects.append(Greet(client.name, known is not None, accepted_through, missing))
         self._deliveries.send_waiting(client, now, self._effects)
 
-    def _number_from(self, client: Client, now: int) -> None:
-        """Records of deliveries to an earlier session under the client's name may still be there: others wait for them.
-        A later session's numbers are larger, so that a restart does not give it what was not for it."""
+    def _start_numbers_above(self, client: Client, now: int) -> None:
+        """Numbers the deliveries of a new session above those of earlier sessions with the client's name.
+
+        The store may still have records of deliveries to an earlier session, because other clients wait for them.
+        Larger numbers prevent a restart from delivering these to the new session.
+        """
         client.last_number = client.acknowledged = max(client.last_number, now)
         self._effects.append(Persist(("acknowledged", client.name), client.acknowledged))
 
-    def _end(self, client: Client) -> None:
+    def _end_session(self, client: Client) -> None:
         if self.is_stored(client):
             self._forget_records(client)
         for name in list(client.subscriptions):
-            self._take_out(client, "subscription", name)
+            self._remove_entry(client, "subscription", name)
         for name in list(client.advertisements):
-            self._take_out(client, "advertisement", name)
+            self._remove_entry(client, "advertisement", name)
         for delivery in client.undelivered():
             self._forget(delivery)
         self.clients.remove(client.name)
 
-    def _narrow(self, client: Client, narrowed: RightsNarrowed) -> None:
+    def _revoke(self, client: Client, narrowed: RightsNarrowed) -> None:
         for name in narrowed.subscriptions:
             if name in client.subscriptions:
-                self._withdraw(client, "subscription", name)
+                self._withdraw_entry(client, "subscription", name)
         for name in narrowed.advertisements:
             if name in client.advertisements:
-                self._withdraw(client, "advertisement", name)
+                self._withdraw_entry(client, "advertisement", name)
         self._deliveries.revoke(client, narrowed.publications)
 
     def _records(self, client: Client) -> dict[Key, tuple[str, int]]:
-        """What it entered, as it is stored: expression and time."""
-        entered = {
+        """The client's entries as they are stored, with expression and time. Includes pending entries."""
+        active = {
             (kind, client.name, name): (client.expressions[entry], client.confirmed[entry])
             for kind in ENTRY_RECORDS
             for name, entry in _entries(client, kind).items()
         }
-        return entered | client.pending_entries
+        return active | client.pending_entries
 
     def _store_entries(self, client: Client) -> None:
         for key, record in self._records(client).items():
@@ -194,45 +198,46 @@ class Sessions:
             self._effects.append(Forget((kind, client.name)))
 
     def end_expired(self, now: int) -> None:
-        """Sessions whose clients did not come back in time."""
+        """Ends the sessions of clients that did not reconnect in time."""
         for client in self.clients.expired(now):
-            self._end(client)
+            self._end_session(client)
 
     def handle_request(self, request: Request, now: int) -> None:
+        """Adds or withdraws an entry, and answers the client."""
         client = self.clients.get_or_create(request.client)
         if not client.is_connected:
-            # Whoever asks for something is here.
+            # A client that sends a request is connected.
             self.handle_client(ClientConnected(client.name), now)
-        self._do(client, request)
+        self._execute(client, request)
 
-    def _do(self, client: Client, request: Request) -> None:
+    def _execute(self, client: Client, request: Request) -> None:
         kind = "subscription" if isinstance(request, Subscribed | Unsubscribed) else "advertisement"
         key = (kind, request.client, request.name)
         if isinstance(request, Subscribed | Advertised):
-            self._enter_requested(client, kind, key, request)
-        elif key in self._persisting:
-            self._do_after(key, client, request)
+            self._request_entry(client, kind, key, request)
+        elif key in self._pending_writes:
+            self._execute_when_stored(key, client, request)
         elif request.name not in _entries(client, kind):
             self._refuse(request, f"no {kind} is called {request.name!r}", "unknown")
         else:
-            self._withdraw(client, kind, request.name)
+            self._withdraw_entry(client, kind, request.name)
             self._accept(request)
 
-    def _do_after(self, key: Key, client: Client, request: Request) -> None:
-        """When the store has what was asked for before under the same name, if the session that asks still is."""
+    def _execute_when_stored(self, key: Key, client: Client, request: Request) -> None:
+        """Executes the request when the pending write for the same name is committed, if the session still exists."""
         session = client.session
 
-        def go() -> None:
-            if self._is_here(client, session):
-                self._do(client, request)
+        def execute_if_current() -> None:
+            if self._is_current(client, session):
+                self._execute(client, request)
 
-        self._persisting.run_after(key, go)
+        self._pending_writes.run_after(key, execute_if_current)
 
-    def _is_here(self, client: Client, session: str) -> bool:
-        """Has the session neither ended nor made room for another under the client's name?"""
+    def _is_current(self, client: Client, session: str) -> bool:
+        """Whether the session exists: it has not ended, and no other session has replaced it."""
         return self.clients.find(client.name) is client and client.session == session
 
-    def _enter_requested(self, client: Client, kind: str, key: Key, request: Subscribed | Advertised) -> None:
+    def _request_entry(self, client: Client, kind: str, key: Key, request: Subscribed | Advertised) -> None:
         known = _entries(client, kind)
         try:
             expression = parse(request.expression)
@@ -240,8 +245,8 @@ class Sessions:
             self._refuse(request, str(error), "invalid")
             return
         text = str(expression)
-        if key in self._persisting:
-            self._do_after(key, client, request)
+        if key in self._pending_writes:
+            self._execute_when_stored(key, client, request)
             return
         if request.name in known and client.expressions[known[request.name]] == text:
             self._accept(request)
@@ -254,24 +259,24 @@ class Sessions:
             return
         session = client.session
 
-        def go() -> None:
+        def enter_when_stored() -> None:
             if client.pending_entries.pop(key, None) is not None:
                 client.pending_new_names[kind] -= is_new
             if self.clients.find(client.name) is not client:
                 return
             if request.name in known:
-                self._take_out(client, kind, request.name)
-            self._enter(client, kind, request.name, expression, text, self._clock())
-            if self._is_here(client, session):
+                self._remove_entry(client, kind, request.name)
+            self._add_entry(client, kind, request.name, expression, text, self._clock())
+            if self._is_current(client, session):
                 # Another session's request may have the same number.
                 self._accept(request)
 
         if self.is_stored(client):
             record = client.pending_entries[key] = (text, self._clock())
             client.pending_new_names[kind] += is_new
-            self._persisting.write(key, record, go)
+            self._pending_writes.write(key, record, enter_when_stored)
         else:
-            go()
+            enter_when_stored()
 
     def _accept(self, request: Request) -> None:
         self._effects.append(Accept(request.client, request.reference or request.name))
@@ -279,7 +284,7 @@ class Sessions:
     def _refuse(self, request: Request, reason: str, code: str) -> None:
         self._effects.append(Refuse(request.client, request.reference or request.name, reason, code))
 
-    def _enter(self, client: Client, kind: str, name: str, expression: Expression, text: str, since: int) -> None:
+    def _add_entry(self, client: Client, kind: str, name: str, expression: Expression, text: str, since: int) -> None:
         entry = self._new_entry()
         if kind == "subscription":
             self.subscriptions_added += 1
@@ -291,14 +296,15 @@ class Sessions:
         client.expressions[entry] = text
         client.confirmed[entry] = since
 
-    def _withdraw(self, client: Client, kind: str, name: str) -> None:
-        self._take_out(client, kind, name)
+    def _withdraw_entry(self, client: Client, kind: str, name: str) -> None:
+        """Removes the entry and its record."""
+        self._remove_entry(client, kind, name)
         key = (kind, client.name, name)
-        # What is to stand in its place, and is being stored, has the same record.
+        # A pending entry that replaces this one has the same key, so its record must stay.
         if self.is_stored(client) and key not in client.pending_entries:
             self._effects.append(Forget(key))
 
-    def _take_out(self, client: Client, kind: str, name: str) -> None:
+    def _remove_entry(self, client: Client, kind: str, name: str) -> None:
         if kind == "subscription":
             entry = self.clients.remove_subscription(client, name)
             self._router.unsubscribe(entry)
@@ -308,15 +314,15 @@ class Sessions:
         del client.expressions[entry], client.confirmed[entry]
 
     def restore(self, records: Mapping[Key, object], now: int) -> None:
-        """Sessions and what they had entered; nobody is connected."""
+        """Restores sessions and their entries from the store. All clients are disconnected."""
         for key, record in records.items():
             if key[0] in SESSION_RECORDS:
                 self._restore_session(self.clients.get_or_create(key[1]), key[0], record)
         for key, record in records.items():
             if key[0] in ENTRY_RECORDS:
-                # Earlier versions stored the expression alone: it was confirmed at some time before the restart.
+                # Earlier versions stored the expression alone. The time of its confirmation is unknown: 0.
                 text, since = record if isinstance(record, tuple) else (str(record), 0)
-                self._enter(self.clients.get_or_create(key[1]), key[0], key[2], parse(text), text, since)
+                self._add_entry(self.clients.get_or_create(key[1]), key[0], key[2], parse(text), text, since)
         for client in self.clients:
             client.disconnect(now)
 
@@ -331,7 +337,7 @@ class Sessions:
             client.last_number = client.acknowledged = record
 
     def restore_delivery(self, delivery: Deliver) -> bool:
-        """Does it still wait for its client?"""
+        """Queues a delivery from the store. Returns False if its client is gone or has acknowledged it."""
         client = self.clients.find(delivery.client)
         if client is None or delivery.number <= client.acknowledged:
             return False
@@ -340,6 +346,7 @@ class Sessions:
         return True
 
     def sort_restored(self) -> None:
+        """Sorts the restored deliveries of each client by number. The store returns them in another order."""
         for client in self.clients:
             client.waiting = deque(sorted(client.waiting, key=attrgetter("number")))
 

@@ -1,4 +1,4 @@
-"""What a broker core can be told about time and room. All limits are finite."""
+"""Settings of a broker core: times and limits. All limits are finite."""
 
 from __future__ import annotations
 
@@ -13,55 +13,58 @@ class Settings:
     """Times in nanoseconds."""
 
     is_durable: bool = False
-    """Accepted requests and deliveries are persisted before they are answered for."""
+    """Whether requests and deliveries are stored before they are accepted or settled."""
     is_open: bool = True
-    """Clients publish without advertising: the broker holds a standing advertisement of everything."""
+    """Whether clients publish without advertising: the broker itself advertises everything."""
     tick: int = SECOND
-    """Heartbeats, and the repetition of what nobody acknowledged."""
+    """The interval of heartbeats, and of retransmission of unacknowledged messages."""
     dead_after: int = 3 * SECOND
-    """A neighbour that was silent for so long is lost."""
+    """A neighbour that is silent for longer is lost."""
     acknowledge_after: int = 5 * MILLISECOND
+    """How long settled publications are collected before one frame reports them."""
     catch_up_after: int = 20 * MILLISECOND
-    """News of other brokers' links waits so long for more of it."""
+    """How long received link states are collected before they are applied together."""
     patience: int = 5 * SECOND
+    """Time until the first retransmission. It doubles with each retransmission."""
     longest_patience: int = 60 * SECOND
+    """The longest time between two retransmissions."""
     hold_unreachable: int = 30 * SECOND
-    """How long a publication is kept for brokers that cannot be reached, or whose interest is heard of late."""
+    """How long a publication is kept for unreachable brokers, and for subscriptions that become known late."""
     retain_bytes: int = 16 << 20
-    """Attributes and payloads of publications that are kept for interest that is heard of late."""
+    """Limit for attributes and payloads of publications that are retained for late subscriptions."""
     clock_skew: int = 0
-    """How far the clocks of brokers may be apart."""
+    """The largest difference between the clocks of two brokers."""
     window: int = 4096
-    """Publications of one source that can be in flight."""
+    """The largest number of unsettled publications of one source."""
     publish_window: int = 1024
-    """Publications of one client that may wait for their answer."""
+    """Publications of one client that may wait for an answer."""
     credit: int = 256
     """Publication frames in flight on a link."""
     outbox_frames: int = 4096
     """Publication frames that wait for a neighbour."""
     deliveries_for_absent: int = 10_000
-    """Deliveries that wait for one client, because it is away or slow."""
+    """Deliveries that may be undelivered for one client, because it is disconnected or slow."""
     entries_of_client: int = 1 << 30
-    """Subscriptions, and as many advertisements, of one client."""
+    """The largest number of subscriptions of one client, and of advertisements."""
     outbox_bytes: int = 64 << 20
-    """Their attributes and payloads."""
+    """Attributes and payloads of one client's undelivered publications."""
     disconnects_slow: bool = False
-    """A connected client for whom more than that would wait is disconnected."""
+    """Whether a connected client is disconnected when its undelivered publications exceed a limit."""
     records_matches: bool = True
-    """Each table that is asked is recorded; else only for publications that are traced."""
+    """Whether every table lookup is recorded; otherwise only lookups for traced publications are."""
     hop_limit: int = 64
     publication_bytes: int = 512 * 1024
-    """Attributes and payload of one publication; more would not fit into a frame."""
+    """Attributes and payload of one publication; a larger one would not fit into a frame."""
     reorganise_every: int = 0
-    """The cycle of self-reorganisation; 0 leaves the links as they are."""
+    """The interval of self-reorganisation; 0: the links stay as they are."""
     most_links: int = 8
-    """Self-reorganisation keeps to so many links in a domain."""
+    """The largest number of links in a domain that self-reorganisation gives a broker."""
 
     @property
     def detection_time(self) -> int:
-        """By then it is noticed everywhere that a broker is out of reach or back, and what it told has arrived."""
+        """The time after which every broker has noticed that a broker is unreachable or back, and has its updates."""
         return 2 * self.dead_after + 4 * max(self.tick, SECOND)
 
     def ticks_in(self, duration: int) -> int:
-        """The ticks that are no shorter than the duration."""
+        """The smallest number of ticks that last at least this long."""
         return -(-duration // self.tick)

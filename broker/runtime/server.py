@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 
 from broker.config.address import Address
 from broker.config.overlay_config import BrokerConfig, ConfigError
-from broker.core.broker import ACKNOWLEDGE, Broker
+from broker.core.broker import Broker
 from broker.core.effects import Accept, Effect, Refuse
 from broker.core.inputs import Input, LeaveRequested, Persisted, Published, Restored, TimerFired
+from broker.core.publications import SETTLE
 from broker.core.settings import SECOND
 from broker.log import Log
 from broker.runtime.client_session import ClientSession
@@ -382,7 +383,7 @@ class BrokerServer:
         while not self.is_settled and not self._store_has_failed and self._loop.time() < end:
             await asyncio.sleep(0.02)
         # Sends collected acknowledgements now, so that other brokers do not wait for them.
-        self.handle(TimerFired(ACKNOWLEDGE))
+        self.handle(TimerFired(SETTLE))
         if leaves:
             self.handle(LeaveRequested())
         self.flush_queue.flush()

@@ -387,7 +387,7 @@ def test_an_error_over_one_stored_record_does_not_affect_others(
             server = overlay["b1"]
             assert server.store is not None
             # The broken record is in the same batch as the publications, and before them.
-            server.core._persisting._actions["acknowledged", "nobody"] = deque([break_down])
+            server.core._pending_writes._waiting["acknowledged", "nobody"] = deque([break_down])
             server.store.put(("acknowledged", "nobody"), 1)
             assert all(await asyncio.gather(*(client.publish({"n": n}) for n in range(3))))
             assert server.errors.counts == {"core failed": 1}

@@ -1,4 +1,4 @@
-"""Rights that were taken away: what a client had entered under them goes, at once or before it hears anything more."""
+"""Revoked rights: the broker revokes the entries that they covered, at once or before the client's next delivery."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PUBLIC = "public = TRUE"
 
 
 def allow(folder: Path, **rights: str) -> None:
-    """What the desk may do from now on."""
+    """Writes an access list with these rights for the client desk."""
     text = rule("source", SECRET, publish="TRUE", advertise="TRUE") + rule("desk", SECRET, **rights)
     (folder / "access.toml").write_text(text)
 
@@ -40,7 +40,7 @@ def secured(folder: Path, *brokers: str, is_durable: bool = True) -> OverlayFile
 
 @pytest.mark.parametrize("is_durable", [False, True], ids=["in memory", "durable"])
 @pytest.mark.parametrize("mode", ["at-least-once", "at-most-once"])
-def test_on_reload_a_client_loses_what_it_may_not_have_and_is_told(
+def test_on_reload_a_client_loses_subscriptions_beyond_its_rights_and_is_notified(
     tmp_path: Path, mode: str, is_durable: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = secured(tmp_path, "b1", "b2", is_durable=is_durable)
@@ -81,7 +81,7 @@ def test_on_reload_a_client_loses_what_it_may_not_have_and_is_told(
     assert line.fields["subscriptions"] == ("all",)  # type: ignore[attr-defined]
 
 
-def test_a_reload_that_takes_nothing_away_disturbs_nobody(tmp_path: Path) -> None:
+def test_a_reload_that_revokes_nothing_keeps_connections(tmp_path: Path) -> None:
     file = secured(tmp_path, "b1")
     allow(tmp_path, subscribe=PUBLIC)
 
@@ -103,7 +103,7 @@ def test_a_reload_that_takes_nothing_away_disturbs_nobody(tmp_path: Path) -> Non
     run(test)
 
 
-async def greeted(raw: RawClient) -> Welcome:
+async def greet(raw: RawClient) -> Welcome:
     await raw.send(Hello("desk", "another process", SECRET, is_durable=True))
     welcome = await raw.frame()
     assert isinstance(welcome, Welcome)
@@ -111,7 +111,7 @@ async def greeted(raw: RawClient) -> Welcome:
 
 
 @pytest.mark.parametrize("change", ["reload", "restart"])
-def test_what_waited_for_a_client_that_is_away_is_not_delivered_beyond_its_rights(tmp_path: Path, change: str) -> None:
+def test_deliveries_queued_for_an_absent_client_are_dropped_beyond_its_rights(tmp_path: Path, change: str) -> None:
     file = secured(tmp_path, "b1")
     allow(tmp_path, subscribe="TRUE")
 
@@ -133,10 +133,10 @@ def test_what_waited_for_a_client_that_is_away_is_not_delivered_beyond_its_right
                 await overlay.start("b1")
             core = overlay["b1"].core
             async with RawClient(file.ports["b1"]) as raw:
-                assert not (await greeted(raw)).is_resumed, "not all that was entered is there"
+                assert not (await greet(raw)).is_resumed, "not all that was entered is there"
             await until(lambda: "desk" not in overlay["b1"].clients)
             async with RawClient(file.ports["b1"]) as raw:
-                assert not (await greeted(raw)).is_resumed, "it may not have heard"
+                assert not (await greet(raw)).is_resumed, "it may not have heard"
                 await raw.send(Ping(1))
                 frames = [decode(await raw.raw_frame(), LIMITS) for _ in range(2)]
                 assert [decoded(frame) for frame in frames] == [2, 4]
@@ -146,11 +146,11 @@ def test_what_waited_for_a_client_that_is_away_is_not_delivered_beyond_its_right
             assert core.drops["forbidden"] == 2
             assert client.undelivered_bytes == sum(len(each.attributes) for each in client.undelivered())
             async with RawClient(file.ports["b1"]) as raw:
-                assert (await greeted(raw)).is_resumed
+                assert (await greet(raw)).is_resumed
             await overlay.stop("b1")
             await overlay.start("b1")
             async with RawClient(file.ports["b1"]) as raw:
-                assert (await greeted(raw)).is_resumed
+                assert (await greet(raw)).is_resumed
                 frames = [decode(await raw.raw_frame(), LIMITS) for _ in range(2)]
                 assert [decoded(frame) for frame in frames] == [2, 4], "what was withdrawn stays so"
 
@@ -164,7 +164,7 @@ def decoded(frame: object) -> object:
     return unpack_attributes(frame.attributes)["n"]
 
 
-def test_advertisements_go_with_the_right_to_them(tmp_path: Path) -> None:
+def test_advertisements_are_revoked_with_their_right(tmp_path: Path) -> None:
     file = secured(tmp_path, "b1")
     allow(tmp_path, publish="TRUE", advertise="TRUE")
 
@@ -185,14 +185,14 @@ def test_advertisements_go_with_the_right_to_them(tmp_path: Path) -> None:
     run(test)
 
 
-def test_a_request_that_was_allowed_and_is_entered_after_the_reload_is_withdrawn(tmp_path: Path) -> None:
+def test_a_request_that_was_allowed_and_is_committed_after_the_reload_is_revoked(tmp_path: Path) -> None:
     file = secured(tmp_path, "b1")
     allow(tmp_path, subscribe="TRUE")
 
     async def test() -> None:
         async with InLoop(file) as overlay, RawClient(file.ports["b1"]) as raw:
             core = overlay["b1"].core
-            await greeted(raw)
+            await greet(raw)
             await raw.send(Subscribe(1, "all", "TRUE"))
             while ("subscription", "desk", "all") not in core._pending_writes:
                 await asyncio.sleep(0)
@@ -200,9 +200,9 @@ def test_a_request_that_was_allowed_and_is_entered_after_the_reload_is_withdrawn
             overlay["b1"].reload_security()
             assert ("subscription", "desk", "all") in core._pending_writes
             assert await raw.frame() == RequestAccepted(1)
-            said = await raw.frame()
-            assert isinstance(said, Goodbye)
-            assert said.reason == Reason.FORBIDDEN
+            goodbye = await raw.frame()
+            assert isinstance(goodbye, Goodbye)
+            assert goodbye.reason == Reason.FORBIDDEN
             client = core.client("desk")
             assert client is not None
             assert not client.subscriptions
@@ -211,7 +211,7 @@ def test_a_request_that_was_allowed_and_is_entered_after_the_reload_is_withdrawn
 
 
 @pytest.mark.parametrize("comes_back", ["before it is stored", "as another process", "after it is stored"])
-def test_a_request_that_is_entered_after_its_connection_and_its_right_went_does_not_stand(
+def test_a_request_that_is_committed_after_its_connection_and_its_right_ended_is_revoked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, comes_back: str
 ) -> None:
     file = secured(tmp_path, "b1")
@@ -230,7 +230,7 @@ def test_a_request_that_is_entered_after_its_connection_and_its_right_went_does_
             store = b1.store
             assert store is not None
             async with RawClient(file.ports["b1"]) as raw:
-                await greeted(raw)
+                await greet(raw)
                 await until(lambda: not store.pending_count and store._writing is None)
                 monkeypatch.setattr(Store, "_commit", commit_later)
                 await raw.send(Subscribe(1, "all", "TRUE"))
