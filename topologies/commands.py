@@ -1,4 +1,4 @@
-"""Commands about overlays: generate one, look at one, put it into clusters, import one from GT-ITM."""
+"""Commands for overlays: generate, show, cluster, and import from GT-ITM."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def generate(
         if name is not None:
             overlay = dataclasses.replace(overlay, name=name)
         overlay = _clustered(overlay, clusters, cluster_by_domain)
-    # First, because it may fail over its name's ending, or for want of a package.
+    # The picture comes first, because it may fail: a wrong file name extension, or a missing package.
     _draw(overlay, picture)
     if alt is not None:
         from topologies.files.gtitm import write_alt_file
@@ -199,7 +199,7 @@ def import_alt(
 
 
 def _check_targets(*paths: Path | None) -> None:
-    """All files can be written, or none is: asked before the first."""
+    """Raises an error if one of the files cannot be written, before the first is written."""
     import os
     import tempfile
 
@@ -314,7 +314,7 @@ def _shown(default: object) -> str:
 
 
 def _busy(words: str) -> AbstractContextManager[object]:
-    """Shows on a terminal that work is under way; elsewhere do nothing, and do not load rich for it."""
+    """Shows progress on a terminal. Elsewhere it does nothing and does not load rich."""
     if not sys.stderr.isatty():
         return nullcontext()
     from rich.console import Console

@@ -64,8 +64,8 @@ def hops_from(start: Node, neighbours: Mapping[Node, Sequence[Node]]) -> dict[No
 def pairs_by_hops(neighbours: Mapping[Node, Sequence[Node]]) -> list[int]:
     """Returns how many ordered pairs of distinct nodes are 1, 2, 3, … hops apart, without pairs that have no path.
 
-    All sources advance together. The nodes that a node reaches are one integer with a bit for each; one more hop is
-    the union of the neighbours' integers. A thousand nodes take hundredths of a second.
+    All sources advance together. The nodes that a node reaches are one integer with a bit for each; one more hop is the
+    union of the neighbours' integers. A thousand nodes take hundredths of a second.
     """
     numbers = {node: number for number, node in enumerate(neighbours)}
     table = [[numbers[other] for other in others] for others in neighbours.values()]

@@ -1,4 +1,4 @@
-"""The commands put data on standard output, talk on standard error, and their errors say what to type."""
+"""The commands write data to standard output and messages to standard error. Errors say what to type."""
 
 from __future__ import annotations
 

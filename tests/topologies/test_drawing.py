@@ -1,4 +1,4 @@
-"""Pictures are drawn as files that a viewer can open, with clusters, edge brokers and a legend in them."""
+"""Pictures are files that a viewer can open, and show clusters, edge brokers and a legend."""
 
 from __future__ import annotations
 

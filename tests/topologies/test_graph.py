@@ -1,4 +1,4 @@
-"""The graph questions agree with networkx on random graphs, connected or not."""
+"""The graph functions agree with networkx on random graphs, connected or not."""
 
 from __future__ import annotations
 

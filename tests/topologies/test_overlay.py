@@ -1,4 +1,4 @@
-"""An overlay answers who is next to whom and who joins which clusters, in one order whatever order it was given in."""
+"""An overlay knows neighbours, clusters and edge brokers, in one order that does not depend on the input's order."""
 
 from __future__ import annotations
 

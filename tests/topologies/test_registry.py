@@ -1,4 +1,4 @@
-"""Every model is found by name with parameters as text or values; a misspelt one is refused with the nearest."""
+"""Every model is found by name, with parameters as text or values. A misspelt name is refused with the nearest one."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ def test_another_seed_gives_another_overlay(model: str) -> None:
 
 
 def test_overlays_are_the_same_on_every_machine_byte_for_byte() -> None:
-    """A new digest means that seeds give other overlays than before: results made with them no longer repeat."""
+    """A new digest means that seeds give other overlays than before, and earlier results can no longer be
+    reproduced."""
     assert digest() == DIGEST
 
 

@@ -1,11 +1,11 @@
-"""Clusters for MERC [THESIS 5]: which brokers route to each other directly, and which join two clusters.
+"""Clusters for MERC [THESIS 5], and the edge brokers between them.
 
 - `cluster_by_domain`: the domains of a transit-stub overlay or of a hierarchy, read from the brokers' labels.
 - `cluster_by_size`: balanced, connected clusters of any overlay.
-- `join_unshared_links`: what an overlay file's clusters leave open.
+- `join_unshared_links`: adds edge brokers to the clusters of an overlay file.
 
-All end in the same step: where a link's ends share no cluster, one end joins a cluster of the other and so becomes
-an edge broker. It has a neighbour in the cluster that it joins, so clusters stay connected.
+All end with the same step: if the ends of a link share no cluster, one end joins a cluster of the other and becomes an
+edge broker. It has a neighbour in the cluster that it joins, so clusters stay connected.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ _Step = tuple[int, bool, int, str, str]
 def cluster_by_domain(overlay: Overlay) -> Overlay:
     """Returns the overlay with its domains as clusters.
 
-    In a transit-stub overlay each transit node and its stub nodes are a cluster, and all transit nodes together are
-    the cluster `backbone`: every transit node is an edge broker. In a hierarchy the graph behind each node of the
-    top level is a cluster, and ends of the links between them become edge brokers.
+    In a transit-stub overlay each transit node and its stub nodes are a cluster, and all transit nodes together are the
+    cluster `backbone`, so every transit node is an edge broker. In a hierarchy the graph that replaces each node of the
+    top level is a cluster, and ends of the links between clusters become edge brokers.
     """
     labels = {broker.id: broker.label or "" for broker in overlay.brokers}
     if all(_TRANSIT_LABEL.fullmatch(label) or _STUB_LABEL.fullmatch(label) for label in labels.values()):
-        return overlay.with_clusters(_Membership(overlay, _transit_clusters(labels)).shared())
+        return overlay.with_clusters(_Membership(overlay, _transit_clusters(labels)).join_unshared_ends())
     if all(_HIERARCHY_LABEL.fullmatch(label) for label in labels.values()):
         tops = {id: label.partition(".")[0] for id, label in labels.items()}
         names = _names(sorted(set(tops.values()), key=int))
         membership = _Membership(overlay, {id: [names[top]] for id, top in tops.items()})
-        membership.shared()
-        return overlay.with_clusters(membership.doubled())
+        membership.join_unshared_ends()
+        return overlay.with_clusters(membership.add_second_edges())
     raise ParameterError(
         f"overlay {overlay.name!r} has no domains to make clusters of: its brokers carry no labels of a transit-stub "
         "overlay or a hierarchy; give a cluster size instead (--clusters N, or topology cluster --size N)"
@@ -54,10 +54,10 @@ def cluster_by_domain(overlay: Overlay) -> Overlay:
 
 
 def cluster_by_size(overlay: Overlay, size: int) -> Overlay:
-    """Returns the overlay in balanced, connected clusters of about `size` brokers, its edge brokers not counted twice.
+    """Returns the overlay in balanced, connected clusters of about `size` brokers, counting edge brokers once.
 
-    Neighbouring clusters get two or more edge brokers wherever a second one would outlive the first. An overlay with
-    many links between its clusters has as many edge brokers: a cluster's members then outnumber `size`.
+    Neighbouring clusters get two or more edge brokers wherever a second one would still join them without the first. An
+    overlay with many links between its clusters has many edge brokers; its clusters then have more members than `size`.
     """
     check_count("cluster size", size)
     neighbours = {id: overlay.neighbours(id) for id in overlay.ids}
@@ -68,14 +68,14 @@ def cluster_by_size(overlay: Overlay, size: int) -> Overlay:
         for id in (*part.brokers, *part.guests):
             clusters_of[id].append(names[str(number)])
     membership = _Membership(overlay, clusters_of)
-    membership.shared()
-    return overlay.with_clusters(membership.doubled())
+    membership.join_unshared_ends()
+    return overlay.with_clusters(membership.add_second_edges())
 
 
 def join_unshared_links(brokers: Sequence[Broker], links: Sequence[Link]) -> tuple[Broker, ...]:
-    """Returns the brokers with an end of each link that shares no cluster turned into an edge broker."""
+    """Returns the brokers after one end of each link whose ends share no cluster became an edge broker."""
     overlay = Overlay("unclustered", tuple(Broker(broker.id) for broker in brokers), tuple(links))
-    clusters_of = _Membership(overlay, {broker.id: list(broker.clusters) for broker in brokers}).shared()
+    clusters_of = _Membership(overlay, {broker.id: list(broker.clusters) for broker in brokers}).join_unshared_ends()
     return tuple(
         Broker(broker.id, tuple(clusters_of[broker.id]), broker.position, broker.label, broker.edge)
         for broker in brokers
@@ -103,52 +103,54 @@ def _names(keys: Sequence[str]) -> dict[str, str]:
 
 
 class _StepQueue:
-    """Steps by urgency, each broker and cluster once: at the most urgent key it was ever pushed with."""
+    """A priority queue of steps. It holds each pair of broker and cluster once, with the highest priority it was pushed
+    with."""
 
     def __init__(self) -> None:
         self._heap: list[_Step] = []
-        self._waiting: dict[tuple[str, str], _Step] = {}
+        self._queued: dict[tuple[str, str], _Step] = {}
 
     def push(self, step: _Step) -> None:
         key = step[3], step[4]
-        waiting = self._waiting.get(key)
-        if waiting is None or step < waiting:
-            self._waiting[key] = step
+        queued = self._queued.get(key)
+        if queued is None or step < queued:
+            self._queued[key] = step
             heapq.heappush(self._heap, step)
 
     def pop(self) -> _Step | None:
-        """Returns the most urgent step, which may be less urgent by now than when it was pushed."""
+        """Removes and returns the step with the highest priority. The priority may have become outdated since the
+        push."""
         while self._heap:
             step = heapq.heappop(self._heap)
-            if self._waiting.get((step[3], step[4])) == step:
-                del self._waiting[step[3], step[4]]
+            if self._queued.get((step[3], step[4])) == step:
+                del self._queued[step[3], step[4]]
                 return step
         return None
 
 
 class _Membership:
-    """Who is in which clusters, while edge brokers are being chosen."""
+    """The clusters of each broker during the choice of edge brokers."""
 
     def __init__(self, overlay: Overlay, clusters_of: Mapping[str, Sequence[str]]) -> None:
         self._neighbours = adjacency(overlay.ids, [link.ends for link in overlay.links])
         self._clusters_of = {id: list(clusters_of[id]) for id in overlay.ids}
         self._sizes = Counter(cluster for clusters in self._clusters_of.values() for cluster in clusters)
 
-    def shared(self) -> dict[str, Sequence[str]]:
-        """Lets brokers join clusters until the ends of every link share one; return each broker's clusters.
+    def join_unshared_ends(self) -> dict[str, Sequence[str]]:
+        """Lets brokers join clusters until the ends of every link share one. Returns each broker's clusters.
 
-        Greedy: the step that settles most links comes first, then the one that needs no new edge broker, then the
-        one into the smallest cluster, then the smallest id. Brokers without any cluster are left as they are.
+        The choice is greedy. Steps are ordered by the number of links they resolve, then whether they need no new edge
+        broker, then by the smallest cluster, then by the smallest id. Brokers without a cluster do not change.
         """
         queue = _StepQueue()
         for id in self._clusters_of:
             self._push_steps(id, queue)
         while (step := queue.pop()) is not None:
             *_, id, cluster = step
-            settled = self._settled_by(id).get(cluster, 0)
-            if not settled:
+            resolved = self._resolved_links(id).get(cluster, 0)
+            if not resolved:
                 continue
-            current = self._step(id, cluster, settled)
+            current = self._step(id, cluster, resolved)
             if current != step:
                 queue.push(current)
                 continue
@@ -157,16 +159,17 @@ class _Membership:
                 self._push_steps(affected, queue)
         return dict(self._clusters_of)
 
-    def doubled(self) -> dict[str, Sequence[str]]:
-        """Gives pairs of clusters with one edge broker a second one, where the clusters touch without the first."""
-        doubtful = True
-        while doubtful:
-            doubtful = False
+    def add_second_edges(self) -> dict[str, Sequence[str]]:
+        """Gives pairs of clusters with one edge broker a second one, if a link joins the clusters without the first.
+        Returns each broker's clusters."""
+        has_changed = True
+        while has_changed:
+            has_changed = False
             for pair, edges in self._edges_by_pair().items():
                 step = self._second_edge(pair, edges[0]) if len(edges) == 1 else None
                 if step is not None:
                     self._join(*step)
-                    doubtful = True
+                    has_changed = True
                     break
         return dict(self._clusters_of)
 
@@ -174,23 +177,23 @@ class _Membership:
         self._clusters_of[id].append(cluster)
         self._sizes[cluster] += 1
 
-    def _settled_by(self, id: str) -> dict[str, int]:
-        """Returns, for each cluster that the broker could join, how many of its unshared links that would settle."""
+    def _resolved_links(self, id: str) -> dict[str, int]:
+        """Returns, for each cluster that the broker could join, how many of its unshared links that would resolve."""
         own = self._clusters_of[id]
-        settled: dict[str, int] = {}
+        resolved: dict[str, int] = {}
         for other in self._neighbours[id]:
             clusters = self._clusters_of[other]
             if own and not set(own).intersection(clusters):
                 for cluster in clusters:
-                    settled[cluster] = settled.get(cluster, 0) + 1
-        return settled
+                    resolved[cluster] = resolved.get(cluster, 0) + 1
+        return resolved
 
     def _push_steps(self, id: str, queue: _StepQueue) -> None:
-        for cluster, settled in self._settled_by(id).items():
-            queue.push(self._step(id, cluster, settled))
+        for cluster, resolved in self._resolved_links(id).items():
+            queue.push(self._step(id, cluster, resolved))
 
-    def _step(self, id: str, cluster: str, settled: int) -> _Step:
-        return -settled, len(self._clusters_of[id]) == 1, self._sizes[cluster], id, cluster
+    def _step(self, id: str, cluster: str, resolved: int) -> _Step:
+        return -resolved, len(self._clusters_of[id]) == 1, self._sizes[cluster], id, cluster
 
     def _edges_by_pair(self) -> dict[tuple[str, str], list[str]]:
         edges: dict[tuple[str, str], list[str]] = {}
@@ -200,7 +203,8 @@ class _Membership:
         return {pair: edges[pair] for pair in sorted(edges)}
 
     def _second_edge(self, pair: tuple[str, str], first: str) -> tuple[str, str] | None:
-        """Returns who may join which cluster of the pair, by a link that does not end at the first edge broker."""
+        """Returns a broker and the cluster of the pair that it may join, by a link that does not end at the first edge
+        broker."""
         best: tuple[int, str, str] | None = None
         for id, clusters in self._clusters_of.items():
             for inside, beyond in (pair, pair[::-1]):

@@ -1,12 +1,12 @@
-"""Cut an overlay into a given number of connected parts of about equal size, with few links between them.
+"""Partitions an overlay into a given number of connected parts of about equal size, with few links between them.
 
-Parts grow from seeds that lie far apart, the smallest part first. Then brokers move from large parts to smaller
-neighbours until sizes are within a tenth of the mean, and last, single brokers move where that leaves fewer links
-between parts. A broker moves together with whatever its leaving would cut off, so parts stay connected.
+Parts grow from seeds that are far apart, the smallest part first. Then brokers move from large parts to smaller
+neighbouring parts until sizes are within a tenth of the mean. Last, single brokers move if that leaves fewer links
+between parts. A broker moves together with the brokers that it would cut off, so parts stay connected.
 
-Some overlays have no such parts: of a star, all but one would be single brokers. There a broker may be shared: it
-stays in its part and becomes a guest of the part that takes over what hangs on it. Where not even that helps (three
-long arms cut in two) parts stay unequal rather than share long stretches.
+Some overlays have no such parts: in a star, all parts but one would be single brokers. Then a broker may be shared: it
+stays in its part, and becomes a guest of the part that receives the brokers connected only through it. If that does
+not help either (three long arms in two parts), parts stay unequal instead of sharing long paths.
 Deterministic: ties go to the smallest id. Cost: about a second for 1,000 brokers in ten parts.
 """
 
@@ -24,14 +24,14 @@ Neighbours = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The brokers of one part, and the guests from other parts that hold it together; both ascending."""
+    """The brokers of one part, and the guests from other parts that connect it. Both are ascending."""
 
     brokers: tuple[str, ...]
     guests: tuple[str, ...]
 
 
 def balanced_parts(neighbours: Neighbours, count: int) -> list[Part]:
-    """Cuts a connected overlay into `count` connected parts, ordered by their smallest broker."""
+    """Partitions a connected overlay into `count` connected parts, ordered by their smallest broker."""
     mean = len(neighbours) / count
     slack = max(1.0, mean / 10)
     parts = _Parts(neighbours, _grown(neighbours, _seeds(neighbours, count)))
@@ -42,7 +42,8 @@ def balanced_parts(neighbours: Neighbours, count: int) -> list[Part]:
 
 
 def _seeds(neighbours: Neighbours, count: int) -> list[str]:
-    """Returns brokers far apart: first one at the rim, then again and again the one farthest from all before."""
+    """Returns brokers that are far apart: one farthest from the first broker, then repeatedly the one farthest from all
+    seeds so far."""
     rim = list(hops_from(min(neighbours), neighbours))[-1]
     seeds = [rim]
     nearest = hops_from(rim, neighbours)
@@ -55,7 +56,8 @@ def _seeds(neighbours: Neighbours, count: int) -> list[str]:
 
 
 def _grown(neighbours: Neighbours, seeds: Sequence[str]) -> dict[str, int]:
-    """Lets parts grow from the seeds: the smallest takes the free neighbour with most links into it."""
+    """Returns the part of each broker. Parts grow from the seeds: the smallest part adds the free neighbour with most
+    links into it."""
     home: dict[str, int] = {seed: number for number, seed in enumerate(seeds)}
     links_into: list[dict[str, int]] = [{} for _ in seeds]
     frontier: list[list[tuple[int, str]]] = [[] for _ in seeds]
@@ -68,21 +70,21 @@ def _grown(neighbours: Neighbours, seeds: Sequence[str]) -> dict[str, int]:
 
     for number, seed in enumerate(seeds):
         widen(number, seed)
-    waiting = [(1, number) for number in range(len(seeds))]
-    while waiting:
-        size, number = heapq.heappop(waiting)
+    queue = [(1, number) for number in range(len(seeds))]
+    while queue:
+        size, number = heapq.heappop(queue)
         while frontier[number] and frontier[number][0][1] in home:
             heapq.heappop(frontier[number])
         if frontier[number]:
             _, id = heapq.heappop(frontier[number])
             home[id] = number
             widen(number, id)
-            heapq.heappush(waiting, (size + 1, number))
+            heapq.heappush(queue, (size + 1, number))
     return home
 
 
 class _Parts:
-    """A partition that is being improved: where each broker is at home, and each part's guests."""
+    """A partition during its improvement: the home part of each broker, and the guests of each part."""
 
     def __init__(self, neighbours: Neighbours, home: Mapping[str, int]) -> None:
         self._neighbours = neighbours
@@ -93,9 +95,9 @@ class _Parts:
             self._own[number].add(id)
 
     def balance(self, smallest: float, largest: float) -> None:
-        """Moves brokers from large parts to smaller neighbours while that evens sizes out.
+        """Moves brokers from large parts to smaller neighbouring parts while that makes sizes more equal.
 
-        Every transfer lowers the sum of the squared sizes, so this ends.
+        Every transfer lowers the sum of the squared sizes, so this terminates.
         """
         while any(not smallest <= len(own) <= largest for own in self._own):
             if not self._balance_once():
@@ -115,7 +117,7 @@ class _Parts:
                 return
 
     def result(self) -> list[Part]:
-        """Returns the parts, without the guests that they can do without."""
+        """Removes guests that are not needed to connect their part. Returns the parts."""
         for number, guests in enumerate(self._guests):
             for guest in sorted(guests):
                 members = self._members(number)
@@ -135,7 +137,8 @@ class _Parts:
         return False
 
     def _transfer(self, source: int, target: int) -> bool:
-        """Moves a broker, with what it would cut off, from part to part; else share it and move what hangs on it."""
+        """Moves a broker, with the brokers that it would cut off, to another part. If that is not possible, shares the
+        broker and moves brokers that are connected only through it. Returns whether anything moved."""
         difference = len(self._own[source]) - len(self._own[target])
         gates = self._gates(source, target)
         for gate in gates:
@@ -144,10 +147,10 @@ class _Parts:
                 self._move(moving, source, target)
                 return True
         for gate in gates:
-            hanging = self._hanging_on(gate, source, limit=difference // 2)
-            if hanging:
+            dependent = self._connected_through(gate, source, limit=difference // 2)
+            if dependent:
                 self._guests[target].add(gate)
-                self._move(hanging, source, target)
+                self._move(dependent, source, target)
                 return True
         return False
 
@@ -162,7 +165,7 @@ class _Parts:
         return [id for _, id in sorted(gates)]
 
     def _pieces_without(self, id: str, number: int) -> list[list[str]]:
-        """Returns what the part falls into without this broker, the piece with most of its own brokers first."""
+        """Returns the components of the part without this broker, the one with most of the part's own brokers first."""
         members = self._members(number)
         members.discard(id)
         starts = [other for other in self._neighbours[id] if other in members]
@@ -170,20 +173,21 @@ class _Parts:
         return sorted(pieces, key=lambda piece: (-self._homes_among(piece, number), min(piece)))
 
     def _cut_off_by(self, id: str, number: int) -> list[str]:
-        """Returns what would be cut off from the part if this broker left it."""
+        """Returns the brokers that would be cut off from the part if this broker left it."""
         return [other for piece in self._pieces_without(id, number)[1:] for other in piece]
 
-    def _hanging_on(self, id: str, number: int, limit: int) -> list[str]:
-        """Returns pieces that only this broker holds in the part, the smallest first, up to `limit` brokers."""
-        hanging: list[str] = []
+    def _connected_through(self, id: str, number: int, limit: int) -> list[str]:
+        """Returns brokers that are connected to the part only through this broker, smallest components first, up to
+        `limit` brokers."""
+        dependent: list[str] = []
         for piece in reversed(self._pieces_without(id, number)):
-            if self._homes_among(hanging, number) + self._homes_among(piece, number) > limit:
+            if self._homes_among(dependent, number) + self._homes_among(piece, number) > limit:
                 break
-            hanging += piece
-        return hanging if self._homes_among(hanging, number) else []
+            dependent += piece
+        return dependent if self._homes_among(dependent, number) else []
 
     def _best_part(self, id: str) -> int:
-        """Returns the part that the broker has most links into; its own unless another has more."""
+        """Returns the part into which the broker has most links. Ties go to its own part."""
         own = self._home[id]
         links = {own: 0}
         for other in self._neighbours[id]:
@@ -197,7 +201,7 @@ class _Parts:
         return self._own[number] | self._guests[number]
 
     def _move(self, ids: Iterable[str], source: int, target: int) -> None:
-        """Moves brokers between parts; a guest among them leaves the one and becomes a guest of the other."""
+        """Moves brokers between parts. A guest among them becomes a guest of the other part."""
         for id in ids:
             if self._home[id] == source:
                 self._home[id] = target

@@ -8,10 +8,10 @@
     EDGES (from-node to-node length a b):
     0 1 9 1
 
-The header counts each edge twice, once for each direction. An edge's last number is its policy weight, 0 for none;
-brokers without positions all stand at 0 0. Lengths become latencies, and latencies lengths, by `ms_per_unit`.
-A name that can be a broker's id (it starts with a letter) becomes one; other names, such as GT-ITM's own `T:0.0`, are
-kept as labels of brokers b001, b002, … Clusters and bandwidths have no place in this format and are not written.
+The header counts each edge twice, once for each direction. An edge's last number is its policy weight, 0 for none.
+Brokers without positions are all at 0 0. `ms_per_unit` converts lengths to latencies and back. A name that can be a
+broker's id (it starts with a letter) becomes the id. Other names, such as GT-ITM's own `T:0.0`, become labels of
+brokers b001, b002, … The format has no clusters or bandwidths: they are not written.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def read_alt_file(path: Path, *, ms_per_unit: float = MS_PER_UNIT) -> Overlay:
 
 
 def parse_alt(text: str, where: str, *, ms_per_unit: float = MS_PER_UNIT) -> Overlay:
-    """Reads an overlay from an alt file's text; `where` names its origin in errors."""
+    """Reads an overlay from an alt file's text. `where` names its origin in errors."""
     try:
         return _overlay(_Reader(text), ms_per_unit)
     except (OverlayError, OverlayFileError) as error:
@@ -97,7 +97,7 @@ def _one_word(text: str | None) -> str:
 
 
 def _plain(number: float) -> str:
-    """Returns the number without a needless fraction: GT-ITM's own are whole."""
+    """Returns the number without trailing zeros. GT-ITM's own numbers are whole."""
     return f"{number:.6f}".rstrip("0").rstrip(".")
 
 
@@ -174,7 +174,7 @@ def _edges(reader: _Reader, vertices: int) -> list[_Edge]:
 
 
 class _Reader:
-    """The lines that are not empty, in order, and errors that name a line."""
+    """Reads the non-empty lines in order, and creates errors that name a line."""
 
     def __init__(self, text: str) -> None:
         lines = (_Line(number, line.split()) for number, line in enumerate(text.splitlines(), start=1))

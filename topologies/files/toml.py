@@ -1,4 +1,4 @@
-"""Overlays as TOML files, one file for simulation and deployment.
+"""Overlays as TOML files. Simulation and deployment use the same file.
 
     schema = 1
     [overlay]
@@ -10,9 +10,9 @@
     between = ["b1", "b2"]
     latency_ms = 2.0
 
-This module reads and writes brokers' ids, clusters, positions and labels, and links. The keys that others own
-(OVERLAY_KEYS_OF_OTHERS, BROKER_KEYS_OF_OTHERS, TABLES_OF_OTHERS) pass through untouched. Any other key is refused, so
-that a misspelt one never counts as left out.
+This module reads and writes brokers' ids, clusters, positions and labels, and links. It keeps the keys that other
+modules own (OVERLAY_KEYS_OF_OTHERS, BROKER_KEYS_OF_OTHERS, TABLES_OF_OTHERS) unchanged. It refuses any other key, so
+that a misspelt key is not ignored.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ _Table = Mapping[str, TomlValue]
 
 @dataclass(frozen=True, slots=True)
 class OverlayFile:
-    """What an overlay file says: the overlay, and what others own: keys of [overlay] and each [[broker]], tables."""
+    """The content of an overlay file: the overlay, and the keys of [overlay] and [[broker]] and the tables that other
+    modules own."""
 
     overlay: Overlay
     settings: Mapping[str, TomlValue] = field(default_factory=dict)
@@ -54,7 +55,7 @@ class OverlayFile:
 def read_overlay_file(path: Path, *, join_links: bool = False, drop_clusters: bool = False) -> OverlayFile:
     """Reads an overlay file.
 
-    `join_links` does what `unshared_links = "join"` in the file does; `drop_clusters` reads no clusters at all.
+    `join_links` has the effect of `unshared_links = "join"` in the file. `drop_clusters` ignores the file's clusters.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -66,7 +67,7 @@ def read_overlay_file(path: Path, *, join_links: bool = False, drop_clusters: bo
 
 
 def parse_overlay(text: str, where: str, *, join_links: bool = False, drop_clusters: bool = False) -> OverlayFile:
-    """Reads an overlay from TOML text; `where` names its origin in errors."""
+    """Reads an overlay from TOML text. `where` names its origin in errors."""
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -78,7 +79,7 @@ def parse_overlay(text: str, where: str, *, join_links: bool = False, drop_clust
 
 
 def format_overlay(file: OverlayFile) -> str:
-    """Returns the file's text; reading it gives an equal overlay and equal settings."""
+    """Returns the file's text. Reading it gives an equal overlay and equal settings."""
     overlay = file.overlay
     lines = [toml_line("schema", SCHEMA), "", "[overlay]", toml_line("name", overlay.name)]
     lines += [toml_line(key, value) for key, value in file.settings.items()]

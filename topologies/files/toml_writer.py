@@ -1,4 +1,4 @@
-"""Values as TOML text. The standard library reads TOML and does not write it."""
+"""Writes values as TOML text. The standard library only reads TOML."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ESCAPES = {"\\": "\\\\", '"': '\\"', "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f
 
 
 def toml_value(value: TomlValue) -> str:
-    """Returns the value on one line; tables become inline tables."""
+    """Returns the value on one line. Tables become inline tables."""
     if isinstance(value, str):
         return _quoted(value)
     if isinstance(value, bool):

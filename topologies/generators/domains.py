@@ -1,4 +1,4 @@
-"""The small connected graphs that hierarchies and transit-stub overlays are put together from."""
+"""The small connected graphs that hierarchies and transit-stub overlays consist of."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from topologies.generators.random_links import connected_links
 
 
 def draw_domain(count: int, scale: int, edges: EdgeModel | int, rng: random.Random) -> Drawing:
-    """Draws one domain on a square of this side: by an edge model, or with an exact number of random links."""
+    """Draws one domain on a square with side `scale`: by an edge model, or with an exact number of random links."""
     if isinstance(edges, EdgeModel):
         return draw_connected(edges, count, rng, scale=scale)
     return Drawing(grid_points(count, scale, rng), connected_links(count, edges, rng))
 
 
 def share_links(total: int, sizes: Sequence[int], whole: str) -> list[int]:
-    """Shares links among domains of these sizes, so that their mean degrees come as near to each other as they can.
+    """Distributes links among domains of these sizes, so that their mean degrees are as equal as possible.
 
-    Each domain gets enough to be connected and no more than fit; `whole` says in an error what was asked for.
+    Each domain gets enough links to be connected and at most one for each pair. Errors name the request by `whole`.
     """
     shares = [size - 1 for size in sizes]
     room = [size * (size - 1) // 2 for size in sizes]

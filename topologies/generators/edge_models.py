@@ -1,6 +1,6 @@
-"""GT-ITM's flat models: which pairs of brokers on a square grid get a link, by a probability for each pair.
+"""GT-ITM's flat models: each pair of brokers on a square grid gets a link with a given probability.
 
-With scale the side of the square, L = √2 · scale its diagonal, d the distance of the pair and n the brokers:
+`scale` is the side of the square, L = √2 · scale its diagonal, d the distance of the pair and n the number of brokers:
 
     pure-random   alpha
     waxman-1      alpha · exp(-r / (beta · L)), r drawn uniformly from [0, L] for each pair
@@ -9,8 +9,7 @@ With scale the side of the square, L = √2 · scale its diagonal, d the distanc
     doar-leslie   alpha · (gamma / n) · exp(-d / (beta · L))
     locality      alpha where d is at most gamma · L, beta elsewhere
 
-Brokers stand on distinct integer points. A graph is redrawn, points and links, until it is
-connected.
+Brokers have distinct integer positions. Points and links are drawn again until the graph is connected.
 Cost: O(n²) for each draw.
 """
 
@@ -33,7 +32,7 @@ SCALE = 100
 
 @dataclass(frozen=True, slots=True)
 class EdgeModel:
-    """One of the models with its parameters. `alpha` is None when a mean degree is to decide it."""
+    """One of the models with its parameters. `alpha` is None if a mean degree sets it."""
 
     name: str
     alpha: float | None = None
@@ -68,9 +67,9 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """A model's formula, and the defaults of the parameters that it has beside alpha.
+    """A model's formula, and the defaults of its parameters other than alpha.
 
-    `bounded` parameters are at most 1; a `drawn` probability depends on a random number, not on distance.
+    `bounded`: the parameters are at most 1. `drawn`: the probability depends on a random number, not on distance.
     """
 
     probability: Callable[[_Setting, float], float]
@@ -82,7 +81,7 @@ class _Rule:
 
 @dataclass(frozen=True, slots=True)
 class _Setting:
-    """What a formula needs beside the distance."""
+    """The values that a formula needs in addition to the distance."""
 
     count: int
     diagonal: float
@@ -131,10 +130,9 @@ def draw_connected(
 ) -> Drawing:
     """Draws points and links until they are connected, at most TRIES times.
 
-    A draw with more than UNLINKED_MAX brokers to be expected without a link ends the search: one in a thousand such
-    draws would be connected.
-    With `degree`, alpha is set for each draw so that the expected mean degree is this one; locality's beta is then
-    relative to alpha. The degree that comes out varies about it as the model's own randomness does.
+    If more than UNLINKED_MAX brokers are expected to have no link, the search ends: one in a thousand such draws would
+    be connected. With `degree`, alpha is set for each draw so that the expected mean degree equals it. Locality's beta
+    is then relative to alpha. The resulting degree varies around it, as the model is random.
     """
     _check(model, count, scale, degree)
     if count == 1:
@@ -179,7 +177,7 @@ def _check(model: EdgeModel, count: int, scale: int, degree: float | None) -> No
 
 
 def _expected_unlinked(count: int, pairs: list[Pair], probabilities: list[float]) -> float:
-    """Returns how many brokers can be expected without any link: with x of them, e^-x of all draws are connected."""
+    """Returns the expected number x of brokers without a link. About e^-x of all draws are connected."""
     without_link = [1.0] * count
     for (a, b), probability in zip(pairs, probabilities, strict=True):
         without_link[a] *= 1 - probability
@@ -193,9 +191,9 @@ def grid_points(count: int, scale: int, rng: random.Random) -> list[Position]:
 
 
 def _probabilities(model: EdgeModel, positions: list[Position], scale: int, rng: random.Random) -> list[float]:
-    """Returns each pair's probability, rounded so that the last bit of an exponential decides nothing.
+    """Returns each pair's probability, rounded so that the last bit of an exponential has no effect.
 
-    Grid points have few different distances: a formula that depends on distance alone is evaluated once for each.
+    Grid points have few different distances. A formula that depends only on distance is evaluated once for each.
     """
     alpha = 1.0 if model.alpha is None else model.alpha
     setting = _Setting(len(positions), math.sqrt(2) * scale, alpha, model.beta or 1.0, model.gamma or 1.0, rng)

@@ -1,7 +1,7 @@
 """Flat overlays: fixed shapes, random graphs with an exact degree, and GT-ITM's flat models.
 
 Fixed shapes and exact random graphs have no positions, and one latency for all links. GT-ITM's models place brokers
-on a grid (see `edge_models`), and a link's latency follows its length.
+on a grid (see `edge_models`), and a link's latency is proportional to its length.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ def line(brokers: int, *, latency_ms: float = LATENCY_MS) -> Overlay:
 
 
 def ring(brokers: int, *, latency_ms: float = LATENCY_MS) -> Overlay:
-    """Returns brokers in a circle: the smallest overlay with a cycle and no single point of failure."""
+    """Returns brokers in a circle: the overlay with the fewest links that has no single point of failure."""
     check_count("brokers of a ring", brokers, smallest=3)
     links = [(node, node + 1) for node in range(brokers - 1)] + [(0, brokers - 1)]
     return build_overlay(f"ring-{brokers}", brokers, links, latency_ms=latency_ms)
 
 
 def star(brokers: int, *, latency_ms: float = LATENCY_MS) -> Overlay:
-    """Returns one broker in the middle, b001, and all others around it."""
+    """Returns a star: b001 is in the middle, and all others link to it."""
     check_count("brokers", brokers)
     links = [(0, node) for node in range(1, brokers)]
     return build_overlay(f"star-{brokers}", brokers, links, latency_ms=latency_ms)
@@ -64,7 +64,7 @@ def gtitm_flat(
     scale: int = SCALE,
     ms_per_unit: float = MS_PER_UNIT,
 ) -> Overlay:
-    """Returns a connected overlay of one of GT-ITM's flat models; a `degree` decides the model's alpha."""
+    """Returns a connected overlay of one of GT-ITM's flat models. A `degree` sets the model's alpha."""
     drawing = draw_connected(model, brokers, stream(seed, f"{model.name} graph"), scale=scale, degree=degree)
     return build_overlay(
         f"{model.name}-{brokers}", brokers, drawing.links, positions=drawing.positions, ms_per_unit=ms_per_unit

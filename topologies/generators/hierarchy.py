@@ -1,8 +1,8 @@
-"""N-level hierarchies, as GT-ITM's: a graph whose nodes are each replaced by a graph, level after level.
+"""N-level hierarchies like GT-ITM's: each node of a graph is replaced by a graph, level after level.
 
 A link between two nodes that are replaced becomes a link between a random node of the one graph and a random node
-of the other. `joins` sets how many such links the newest level's links become (GT-ITM: one); two or more let the
-graphs be clusters with more than one edge broker between them.
+of the other. `joins` sets the number of such links for each link of the newest level (GT-ITM: one). With two or more,
+the graphs can be clusters with more than one edge broker between them.
 A broker's label is its path from the top, such as `3.17`: node 17 of the graph that replaced node 3.
 """
 
@@ -30,7 +30,7 @@ class _Level:
     positions: list[Position]
     links: list[Pair]
     fresh: frozenset[Pair]
-    """The links that were drawn on this level, not handed down from a higher one."""
+    """The links that were drawn on this level, without those from higher levels."""
 
 
 def hierarchy(
@@ -45,9 +45,9 @@ def hierarchy(
 ) -> Overlay:
     """Returns a hierarchy with levels[0] nodes on top, each replaced by levels[1] nodes, and so on.
 
-    The graphs of each level are drawn by its edge model, or, with `degree`, at random with exact numbers of links:
-    the whole overlay has this mean degree, and graphs above the lowest level have the mean degree `upper_degree`
-    as far as they have nodes enough.
+    The graphs of each level are drawn by its edge model, or, with `degree`, at random with exact numbers of links: the
+    whole overlay has this mean degree, and graphs above the lowest level have the mean degree `upper_degree` if they
+    have enough nodes.
     """
     _check(levels, models, degree, joins)
     rng = stream(seed, "hierarchy graph")
@@ -88,7 +88,7 @@ def _check(levels: Sequence[int], models: Sequence[EdgeModel], degree: float | N
 
 
 def _upper_links(size: int, upper_degree: float) -> int:
-    """Returns the links of a graph above the lowest level: what `upper_degree` asks, within what is possible."""
+    """Returns the number of links of a graph above the lowest level: for `upper_degree`, within the possible range."""
     wanted = round(size * upper_degree / 2)
     return min(max(wanted, size - 1), size * (size - 1) // 2)
 

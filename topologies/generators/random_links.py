@@ -1,9 +1,9 @@
 """Random connected graphs with an exact number of links, or an exact degree.
 
-`connected_links` draws uniformly among all graphs with that many links. A draw that is connected is kept as it is.
-One that is not is repaired: links that close a cycle are taken out at random, and as many are put in to join the
-pieces, so the number of links stays exact. Only sparse graphs (a mean degree below about ln n) need repairs, and
-only there is the result a little short of uniform among connected graphs.
+`connected_links` draws uniformly among all graphs with that many links. A connected draw is kept unchanged. Another is
+repaired: random links that close a cycle are removed, and as many are added to join the components, so the number of
+links stays exact. Only sparse graphs (a mean degree below about ln n) need repairs. Only for these the result is not
+exactly uniform among connected graphs.
 Cost: O(links) for `connected_links`; a few redraws of O(links) for `regular_links`.
 """
 
@@ -21,7 +21,8 @@ TRIES = 1000
 
 
 def links_for_degree(count: int, degree: float) -> int:
-    """Returns how many links give `count` brokers this mean degree; refuse a degree that cannot be."""
+    """Returns the number of links that give `count` brokers this mean degree. Raises ParameterError for an impossible
+    degree."""
     check_count("brokers", count)
     if not degree < count:
         raise ParameterError(
@@ -76,8 +77,8 @@ def regular_links(count: int, degree: int, rng: random.Random) -> list[Pair]:
         return sorted((min(a, b), max(a, b)) for a, b in zip(order, order[1:] + order[:1], strict=True))
     everything = [(a, b) for b in range(count) for a in range(b)]
     if 2 * degree > count - 1:
-        # Pairing stubs fails ever more often as a graph fills up, so draw what is left out instead. At such a degree
-        # any two brokers without a link have a common neighbour: the graph is connected.
+        # Pairing stubs fails more often in dense graphs, so the missing links are drawn instead. At such a degree any
+        # two brokers without a link have a common neighbour, so the graph is connected.
         left_out = set(_paired_stubs(count, count - 1 - degree, rng))
         return sorted(pair for pair in everything if pair not in left_out)
     for _ in range(TRIES):
@@ -90,7 +91,8 @@ def regular_links(count: int, degree: int, rng: random.Random) -> list[Pair]:
 
 
 def _paired_stubs(count: int, degree: int, rng: random.Random) -> list[Pair]:
-    """Pairs up `degree` stubs of each node; stubs that would repeat a link go back into the next round."""
+    """Pairs `degree` stubs of each node at random. Stubs that would repeat a link are paired again in the next
+    round."""
     for _ in range(TRIES):
         links: set[Pair] = set()
         stubs = [node for node in range(count) for _ in range(degree)]
@@ -123,19 +125,19 @@ def _pair_of_number(number: int) -> Pair:
 
 
 class _Pieces:
-    """Which nodes are connected so far (union-find with path halving)."""
+    """The components so far (union-find with path halving)."""
 
     def __init__(self, count: int) -> None:
         self._parent = list(range(count))
 
     def join(self, a: int, b: int) -> bool:
-        """Joins the pieces of two nodes; tell whether they were apart."""
+        """Joins the components of two nodes. Returns False if they were already one."""
         a, b = self._root(a), self._root(b)
         self._parent[b] = a
         return a != b
 
     def groups(self) -> list[list[int]]:
-        """Returns the pieces, ordered by their smallest node."""
+        """Returns the components, ordered by their smallest node."""
         groups: dict[int, list[int]] = {}
         for node in range(len(self._parent)):
             groups.setdefault(self._root(node), []).append(node)

@@ -1,8 +1,8 @@
-"""Transit-stub overlays, as GT-ITM's: transit domains in the middle, stub domains around them.
+"""Transit-stub overlays like GT-ITM's: transit domains in the middle, stub domains around them.
 
-T transit domains of Nt nodes; K stub domains of Ns nodes at each transit node: T · Nt · (1 + K · Ns) brokers. Each
-stub domain hangs at its transit node by one link; extra links may join stubs to further transit nodes, and stubs to
-stubs. The overlay of [THESIS 10.1] is one domain of 10 transit nodes, each with one stub domain of 9, degree 6.
+T transit domains of Nt nodes and K stub domains of Ns nodes at each transit node make T · Nt · (1 + K · Ns) brokers.
+One link connects each stub domain to its transit node. Extra links may join stubs to further transit nodes, and stubs
+to stubs. The overlay of [THESIS 10.1] is one domain of 10 transit nodes, each with one stub domain of 9, degree 6.
 
 Links carry policy weights. A shortest path by weight between two brokers of a domain never leaves the domain, and
 passes through no stub domain but those of its ends: stubs carry no transit traffic. See `_policy_weights`.
@@ -33,7 +33,7 @@ STUB_ALPHA = 0.4
 
 @dataclass(frozen=True, slots=True)
 class TransitStubShape:
-    """How many domains of how many nodes, and how many links beside the ones that connect them."""
+    """The numbers of domains, of their nodes, and of extra links between domains."""
 
     transit_domains: int = 1
     transit_nodes: int = 10
@@ -58,7 +58,7 @@ class TransitStubShape:
 
 @dataclass(frozen=True, slots=True)
 class _Domain:
-    """Consecutive nodes first, first + 1, … drawn as one graph. A stub knows the transit node that it hangs at."""
+    """Consecutive nodes first, first + 1, … drawn as one graph. `home` is the transit node of a stub domain."""
 
     first: int
     positions: list[Position]
@@ -72,7 +72,7 @@ class _Domain:
 
 @dataclass(frozen=True, slots=True)
 class _LinksByKind:
-    """The links outside and inside domains; policy weights depend on the kind."""
+    """The links between domains by kind. Policy weights depend on the kind."""
 
     transit_transit: list[Pair]
     transit_stub: list[Pair]
@@ -94,7 +94,7 @@ def transit_stub(
 ) -> Overlay:
     """Returns a transit-stub overlay with domains drawn by edge models or, with `degree`, at random.
 
-    With `degree` the whole overlay has exactly this mean degree: what links between domains leave over is shared
+    With `degree` the whole overlay has exactly this mean degree: the links that are not between domains are distributed
     among the domains.
     """
     if degree is not None and (transit_edges is not None or stub_edges is not None):
@@ -118,9 +118,9 @@ def _draw_between(shape: TransitStubShape, rng: random.Random) -> _LinksByKind:
     top = draw_connected(EdgeModel("pure-random", TOP_ALPHA), shape.transit_domains, rng)
     size = shape.transit_nodes
     transit_transit = [(a * size + rng.randrange(size), b * size + rng.randrange(size)) for a, b in top.links]
-    transit_stub = [(transit, first + rng.randrange(shape.stub_nodes)) for transit, first in _stub_places(shape)]
+    transit_stub = [(transit, first + rng.randrange(shape.stub_nodes)) for transit, first in _stub_domains(shape)]
     home_of = {
-        first + node: (transit, first) for transit, first in _stub_places(shape) for node in range(shape.stub_nodes)
+        first + node: (transit, first) for transit, first in _stub_domains(shape) for node in range(shape.stub_nodes)
     }
     more_homes = (
         (transit, node) for node in home_of for transit in range(shape.transits) if transit != home_of[node][0]
@@ -139,8 +139,8 @@ def _extra(name: str, count: int, candidates: Iterable[Pair], rng: random.Random
     return sorted(rng.sample(pairs, count))
 
 
-def _stub_places(shape: TransitStubShape) -> list[Pair]:
-    """Returns, for each stub domain, its transit node and its first node; transit nodes are numbered first."""
+def _stub_domains(shape: TransitStubShape) -> list[Pair]:
+    """Returns, for each stub domain, its transit node and its first node. Transit nodes have the lowest numbers."""
     places = [(transit, stub) for transit in range(shape.transits) for stub in range(shape.stubs)]
     return [(transit, shape.transits + number * shape.stub_nodes) for number, (transit, _) in enumerate(places)]
 
@@ -174,27 +174,29 @@ def _edges_of_domains(
 
 
 def _draw_domains(shape: TransitStubShape, edges: Sequence[EdgeModel | int], rng: random.Random) -> list[_Domain]:
-    """Draws transit domains about points of the whole square, and stub domains beside their transit nodes.
+    """Draws transit domains around points of the whole square, and stub domains near their transit nodes.
 
-    The squares' sides are GT-ITM's: √(80 · brokers) for the whole, half of it for a transit domain, √(16 · nodes)
-    for a stub domain.
+    The squares' sides are GT-ITM's: √(80 · brokers) for the whole, half of it for a transit domain, √(16 · nodes) for a
+    stub domain.
     """
     whole = math.isqrt(80 * shape.brokers)
     half = max(whole // 2, math.isqrt(shape.transit_nodes - 1) + 1)
     centres = grid_points(shape.transit_domains, whole, rng)
     domains: list[_Domain] = []
     for number, centre in enumerate(centres):
-        domains.append(_placed(number * shape.transit_nodes, shape.transit_nodes, half, centre, edges[number], rng))
+        domains.append(
+            _draw_placed(number * shape.transit_nodes, shape.transit_nodes, half, centre, edges[number], rng)
+        )
     transit_positions = [position for domain in domains for position in domain.positions]
     side = math.isqrt(16 * shape.stub_nodes)
-    for number, (transit, first) in enumerate(_stub_places(shape), start=shape.transit_domains):
+    for number, (transit, first) in enumerate(_stub_domains(shape), start=shape.transit_domains):
         x, y = transit_positions[transit]
-        beside = (x + rng.randint(-side, side), y + rng.randint(-side, side))
-        domains.append(_placed(first, shape.stub_nodes, side, beside, edges[number], rng, home=transit))
+        near = (x + rng.randint(-side, side), y + rng.randint(-side, side))
+        domains.append(_draw_placed(first, shape.stub_nodes, side, near, edges[number], rng, home=transit))
     return domains
 
 
-def _placed(
+def _draw_placed(
     first: int,
     count: int,
     side: int,
@@ -209,15 +211,17 @@ def _placed(
 
 
 def _policy_weights(shape: TransitStubShape, domains: Sequence[_Domain], between: _LinksByKind) -> dict[Pair, int]:
-    """Returns weights that keep paths where policy wants them, each as small as the argument below allows.
+    """Returns weights that keep paths in the domains that the policy allows, each as small as the argument below
+    permits.
 
     Inside a domain a link weighs 1. Let Dt and Ds be the widest diameters of transit and stub domains.
-    - transit-transit > Dt / 2: leaving a transit domain and coming back takes two of them, more than any way inside.
+    - transit-transit > Dt / 2: leaving a transit domain and coming back takes two of them, more than any path inside.
       M is then the greatest distance between transit nodes over transit links alone.
-    - transit-stub > max(M, Ds) / 2: two of them cost more than any way between transit nodes, or inside a stub.
-    - stub-stub: the way over transit nodes between two stubs costs at most W = M + 2 · Ds beside the two transit-stub
-      links at its ends. One stub-stub link > W makes it dearer to enter a foreign stub from a transit node and leave
-      it for a stub; two > W + 2 · transit-stub make it dearer to enter it from a stub and leave it for another.
+    - transit-stub > max(M, Ds) / 2: two of them cost more than any path between transit nodes, or inside a stub.
+    - stub-stub: the path over transit nodes between two stubs costs at most W = M + 2 · Ds in addition to the two
+      transit-stub links at its ends. If one stub-stub link > W, a path that enters a foreign stub from a transit node
+      and leaves it to a stub costs more. If two > W + 2 · transit-stub, a path that enters it from a stub and leaves
+      it to another costs more.
     """
     transit_diameter = _widest(domain for domain in domains if domain.home is None)
     stub_diameter = _widest(domain for domain in domains if domain.home is not None)
@@ -227,8 +231,8 @@ def _policy_weights(shape: TransitStubShape, domains: Sequence[_Domain], between
     across = _weighted_diameter(shape.transits, weights)
     transit_stub = max(transit_transit, max(across, stub_diameter) // 2) + 1
     weights |= dict.fromkeys(between.transit_stub, transit_stub)
-    way_round = across + 2 * stub_diameter
-    weights |= dict.fromkeys(between.stub_stub, max(way_round, way_round // 2 + transit_stub) + 1)
+    transit_path = across + 2 * stub_diameter
+    weights |= dict.fromkeys(between.stub_stub, max(transit_path, transit_path // 2 + transit_stub) + 1)
     return weights
 
 

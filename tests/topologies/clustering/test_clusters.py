@@ -1,4 +1,4 @@
-"""Clusters are balanced and connected, links' ends share one, and pairs have two edge brokers where that helps."""
+"""Clusters are balanced and connected, the ends of a link share one, and pairs have two edge brokers if possible."""
 
 from __future__ import annotations
 

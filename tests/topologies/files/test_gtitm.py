@@ -1,4 +1,4 @@
-"""Alt files are read as GT-ITM writes them, round-trip, and are refused with the line that is wrong."""
+"""Alt files of GT-ITM are read and round-trip. Errors name the wrong line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Overlay files round-trip, hand over what others own, and are refused with the place that is wrong."""
+"""Overlay files round-trip and keep the keys of other modules. Errors name the wrong place."""
 
 from __future__ import annotations
 

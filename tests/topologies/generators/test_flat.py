@@ -1,4 +1,4 @@
-"""Flat generators make connected overlays of the asked size and degree, and a seed decides which."""
+"""Flat generators make connected overlays of the requested size and degree, determined by the seed."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_the_same_seed_gives_the_same_overlay_and_another_seed_another() -> None
 
 
 def test_random_links_are_close_to_uniform() -> None:
-    """Four nodes and three links connect in 16 ways, all trees: each should come up about one time in 16."""
+    """Four nodes and three links have 16 connected graphs, all trees. Each should be drawn about one time in 16."""
     rng = stream(1, "uniform")
     draws = 8000
     counts = Counter(tuple(connected_links(4, 3, rng)) for _ in range(draws))
@@ -84,7 +84,7 @@ def test_random_links_are_close_to_uniform() -> None:
 
 
 def test_dense_random_links_are_uniform() -> None:
-    """Four nodes and five links: six graphs, all connected, none repaired."""
+    """Four nodes and five links have six graphs, all connected, so no draw is repaired."""
     rng = stream(2, "uniform")
     counts = Counter(tuple(connected_links(4, 5, rng)) for _ in range(6000))
     assert len(counts) == 6

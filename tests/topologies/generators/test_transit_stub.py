@@ -1,4 +1,4 @@
-"""A transit-stub overlay has its domains, and its policy weights keep paths where policy wants them."""
+"""A transit-stub overlay has its domains, and its policy weights keep paths in the allowed domains."""
 
 from __future__ import annotations
 
@@ -73,14 +73,14 @@ def test_paths_by_policy_weight_stay_in_domains_and_out_of_foreign_stubs(
 
 
 def test_policy_holds_where_single_node_stubs_are_linked_to_each_other() -> None:
-    """The tightest case for stub-stub weights: transit domains in a row, stubs without any inside."""
+    """The tightest case for stub-stub weights: transit domains in a row, and stub domains of one node."""
     for seed in range(20):
         shape = TransitStubShape(transit_domains=2, transit_nodes=3, stubs=2, stub_nodes=1, extra_stub_stub=20)
         assert_policy_holds(transit_stub(shape, seed=seed))
 
 
 def test_without_weights_paths_would_cross_stubs() -> None:
-    """The policy is not true by itself: by hops, some path does run through a foreign stub."""
+    """Without weights the policy does not hold: by hops, some path crosses a foreign stub."""
     overlay = transit_stub(TransitStubShape(extra_transit_stub=30, extra_stub_stub=60), seed=1)
     graph = weighted(overlay)
     domain = {id: domain_of(overlay, id) for id in overlay.ids}
