@@ -1,4 +1,11 @@
-// How the flat index chooses where to file a subscription, and what its entries say.
+// Filing: which lists a subscription goes to, and what its entries say.
+//
+// Invariants:
+// - A subscription is filed under one condition, its access predicate: in the list of each of its values, or in the
+//   buckets that cover its range. One without such a condition is in the list that every publication reads.
+// - Every publication that satisfies the subscription reads exactly one of its lists, so no answer has an id twice.
+// - An entry rules out nothing that matches. If it decides (`EntryTail::id` is set), passing its ranges is a match.
+// - A subscription that cannot match is in no list.
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -76,7 +83,7 @@ void FlatIndex::aim(Draft& draft) {
 double FlatIndex::value_share(std::uint32_t dimension, std::uint64_t key, std::uint32_t cell) const {
     const Dimension& found = dimensions_[dimension];
     const double values = std::max(found.value_lists + 1, dimensions_.newest_grid(dimension).cells() / 2);
-    const std::uint32_t list = find_value_list(dimension, key, cell);
+    const std::uint32_t list = directory_.find_value_list(dimension, key, cell);
     const double length = list == kNone ? 0 : lists_.size(list);
     return 0.5 / values + 0.5 * length / (found.value_entries + 1.0);
 }
@@ -118,8 +125,7 @@ FlatIndex::Target FlatIndex::choose_target(const Draft& draft) const {
 
 void FlatIndex::collect_lists(const Target& target, Draft& draft) {
     if (target.interval == kNone) {
-        if (always_ == kNone) always_ = lists_.create({0, kNone, false});
-        draft.lists.push_back(always_);
+        draft.lists.push_back(directory_.always_list());
         return;
     }
     const Interval& interval = draft.terms.intervals[target.interval];
@@ -128,86 +134,11 @@ void FlatIndex::collect_lists(const Target& target, Draft& draft) {
     for (const std::uint64_t point : target.points) {
         // An interval that begins on a cut begins in the cut's cell. Others do not tell: the first key counts as no bound.
         const bool is_known = interval.is_point() && Grid::is_cut(rating.cells.first);
-        draft.lists.push_back(value_list(interval.dimension, point, is_known ? rating.cells.first : grid.cell(point)));
+        draft.lists.push_back(directory_.value_list(interval.dimension, point, is_known ? rating.cells.first : grid.cell(point)));
     }
     if (!target.points.empty()) return;
     const Grid::Buckets buckets = grid.buckets(rating.cells.first, rating.cells.last);
-    buckets.each([&](std::uint32_t bucket) { draft.lists.push_back(bucket_list(rating.grid, bucket)); });
-}
-
-std::uint32_t FlatIndex::find_value_list(std::uint32_t dimension, std::uint64_t key, std::uint32_t cell) const {
-    if (Grid::is_cut(cell)) return dimensions_.newest_grid(dimension).value_list(cell);
-    return dimensions_[dimension].hashed_value_lists == 0 ? kNone : values_.find({key, dimension});
-}
-
-void FlatIndex::set_value_list(std::uint32_t dimension, std::uint64_t key, std::uint32_t list) {
-    Dimension& found = dimensions_[dimension];
-    Grid& grid = dimensions_.newest_grid(dimension);
-    const std::uint32_t cell = grid.cell(key);
-    if (Grid::is_cut(cell)) {
-        grid.set_value_list(cell, list);
-    } else if (list == kNone) {
-        values_.erase({key, dimension});
-        --found.hashed_value_lists;
-    } else {
-        values_.insert({key, dimension}, list);
-        ++found.hashed_value_lists;
-    }
-}
-
-std::uint32_t FlatIndex::value_list(std::uint32_t dimension, std::uint64_t key, std::uint32_t cell) {
-    std::uint32_t list = find_value_list(dimension, key, cell);
-    if (list == kNone) {
-        list = lists_.create({key, dimension, false});
-        set_value_list(dimension, key, list);
-        ++dimensions_[dimension].value_lists;
-    }
-    ++dimensions_[dimension].value_entries;
-    return list;
-}
-
-void FlatIndex::move_value_lists(std::uint32_t dimension, std::uint32_t former_grid) {
-    Dimension& found = dimensions_[dimension];
-    Grid& grid = dimensions_.newest_grid(dimension);
-    for (std::uint32_t cell = 2; cell < grid.cells(); cell += 2) {
-        const std::uint32_t list = found.hashed_value_lists == 0 ? kNone : values_.find({grid.cut(cell), dimension});
-        if (list == kNone) continue;
-        grid.set_value_list(cell, list);
-        values_.erase({grid.cut(cell), dimension});
-        --found.hashed_value_lists;
-    }
-    const Grid& former = dimensions_.grid(former_grid);
-    for (std::uint32_t cell = 2; cell < former.cells(); cell += 2) {
-        if (former.value_list(cell) != kNone) set_value_list(dimension, former.cut(cell), former.value_list(cell));
-    }
-}
-
-std::uint32_t FlatIndex::bucket_list(std::uint32_t grid, std::uint32_t bucket) {
-    std::uint32_t list = dimensions_.grid(grid).list(bucket);
-    if (list == kNone) {
-        list = lists_.create({bucket, grid, true});
-        dimensions_.grid(grid).set_list(bucket, list);
-        dimensions_.retain_grid(grid, 1);
-    }
-    return list;
-}
-
-void FlatIndex::drop_list(std::uint32_t list) {
-    const EntryLists::Owner owner = lists_.owner(list);
-    lists_.destroy(list);
-    if (owner.is_bucket) {
-        dimensions_.grid(owner.number).set_list(static_cast<std::uint32_t>(owner.key), kNone);
-        dimensions_.release_grid(owner.number);
-    } else if (owner.number == kNone) {
-        always_ = kNone;
-    } else {
-        set_value_list(owner.number, owner.key, kNone);
-        --dimensions_[owner.number].value_lists;
-    }
-}
-
-bool FlatIndex::is_value(const EntryLists::Owner& owner) {
-    return !owner.is_bucket && owner.number != kNone;
+    buckets.each([&](std::uint32_t bucket) { draft.lists.push_back(directory_.bucket_list(rating.grid, bucket)); });
 }
 
 FilterCode FlatIndex::code_of(const Rating& rating) const {

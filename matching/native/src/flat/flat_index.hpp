@@ -19,48 +19,18 @@
 #include <vector>
 
 #include "core/dimensions.hpp"
-#include "core/event.hpp"
 #include "core/form.hpp"
+#include "core/predicate.hpp"
 #include "core/terms.hpp"
+#include "flat/answer.hpp"
+#include "flat/draft.hpp"
 #include "flat/entry_lists.hpp"
-#include "flat/filter_words.hpp"
 #include "flat/hash_tables.hpp"
+#include "flat/list_directory.hpp"
 #include "flat/subscriptions.hpp"
-#include "memory/bounded_vector.hpp"
 #include "memory/chunk_store.hpp"
 
 namespace mercast {
-
-struct Answer {
-    std::vector<std::int64_t> ids;      // ascending
-    std::vector<std::int64_t> pending;  // match if their patterns do; ascending
-    std::uint64_t candidates = 0;       // entries of the lists that the publication leads to
-    std::uint64_t evaluated = 0;        // of these, subscriptions that were looked at
-};
-
-struct DestinationAnswer {
-    std::vector<std::uint32_t> destinations;  // numbers, in the order in which they were hit
-    std::vector<std::int64_t> pending;        // match if their patterns do, and their destination was not hit
-    std::optional<std::int64_t> without;      // the smallest id that matches and has no destination
-    std::uint64_t candidates = 0;
-    std::uint64_t evaluated = 0;
-};
-
-// What one thread needs to match, kept between publications.
-struct Scratch {
-    Event event;
-    std::vector<KeyPair> keys;                // by dimension
-    std::vector<std::uint8_t> cells;          // by grid
-    FilterTable filter;
-    std::vector<std::uint32_t> dimensions;    // that have a value now
-    std::vector<std::uint32_t> lists;
-    std::vector<EntryRun> runs;               // what these lists hold
-    std::vector<const EntryTail*> passing;    // the tails of the entries whose word passed, and room for more
-    std::vector<std::uint32_t> decided;       // ids or subscriptions, of those that match
-    std::vector<std::uint32_t> undecided;     // subscriptions that are still to be looked at
-    std::vector<bool> is_hit;                 // by destination
-    std::vector<std::int64_t> sorting;
-};
 
 class FlatIndex {
   public:
@@ -111,43 +81,46 @@ class FlatIndex {
     Figures figures() const;
 
   private:
-    // An interval's cells in its dimension's newest grid, and what they mean for publications, about.
-    struct Rating {
-        Grid::Cells cells{1, 1, false};
-        std::uint32_t grid = 0;
-        double presence = 0;  // how many have a value here
-        double weight = 0;    // how many of these pass
-        double cost = 0;      // how many would look at it if it were filed by its buckets
-    };
-
-    // A subscription on its way into the index.
-    struct Draft {
-        std::int64_t id = 0;
-        std::uint64_t sequence = 0;
-        std::uint32_t destination = Interner::kUnknown;
-        FormBuffer form;
-        Terms terms;
-        BoundedVector<Rating, Terms::kMostIntervals> ratings;
-        bool can_match = true, has_plain_grid = false;
-        BoundedVector<std::uint32_t, Subscription::kMostCopies> lists;  // to file it in
-        Entry entry;
-    };
     struct Target;  // Where to file a subscription.
 
     // The handle of one that has none yet.
     static constexpr std::uint32_t kDrafted = kNone - 1;
 
-    std::uint32_t acquire_dimension(Predicate& predicate, Aspect aspect);
-    std::uint32_t acquire_other_dimension(Predicate& predicate, Aspect aspect);
-
-    // The steps of an addition after it was written. What a step needs from memory, the one before asks for.
-    void note_bounds(const Draft& draft);
+    // Filing: which lists a subscription goes to, and what its entries say (filing.cpp).
     void rate(Draft& draft) const;
     void aim(Draft& draft);
+    Target choose_target(const Draft& draft) const;
+    static std::span<const std::uint64_t> points_of(const Terms& terms, const Interval& interval);
+    double points_share(const Interval& interval, const Rating& rating, std::span<const std::uint64_t> points) const;
+    double value_share(std::uint32_t dimension, std::uint64_t key, std::uint32_t cell) const;
+    void collect_lists(const Target& target, Draft& draft);
+    // Fills in all of the draft's entry but the subscription's handle.
+    void make_entry(Draft& draft, std::size_t filed_under, bool is_filed_by_value) const;
+    FilterCode code_of(const Rating& rating) const;
+
+    // Addition: a draft and the steps that store it (addition.cpp). What a step needs from memory, the one before asks for.
+    std::uint32_t acquire_dimension(Predicate& predicate, Aspect aspect);
+    std::uint32_t acquire_other_dimension(Predicate& predicate, Aspect aspect);
+    void note_bounds(const Draft& draft);
     void reach(const Draft& draft) const;
     void store(const Draft& draft);
     void step();
 
+    // Matching (matching.cpp).
+    void load(Scratch& scratch) const;
+    void unload(Scratch& scratch) const;
+    void touch(Scratch& scratch, std::uint32_t attribute, Aspect aspect, KeyPair keys) const;
+    void find_lists(Scratch& scratch) const;
+    // What the lists hold, and how many entries that is. Those that are alone are undecided.
+    std::uint64_t find_runs(Scratch& scratch) const;
+    // Finds the entries that pass their ranges. Of those that match, what is wanted is decided; the others are undecided.
+    // Returns how many entries the lists have.
+    std::uint64_t filter(Scratch& scratch, std::uint32_t EntryTail::*wanted) const;
+    bool matches(const Scratch& scratch, const Subscription& subscription) const;
+    template <typename Visit>
+    void each_subscription(const std::vector<std::uint32_t>& handles, Visit visit) const;
+
+    // Compaction: removal, entries that follow new grids, memory that follows what is stored (compaction.cpp).
     // Fills in the terms that the form says.
     void read_terms(Form form, Terms& terms);
     void release(Form form);
@@ -165,47 +138,14 @@ class FlatIndex {
     void compact_lists();
     void compact_subscriptions(std::uint32_t removed);
 
-    Target choose_target(const Draft& draft) const;
-    static std::span<const std::uint64_t> points_of(const Terms& terms, const Interval& interval);
-    double points_share(const Interval& interval, const Rating& rating, std::span<const std::uint64_t> points) const;
-    double value_share(std::uint32_t dimension, std::uint64_t key, std::uint32_t cell) const;
-    // Fills in all of the draft's entry but the subscription's handle.
-    void make_entry(Draft& draft, std::size_t filed_under, bool is_filed_by_value) const;
-    FilterCode code_of(const Rating& rating) const;
-    void collect_lists(const Target& target, Draft& draft);
-    static bool is_value(const EntryLists::Owner& owner);
-    // The list of those that are filed by this value, whose cell in the newest grid is known: it hangs on the grid if the
-    // value is a cut of it, or in the table. `find` may give kNone.
-    std::uint32_t find_value_list(std::uint32_t dimension, std::uint64_t key, std::uint32_t cell) const;
-    std::uint32_t value_list(std::uint32_t dimension, std::uint64_t key, std::uint32_t cell);
-    void set_value_list(std::uint32_t dimension, std::uint64_t key, std::uint32_t list);
-    // When the dimension has a new grid.
-    void move_value_lists(std::uint32_t dimension, std::uint32_t former_grid);
-    std::uint32_t bucket_list(std::uint32_t grid, std::uint32_t bucket);
-    void drop_list(std::uint32_t list);
-
-    void load(Scratch& scratch) const;
-    void unload(Scratch& scratch) const;
-    void touch(Scratch& scratch, std::uint32_t attribute, Aspect aspect, KeyPair keys) const;
-    void find_lists(Scratch& scratch) const;
-    // What the lists hold, and how many entries that is. Those that are alone are undecided.
-    std::uint64_t find_runs(Scratch& scratch) const;
-    // Finds the entries that pass their ranges. Of those that match, what is wanted is decided; the others are undecided.
-    // Returns how many entries the lists have.
-    std::uint64_t filter(Scratch& scratch, std::uint32_t EntryTail::*wanted) const;
-    bool matches(const Scratch& scratch, const Subscription& subscription) const;
-    template <typename Visit>
-    void each_subscription(const std::vector<std::uint32_t>& handles, Visit visit) const;
-
     Vocabulary vocabulary_;
     Interner destinations_;
     Dimensions dimensions_;
     ChunkStore store_;
     EntryLists lists_{store_};
-    ValueTable values_;
+    ListDirectory directory_{dimensions_, lists_};
     HandleTable ids_;
     Subscriptions subscriptions_{store_};
-    std::uint32_t always_ = kNone;  // the list of those that no condition leads to
     std::uint64_t next_sequence_ = 0;
     std::uint64_t publications_ = 0;
     std::uint64_t entries_ = 0;

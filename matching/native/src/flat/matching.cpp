@@ -1,5 +1,11 @@
-// How the flat index matches: the publication's keys and cells, the lists they lead to, the entries that pass their
-// filter words, their tails, their subscriptions.
+// Matching: the publication's keys and cells, the lists they lead to, the entries that pass their filter words, their
+// tails, their subscriptions.
+//
+// Invariants:
+// - The index does not change, so several threads may match at once, each with its own `Scratch`.
+// - Between publications a scratch has no keys, no cells, and a filter table that lets only words without conditions
+//   pass: `unload` undoes `load` and `find_lists`.
+// - Every addition is stored before: `settle` ran.
 #include <algorithm>
 
 #include "flat/flat_index.hpp"
@@ -24,7 +30,7 @@ void FlatIndex::touch(Scratch& scratch, std::uint32_t attribute, Aspect aspect, 
     scratch.dimensions.push_back(dimension);
     const Dimension& found = dimensions_[dimension];
     dimensions_.newest_grid(dimension).prefetch();
-    if (found.hashed_value_lists != 0) values_.prefetch({keys.floor, dimension});
+    if (found.hashed_value_lists != 0) directory_.prefetch_hashed(dimension, keys.floor);
 }
 
 void FlatIndex::load(Scratch& scratch) const {
@@ -69,7 +75,7 @@ void FlatIndex::find_lists(Scratch& scratch) const {
         scratch.lists.push_back(list);
         fetch_line(&lists_.head(list));
     };
-    if (always_ != kNone) add_list(always_);
+    if (directory_.always() != kNone) add_list(directory_.always());
     for (const std::uint32_t dimension : scratch.dimensions) {
         const Dimension& found = dimensions_[dimension];
         const std::uint64_t key = scratch.keys[dimension].floor;
@@ -89,7 +95,7 @@ void FlatIndex::find_lists(Scratch& scratch) const {
         if (Grid::is_cut(cell)) {
             list = dimensions_.newest_grid(dimension).value_list(cell);
         } else if (is_on_key && found.hashed_value_lists != 0) {
-            list = values_.find({key, dimension});
+            list = directory_.find_hashed(dimension, key);
         }
         if (list != kNone) add_list(list);
     }

@@ -1,0 +1,160 @@
+// Addition: the draft of a subscription and the four steps that store it.
+//
+//   written     `begin`, a call for each predicate, `finish`: the draft has its form and terms
+//   rated       `rate`, `note_bounds`: its conditions have cells and costs
+//   aimed       `aim`: its lists and its entry are chosen
+//   reached     `reach`: the ends of its lists are on their way to the cache
+//   stored      `store`: it is in the index
+//
+// Invariants:
+// - Drafts go through the steps in the order of their addition: written >= rated >= aimed >= reached >= stored.
+// - Until it is stored, only the ids and the vocabulary know of a draft.
+// - Grids change only while no draft is between two steps, because cells and lists of a draft are those of its grids.
+#include <algorithm>
+
+#include "flat/flat_index.hpp"
+#include "memory/fetch_line.hpp"
+
+namespace mercast {
+namespace {
+
+// So many drafts wait between two steps of an addition.
+constexpr std::uint64_t kWaiting = 2;
+// An index with fewer subscriptions is in the cache, so nothing waits: drafts would take more room than they do.
+constexpr std::uint32_t kFew = 64;
+
+}  // namespace
+
+void FlatIndex::add(std::int64_t id, Conjunction& conjunction, std::optional<std::string_view> destination) {
+    begin();
+    for (Predicate& predicate : conjunction.predicates) ask(predicate, conjunction.operands_of(predicate));
+    claim(id);
+    finish(id, destination);
+    settle();
+}
+
+void FlatIndex::begin() {
+    if (drafts_ == nullptr && ids_.size() >= kFew) drafts_ = std::make_unique<Drafts>();
+    writing_ = drafts_ == nullptr ? &only_ : &draft_at(written_);
+    writing_->form.clear();
+    writing_->terms.clear();
+}
+
+bool FlatIndex::finish(std::int64_t id, std::optional<std::string_view> destination) {
+    Draft& draft = *writing_;
+    draft.id = id;
+    draft.sequence = next_sequence_++;
+    draft.destination = destination ? destinations_.acquire(*destination) : Interner::kUnknown;
+    const bool has_pattern = draft.terms.has_pattern;
+    if (drafts_ == nullptr) {
+        rate(draft);
+        note_bounds(draft);
+        aim(draft);
+        store(draft);
+        refine_outgrown_dimensions();
+    } else {
+        ++written_;
+        step();
+    }
+    return has_pattern;
+}
+
+void FlatIndex::abandon() {
+    release(writing_->form);
+}
+
+void FlatIndex::step() {
+    if (written_ - rated_ > kWaiting) {
+        Draft& draft = draft_at(rated_++);
+        rate(draft);
+        note_bounds(draft);
+    }
+    if (rated_ - aimed_ > kWaiting) aim(draft_at(aimed_++));
+    if (aimed_ - reached_ > kWaiting) reach(draft_at(reached_++));
+    if (reached_ - stored_ > kWaiting) store(draft_at(stored_++));
+    // A new grid has other cells than drafts were rated by, and other lists than they aim at.
+    if (!outgrown_.empty()) settle();
+}
+
+void FlatIndex::settle() {
+    if (stored_ == written_) return;
+    for (; rated_ < written_; ++rated_) {
+        rate(draft_at(rated_));
+        note_bounds(draft_at(rated_));
+    }
+    for (; aimed_ < written_; ++aimed_) aim(draft_at(aimed_));
+    for (; reached_ < written_; ++reached_) reach(draft_at(reached_));
+    for (; stored_ < written_; ++stored_) store(draft_at(stored_));
+    refine_outgrown_dimensions();
+}
+
+void FlatIndex::ask(Predicate& predicate, std::span<Operand> operands) {
+    if (is_range_of_numbers(predicate) &&
+        ask_range(predicate.attribute_number, predicate.op, operands.front(), operands.back())) {
+        return;
+    }
+    acquire_texts(predicate, operands, vocabulary_);
+    const std::uint32_t dimension = acquire_dimension(predicate, aspect_of(predicate));
+    write_form(predicate, operands, writing_->form);
+    add_terms(predicate, operands, dimension, vocabulary_, writing_->terms);
+}
+
+// A dimension holds its attribute's name.
+std::uint32_t FlatIndex::acquire_dimension(Predicate& predicate, Aspect aspect) {
+    std::uint32_t dimension = dimensions_.acquire(predicate.attribute_number, aspect);
+    if (dimension == kNone) dimension = acquire_other_dimension(predicate, aspect);
+    dimensions_.newest_grid(dimension).prefetch();
+    return dimension;
+}
+
+// One that is new, or whose attribute's number is not known.
+std::uint32_t FlatIndex::acquire_other_dimension(Predicate& predicate, Aspect aspect) {
+    if (predicate.attribute_number != Interner::kUnknown) {
+        vocabulary_.attributes.retain(predicate.attribute_number);
+    } else {
+        predicate.attribute_number = vocabulary_.attributes.acquire(predicate.attribute);
+        const std::uint32_t dimension = dimensions_.acquire(predicate.attribute_number, aspect);
+        if (dimension != kNone) {
+            vocabulary_.attributes.release(predicate.attribute_number);
+            return dimension;
+        }
+    }
+    return dimensions_.make(predicate.attribute_number, aspect);
+}
+
+void FlatIndex::note_bounds(const Draft& draft) {
+    const bool is_noted = draft.sequence % Dimensions::kOneNotedOf == 0;
+    if (!is_noted && !draft.has_plain_grid) return;
+    for (const Interval& interval : draft.terms.intervals) {
+        if (interval.is_absence() || !(is_noted || dimensions_.newest_grid(interval.dimension).is_plain())) continue;
+        dimensions_.note(interval.dimension, interval.first, interval.last);
+        if (dimensions_.is_outgrown(interval.dimension)) outgrown_.push_back(interval.dimension);
+    }
+}
+
+void FlatIndex::reach(const Draft& draft) const {
+    for (const std::uint32_t list : draft.lists) lists_.prefetch_end(list);
+}
+
+void FlatIndex::store(const Draft& draft) {
+    const bool is_decided = draft.entry.tail.id != EntryTail::kUndecided;
+    const auto copies = static_cast<std::uint8_t>(draft.lists.size());
+    const std::uint32_t handle =
+        subscriptions_.add({draft.id, draft.sequence, draft.destination, copies, !is_decided}, draft.terms, draft.form);
+    std::uint32_t retained = 0;
+    Place* place = subscriptions_[handle].places().data();
+    for (const std::uint32_t list : draft.lists) {
+        const std::uint32_t position = lists_.append(list, draft.entry, handle);
+        *place++ = {list, position};
+        // Alone, an entry has no conditions.
+        if (position != 0) ++retained;
+        const bool has_doubled = (position & (position - 1)) == 0;
+        if (has_doubled) grown_lists_.push_back(list);
+    }
+    retain_grids(draft.entry, retained);
+    entries_ += copies;
+    ids_.replace(draft.id, handle);
+    if (!grown_lists_.empty()) refresh_grown_lists();
+}
+
+}  // namespace mercast

@@ -1,0 +1,60 @@
+// Which list belongs to a value, to a bucket of a grid, or to no condition at all.
+//
+// Invariants:
+// - A list is in the directory from its creation to `drop`. It is empty only while a draft waits that will be filed in it.
+// - A value's list hangs on its cell of the dimension's newest grid if the value is a cut of it, else it is in the hash
+//   table. `Dimension::hashed_value_lists` counts the latter; `value_lists` counts both.
+// - A bucket's list retains its grid, so the grid's number stays its own while the list exists.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/dimensions.hpp"
+#include "flat/entry_lists.hpp"
+#include "flat/hash_tables.hpp"
+#include "memory/none.hpp"
+
+namespace mercast {
+
+class ListDirectory {
+  public:
+    ListDirectory(Dimensions& dimensions, EntryLists& lists) : dimensions_(dimensions), lists_(lists) {}
+    ListDirectory(const ListDirectory&) = delete;
+    ListDirectory& operator=(const ListDirectory&) = delete;
+
+    // The list of subscriptions that no condition leads to. kNone if there is none.
+    std::uint32_t always() const { return always_; }
+    // The same list, created if there is none.
+    std::uint32_t always_list();
+
+    // The list of a value whose cell in the newest grid is known. kNone if there is none.
+    std::uint32_t find_value_list(std::uint32_t dimension, std::uint64_t key, std::uint32_t cell) const;
+    // The same list, created if there is none. Counts one more entry of the dimension that is filed by value.
+    std::uint32_t value_list(std::uint32_t dimension, std::uint64_t key, std::uint32_t cell);
+    // The list of a value that is no cut of the newest grid. kNone if there is none.
+    std::uint32_t find_hashed(std::uint32_t dimension, std::uint64_t key) const { return values_.find({key, dimension}); }
+    void prefetch_hashed(std::uint32_t dimension, std::uint64_t key) const { values_.prefetch({key, dimension}); }
+    // Moves value lists between grid and table after the dimension got a new grid.
+    void move_value_lists(std::uint32_t dimension, std::uint32_t former_grid);
+
+    // The list of a grid's bucket, created if there is none.
+    std::uint32_t bucket_list(std::uint32_t grid, std::uint32_t bucket);
+
+    static bool is_value(const EntryLists::Owner& owner) { return !owner.is_bucket && owner.number != kNone; }
+
+    // Destroys an empty list and removes it from the directory.
+    void drop(std::uint32_t list);
+
+    std::size_t bytes() const { return values_.bytes(); }
+
+  private:
+    void set_value_list(std::uint32_t dimension, std::uint64_t key, std::uint32_t list);
+
+    Dimensions& dimensions_;
+    EntryLists& lists_;
+    ValueTable values_;
+    std::uint32_t always_ = kNone;
+};
+
+}  // namespace mercast
