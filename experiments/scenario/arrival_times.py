@@ -1,6 +1,6 @@
-"""Moments of virtual time, in integer nanoseconds: at equal distances, or drawn at random.
+"""Moments of virtual time in integer nanoseconds, at equal intervals or at random.
 
-Random durations are rounded to microseconds, so that the last bit of a platform's logarithm does not reach them.
+Random durations are rounded to microseconds, so that they do not depend on the last bit of a platform's logarithm.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ def nanoseconds(seconds: float) -> int:
 
 
 def exponential(rng: random.Random, mean_s: float) -> int:
-    """A duration of this mean, in nanoseconds; at least a microsecond."""
+    """A random duration in nanoseconds, at least a microsecond, from the exponential distribution of this mean."""
     drawn_us = round(-math.log(1.0 - rng.random()) * mean_s * 1_000_000)
     return max(1, drawn_us) * MICROSECOND_NS
 
 
 def evenly(per_minute: float) -> Iterator[int]:
-    """Moments at equal distances, from 0 on, each rounded for itself, so that no error adds up."""
+    """Moments at equal intervals from 0 on. Each is rounded separately, so that errors do not add up."""
     number = 0
     while True:
         yield round(number * 60 * SECOND_NS / per_minute)

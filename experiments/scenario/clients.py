@@ -1,7 +1,7 @@
-"""Who publishes and who subscribes in a scenario, where, when, and what they say.
+"""Publishers and subscribers of a scenario: their brokers, times, advertisements and subscriptions.
 
-The plan depends on the scenario and on the brokers' ids alone: protocols that run on overlays with the same ids have
-the same clients.
+The plan depends only on the scenario and on the brokers' ids. So protocols whose overlays have the same ids have the
+same clients.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Publisher:
     name: str
     broker: str
     advertisement: str | None
-    """The text of its expression; None where every broker stands for everything."""
+    """The text of its expression; None if every broker counts as a publisher of everything."""
     is_publishing: bool = True
-    """False for one whose advertisement matches no subscription."""
+    """False if its advertisement matches no subscription."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,21 +41,21 @@ class Subscriber:
     """The texts of their expressions."""
     arrives_ns: int = 0
     leaves_ns: int | None = None
-    """None for one that stays to the end of the run."""
+    """None if it stays to the end of the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientPlan:
     publishers: tuple[Publisher, ...]
     subscribers: tuple[Subscriber, ...]
-    """Those that stay first, then those that come and go, by arrival."""
+    """Permanent subscribers first, then those that arrive and leave, by arrival."""
     notice: str = ""
-    """What must be said wherever results are shown; empty if nothing."""
+    """A notice that every display of results must show; may be empty."""
 
 
 def place_clients(scenario: Scenario, overlay: Overlay) -> ClientPlan:
     content = content_of(scenario.workload.parameters, scenario.seed)
-    subscribers = _staying(scenario, overlay) + list(_visiting(scenario, overlay))
+    subscribers = _permanent_subscribers(scenario, overlay) + list(_churn_subscribers(scenario, overlay))
     expressions = content.subscriptions(len(subscribers) * scenario.clients.subscriptions_each)
     texts = _Texts()
     return ClientPlan(
@@ -77,8 +77,8 @@ def place_clients(scenario: Scenario, overlay: Overlay) -> ClientPlan:
 def _publishers(scenario: Scenario, overlay: Overlay) -> Iterator[Publisher]:
     setup = scenario.clients
     rng = stream(scenario.seed, "clients/publishers' brokers")
-    choice = _choice("publishers_at", setup.publishers_at, scenario, overlay)
-    brokers = _brokers_of(setup.publishers, choice, setup.placement, rng)
+    candidates = _candidate_brokers("publishers_at", setup.publishers_at, scenario, overlay)
+    brokers = _brokers_of(setup.publishers, candidates, setup.placement, rng)
     matching = _matching_brokers(scenario, brokers)
     content = content_of(scenario.workload.parameters, scenario.seed)
     publishing = sum(broker in matching for broker in brokers)
@@ -96,33 +96,33 @@ def _publishers(scenario: Scenario, overlay: Overlay) -> Iterator[Publisher]:
 
 
 def _matching_brokers(scenario: Scenario, brokers: Sequence[str]) -> set[str]:
-    """The publishers' brokers whose advertisements match subscriptions; one at least."""
+    """The publishers' brokers whose advertisements match subscriptions, at least one."""
     distinct = sorted(set(brokers))
     count = max(1, round(scenario.clients.advertised_share * len(distinct)))
     return set(stream(scenario.seed, "clients/matching advertisements").sample(distinct, count))
 
 
-def _staying(scenario: Scenario, overlay: Overlay) -> list[Subscriber]:
+def _permanent_subscribers(scenario: Scenario, overlay: Overlay) -> list[Subscriber]:
     setup = scenario.clients
     rng = stream(scenario.seed, "clients/subscribers' brokers")
-    choice = _choice("subscribers_at", setup.subscribers_at, scenario, overlay)
-    brokers = _brokers_of(setup.subscribers, choice, setup.placement, rng)
+    candidates = _candidate_brokers("subscribers_at", setup.subscribers_at, scenario, overlay)
+    brokers = _brokers_of(setup.subscribers, candidates, setup.placement, rng)
     return [Subscriber(name, broker, ()) for name, broker in zip(_names("s", len(brokers)), brokers, strict=True)]
 
 
-def _visiting(scenario: Scenario, overlay: Overlay) -> Iterator[Subscriber]:
+def _churn_subscribers(scenario: Scenario, overlay: Overlay) -> Iterator[Subscriber]:
     churn = scenario.clients.churn
     rng = stream(scenario.seed, "clients/churn")
-    choice = _choice("subscribers_at", scenario.clients.subscribers_at, scenario, overlay)
+    candidates = _candidate_brokers("subscribers_at", scenario.clients.subscribers_at, scenario, overlay)
     begin, end = publishing_window_ns(scenario)
-    moments = list(at_random(rng, churn.per_minute, begin, end))
-    for name, arrives in zip(_names("v", len(moments)), moments, strict=True):
+    times = list(at_random(rng, churn.per_minute, begin, end))
+    for name, arrives in zip(_names("v", len(times)), times, strict=True):
         leaves = arrives + exponential(rng, churn.mean_stay_s)
-        yield Subscriber(name, rng.choice(choice), (), arrives, leaves if leaves < end else None)
+        yield Subscriber(name, rng.choice(candidates), (), arrives, leaves if leaves < end else None)
 
 
-def _choice(key: str, wanted: Sequence[str], scenario: Scenario, overlay: Overlay) -> list[str]:
-    """The brokers to choose from."""
+def _candidate_brokers(key: str, wanted: Sequence[str], scenario: Scenario, overlay: Overlay) -> list[str]:
+    """The brokers that clients may be at. Resolves `first` and `last`."""
     ends = {"first": overlay.ids[0], "last": overlay.ids[-1]}
     brokers = []
     for name in wanted or overlay.ids:
@@ -134,23 +134,23 @@ def _choice(key: str, wanted: Sequence[str], scenario: Scenario, overlay: Overla
     return brokers
 
 
-def _brokers_of(count: int | str, choice: Sequence[str], placement: str, rng: random.Random) -> list[str]:
+def _brokers_of(count: int | str, candidates: Sequence[str], placement: str, rng: random.Random) -> list[str]:
     """The broker of each client."""
     if isinstance(count, str):
-        return list(choice)
+        return list(candidates)
     if placement == "random":
-        return [rng.choice(choice) for _ in range(count)]
-    return [choice[number % len(choice)] for number in range(count)]
+        return [rng.choice(candidates) for _ in range(count)]
+    return [candidates[number % len(candidates)] for number in range(count)]
 
 
 def _names(letter: str, count: int) -> list[str]:
-    """Padded, so that the names' order is the clients'."""
+    """Names of clients. Numbers are padded, so that sorted names are in the order of clients."""
     width = max(3, len(str(count)))
     return [f"{letter}{number:0{width}d}" for number in range(1, count + 1)]
 
 
 class _Texts:
-    """Texts of expressions, each made once: with many subscriptions, many are alike."""
+    """Caches texts of expressions, because many subscriptions are equal."""
 
     def __init__(self) -> None:
         self._texts: dict[Expression, str] = {}

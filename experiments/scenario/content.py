@@ -1,4 +1,4 @@
-"""What clients of a scenario say: advertisements, subscriptions and publications of each kind of workload."""
+"""Content of a scenario's clients: advertisements, subscriptions and publications of each kind of workload."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ from topologies.random_streams import stream
 
 
 class Content(Protocol):
+    """Content of one kind of workload."""
+
     notice: str
-    """What must be said wherever results are shown; empty if nothing."""
+    """A notice that every display of results must show; may be empty."""
     attributes: tuple[str, ...]
-    """All that subscriptions can ask for."""
+    """All attributes that occur in subscriptions."""
 
     def advertisement(self, number: int, publishers: int) -> Expression:
-        """What that publisher of so many publishes."""
+        """The advertisement of publisher `number` of `publishers`."""
         ...
 
     def subscriptions(self, count: int) -> Iterator[Expression]: ...
 
     def published_by(self, numbers: Iterable[int], publishers: int) -> Iterator[dict[str, Value]]:
-        """A publication for each number, by that publisher of so many."""
+        """A publication for each number, of publisher `number` of `publishers`."""
         ...
 
 
@@ -40,7 +42,7 @@ def content_of(parameters: WorkloadParameters, seed: int) -> Content:
 
 
 def unrelated_advertisement(content: Content) -> Expression:
-    """An advertisement that no subscription to this content intersects: of publications without its attributes."""
+    """An advertisement that no subscription to this content intersects: it excludes all attributes of the content."""
     absent = [Predicate(name, Operator.NOT_EXISTS) for name in content.attributes]
     return And([Predicate("unrelated", Operator.EXISTS), *absent])
 
@@ -68,7 +70,7 @@ class _StockContent:
 
 
 class _BeGenContent:
-    """Publications are base events, whoever publishes; so every publisher advertises everything."""
+    """Publications are base events and do not depend on the publisher, so every publisher advertises everything."""
 
     notice = BeGen.notice
 
@@ -98,14 +100,14 @@ class _EverythingContent:
     attributes: tuple[str, ...] = ("number",)
 
     def __init__(self, parameters: EverythingParameters) -> None:
-        self._wanted = Predicate("number", Operator.GE, (0,))
+        self._expression = Predicate("number", Operator.GE, (0,))
 
     def advertisement(self, number: int, publishers: int) -> Expression:
-        return self._wanted
+        return self._expression
 
     def subscriptions(self, count: int) -> Iterator[Expression]:
         for _ in range(count):
-            yield self._wanted
+            yield self._expression
 
     def published_by(self, numbers: Iterable[int], publishers: int) -> Iterator[dict[str, Value]]:
         for count, _ in enumerate(numbers):

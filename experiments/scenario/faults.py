@@ -1,7 +1,7 @@
-"""[[fault]] and [fault_rates]: read, checked, and put on one agenda.
+"""[[fault]] and [fault_rates]: reads and checks them, and combines them into one list of steps.
 
-Faults may overlap: a link that two faults hold down comes back when both are over, and of two delays the longer
-counts. So the agenda tells what becomes of each broker and link when, not what each fault does.
+Faults may overlap. A link that two faults cut comes back when both are over, and the longer of two delays applies. So a
+step states the new condition of a broker or link at a time, not the effect of a single fault.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ class FaultAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FaultStep:
-    """What becomes of a broker or a link at a moment."""
+    """The new condition of a broker or a link at a time."""
 
     at_ns: int
     action: FaultAction
     broker: str | None = None
-    """Who crashes or restarts."""
+    """The broker that crashes or restarts."""
     link: Ends | None = None
-    """What is cut, repaired, delayed or made lossy; the smaller id first."""
+    """The link that is cut, repaired, delayed or made lossy; the smaller id first."""
     delay_ns: int = 0
-    """From now on, on top of the link's latency; 0 ends a delay."""
+    """The delay from now on, in addition to the link's latency; 0 ends a delay."""
     loss: float = 0.0
-    """From now on, the share of frames that are lost; 0 ends it."""
+    """The share of frames that are lost from now on; 0 ends the loss."""
 
 
 def read_fault(table: Table) -> Fault:
@@ -75,30 +75,30 @@ def read_fault(table: Table) -> Fault:
     return fault
 
 
-def fault_agenda(scenario: Scenario, overlay: Overlay) -> tuple[FaultStep, ...]:
-    """All that goes wrong in a run on this overlay, and right again, by time."""
-    spells = [
-        *_spells_of_shares(scenario, overlay),
-        *_spells_of_rates(scenario, overlay),
-        *_listed_spells(scenario, overlay),
+def fault_steps(scenario: Scenario, overlay: Overlay) -> tuple[FaultStep, ...]:
+    """All changes of brokers and links in a run on this overlay, by time."""
+    intervals = [
+        *_intervals_of_shares(scenario, overlay),
+        *_intervals_of_rates(scenario, overlay),
+        *_listed_intervals(scenario, overlay),
     ]
     for subject, moment in _endings(scenario, overlay):
-        spells = [
-            dataclasses.replace(spell, end=moment)
-            if spell.subject == subject and spell.start <= moment < spell.end
-            else spell
-            for spell in spells
+        intervals = [
+            dataclasses.replace(interval, end=moment)
+            if interval.subject == subject and interval.start <= moment < interval.end
+            else interval
+            for interval in intervals
         ]
-    by_subject: dict[_Subject, list[_Spell]] = {}
-    for spell in spells:
-        by_subject.setdefault(spell.subject, []).append(spell)
+    by_subject: dict[_Subject, list[_FaultInterval]] = {}
+    for interval in intervals:
+        by_subject.setdefault(interval.subject, []).append(interval)
     steps = [step for subject in sorted(by_subject) for step in _steps(subject, by_subject[subject])]
     return tuple(sorted(steps, key=lambda step: step.at_ns))
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Subject:
-    """A broker, or the link between two, and what can be wrong with it."""
+    """A broker or a link, and one of its conditions."""
 
     what: str
     """down, delay or loss"""
@@ -107,8 +107,8 @@ class _Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class _Spell:
-    """Something is wrong with a broker or a link for a while."""
+class _FaultInterval:
+    """A fault of a broker or a link, with its start and end."""
 
     subject: _Subject
     start: int
@@ -116,12 +116,14 @@ class _Spell:
     level: float = 1.0
 
 
-def _steps(subject: _Subject, spells: Sequence[_Spell]) -> Iterator[FaultStep]:
-    """The changes of the worst that any spell does to the subject."""
+def _steps(subject: _Subject, intervals: Sequence[_FaultInterval]) -> Iterator[FaultStep]:
+    """The steps of one subject. At any time its condition is the worst of all intervals."""
     link = (subject.one, subject.other)
     level = 0.0
-    for moment in sorted({moment for spell in spells for moment in (spell.start, spell.end) if moment != _FOREVER}):
-        worst = max((spell.level for spell in spells if spell.start <= moment < spell.end), default=0.0)
+    for moment in sorted(
+        {moment for interval in intervals for moment in (interval.start, interval.end) if moment != _FOREVER}
+    ):
+        worst = max((interval.level for interval in intervals if interval.start <= moment < interval.end), default=0.0)
         if worst == level:
             continue
         level = worst
@@ -135,7 +137,7 @@ def _steps(subject: _Subject, spells: Sequence[_Spell]) -> Iterator[FaultStep]:
             yield FaultStep(moment, FaultAction.CRASH if level else FaultAction.RESTART, broker=subject.one)
 
 
-def _spells_of_shares(scenario: Scenario, overlay: Overlay) -> Iterator[_Spell]:
+def _intervals_of_shares(scenario: Scenario, overlay: Overlay) -> Iterator[_FaultInterval]:
     rates = scenario.fault_rates
     moment = nanoseconds(rates.share_at_s)
     for name, share, subjects in (
@@ -143,12 +145,12 @@ def _spells_of_shares(scenario: Scenario, overlay: Overlay) -> Iterator[_Spell]:
         ("links", rates.share_of_links, _links(overlay)),
     ):
         rng = stream(scenario.seed, f"faults/share of {name}")
-        # The order does not depend on the share, so a larger share holds the smaller one.
+        # The order does not depend on the share, so a larger share includes the smaller one.
         in_order = rng.sample(subjects, len(subjects))
-        yield from (_Spell(subject, moment) for subject in in_order[: round(share * len(subjects))])
+        yield from (_FaultInterval(subject, moment) for subject in in_order[: round(share * len(subjects))])
 
 
-def _spells_of_rates(scenario: Scenario, overlay: Overlay) -> Iterator[_Spell]:
+def _intervals_of_rates(scenario: Scenario, overlay: Overlay) -> Iterator[_FaultInterval]:
     rates = scenario.fault_rates
     for name, per_minute, subjects in (
         ("crashes", rates.crashes_per_minute, _brokers(overlay)),
@@ -164,10 +166,10 @@ def _spells_of_rates(scenario: Scenario, overlay: Overlay) -> Iterator[_Spell]:
             if up:
                 subject = rng.choice(up)
                 down_until[subject] = min(end, moment + exponential(rng, rates.mean_outage_s))
-                yield _Spell(subject, moment, down_until[subject])
+                yield _FaultInterval(subject, moment, down_until[subject])
 
 
-def _listed_spells(scenario: Scenario, overlay: Overlay) -> Iterator[_Spell]:
+def _listed_intervals(scenario: Scenario, overlay: Overlay) -> Iterator[_FaultInterval]:
     for number, fault in enumerate(scenario.faults, start=1):
         if fault.kind in _ENDINGS:
             continue
@@ -175,11 +177,11 @@ def _listed_spells(scenario: Scenario, overlay: Overlay) -> Iterator[_Spell]:
         end = _FOREVER if fault.until_s is None else nanoseconds(fault.until_s)
         level = {"delay": fault.delay_ms * 1_000_000, "loss": fault.loss}.get(fault.kind, 1.0)
         for subject in _subjects(scenario, number, fault, overlay):
-            yield _Spell(subject, start, end, level)
+            yield _FaultInterval(subject, start, end, level)
 
 
 def _endings(scenario: Scenario, overlay: Overlay) -> Iterator[tuple[_Subject, int]]:
-    """Restarts and repairs: whatever holds the broker or the link down at that moment is over."""
+    """Restarts and repairs. Each ends all faults of the broker or link at that time."""
     for number, fault in enumerate(scenario.faults, start=1):
         if fault.kind in _ENDINGS:
             for subject in _subjects(scenario, number, fault, overlay):
@@ -187,20 +189,20 @@ def _endings(scenario: Scenario, overlay: Overlay) -> Iterator[tuple[_Subject, i
 
 
 def _subjects(scenario: Scenario, number: int, fault: Fault, overlay: Overlay) -> list[_Subject]:
-    place = f"{scenario.source}: fault.{number}"
+    key = f"{scenario.source}: fault.{number}"
     for broker in fault.brokers:
         if broker not in overlay.ids:
-            raise ScenarioError(f"{place}.brokers names {broker!r}; {nearest(broker, overlay.ids)}")
+            raise ScenarioError(f"{key}.brokers names {broker!r}; {nearest(broker, overlay.ids)}")
     for ends in fault.links:
         if not overlay.has_link(*ends):
-            raise ScenarioError(f"{place}.links names {'-'.join(ends)}, which is no link of overlay {overlay.name!r}")
+            raise ScenarioError(f"{key}.links names {'-'.join(ends)}, which is no link of overlay {overlay.name!r}")
     if fault.kind in ("crash", "restart"):
         return [_Subject("down", broker) for broker in fault.brokers]
     if fault.kind == "partition":
         inside = set(fault.brokers)
         parted = [link.ends for link in overlay.links if len(inside.intersection(link.ends)) == 1]
         if not parted:
-            raise ScenarioError(f"{place}.brokers names all brokers; a partition needs some on the other side")
+            raise ScenarioError(f"{key}.brokers names all brokers; a partition needs some on the other side")
         return [_Subject("down", *ends) for ends in parted]
     what = fault.kind if fault.kind in ("delay", "loss") else "down"
     concerned = [(min(ends), max(ends)) for ends in fault.links] or [link.ends for link in overlay.links]

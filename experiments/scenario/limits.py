@@ -1,4 +1,4 @@
-"""Limits of a scenario's values, to be written beside their types: `Annotated[float, ABOVE_ZERO]`."""
+"""Limits of a scenario's values, written as annotations of their types: `Annotated[float, ABOVE_ZERO]`."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Scenarios: everything about a simulation in one file, by name or by path.
+"""Loads scenarios by name or by path.
 
     scenario = load("gtitm-20", {"workload.rate": "3000"})
     overlay = build_overlay(scenario, "merc")
     plan = place_clients(scenario, overlay)
     for publication in publications(scenario, plan): …
 
-The scenarios that come with the package are in the folder `scenarios`. Sections and keys of a file are the classes and
-fields of `scenario_model`, where each is explained. Whatever is not as it must be raises `ScenarioError`, which names
-the file and the key.
+The scenarios that come with the package are in the folder `shipped`. Sections and keys of a file are the classes and
+fields of `model`, which explains each of them. An invalid scenario raises `ScenarioError`, which names the file and the
+key.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from experiments.errors import ScenarioError
 from experiments.scenario.clients import ClientPlan, Publisher, Subscriber, place_clients
-from experiments.scenario.faults import FaultAction, FaultStep, fault_agenda, read_fault
+from experiments.scenario.faults import FaultAction, FaultStep, fault_steps, read_fault
 from experiments.scenario.model import (
     BrokerSetup,
     Churn,
@@ -66,7 +66,7 @@ __all__ = [
     "WorkloadSetup",
     "build_overlay",
     "cores_of",
-    "fault_agenda",
+    "fault_steps",
     "load",
     "metric_of",
     "place_clients",
@@ -95,25 +95,25 @@ def shipped_names() -> tuple[str, ...]:
 
 
 def load(name_or_path: str | Path, overrides: Mapping[str, str] | None = None) -> Scenario:
-    """The scenario of this name, or in this file, with `--set` values laid over it (see `scenario_overrides`).
+    """The scenario of this name or in this file, with the values of `overrides` (see the module `overrides`).
 
-    Files that it names are relative to its own folder; in overrides, to the current one.
+    Paths in the scenario are relative to its folder; paths in overrides are relative to the current folder.
     """
-    text, place, folder = _found(name_or_path)
+    text, source, folder = _read_text(name_or_path)
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ScenarioError(f"{place} is not TOML: {error}") from error
-    typed = dict(overrides or {})
-    origin = Origin(place, tuple(typed))
+        raise ScenarioError(f"{source} is not TOML: {error}") from error
+    override_texts = dict(overrides or {})
+    origin = Origin(source, tuple(override_texts))
     _make_absolute(document, folder)
-    document = with_overrides(document, typed, origin)
+    document = with_overrides(document, override_texts, origin)
     _make_absolute(document, Path.cwd())
-    return _scenario(Table(document, "", origin), place)
+    return _scenario(Table(document, "", origin), source)
 
 
-def _found(name_or_path: str | Path) -> tuple[str, str, Path]:
-    """The text, what to call it in messages, and the folder that its files are relative to."""
+def _read_text(name_or_path: str | Path) -> tuple[str, str, Path]:
+    """The text of the scenario, its name in messages, and the folder that its paths are relative to."""
     wanted = str(name_or_path)
     is_path = isinstance(name_or_path, Path) or wanted.endswith(".toml") or "/" in wanted
     if is_path:
@@ -134,7 +134,7 @@ def _found(name_or_path: str | Path) -> tuple[str, str, Path]:
 
 
 def _make_absolute(document: Document, folder: Path) -> None:
-    """Anchor the paths that a document holds."""
+    """Makes the relative paths of the document absolute."""
     overlay, workload = document.get("overlay"), document.get("workload")
     places: list[tuple[object, str]] = [(workload, name) for name in FILES]
     places.append((document.get("brokers"), "costs_file"))
@@ -145,9 +145,9 @@ def _make_absolute(document: Document, folder: Path) -> None:
             table[name] = str(folder / path)
 
 
-def _scenario(table: Table, place: str) -> Scenario:
+def _scenario(table: Table, source: str) -> Scenario:
     table.check_keys((*_PLAIN, *_OWN_READERS, *_SECTIONS))
-    plain = {"name": Path(place).stem, **table.fields(Scenario, [name for name in _PLAIN if name in table.values])}
+    plain = {"name": Path(source).stem, **table.fields(Scenario, [name for name in _PLAIN if name in table.values])}
     overlay, by_protocol = read_overlays(table.table("overlay"))
     scenario = Scenario(
         **plain,
@@ -155,15 +155,15 @@ def _scenario(table: Table, place: str) -> Scenario:
         overlay_by_protocol=by_protocol,
         workload=read_workload(table.table("workload")),
         faults=tuple(read_fault(fault) for fault in table.tables("fault")),
-        **{name: table.table(name).read(described) for name, described in _SECTIONS.items()},
-        source=place,
+        **{name: table.table(name).read(section_type) for name, section_type in _SECTIONS.items()},
+        source=source,
     )
     _check(scenario, table)
     return scenario
 
 
 def _check(scenario: Scenario, table: Table) -> None:
-    """What concerns several keys, or names that other packages know."""
+    """Checks conditions on several keys, and names of matchers and protocols."""
     if scenario.matcher not in indexes.names():
         raise table.refusal("matcher", f"is {scenario.matcher!r}; {nearest(scenario.matcher, indexes.names())}")
     if not scenario.protocols or len(set(scenario.protocols)) < len(scenario.protocols):

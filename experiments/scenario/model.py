@@ -1,8 +1,8 @@
-"""What a scenario is: all that a simulation needs to be repeated, as plain frozen values.
+"""A scenario as frozen values: everything that a simulation needs to be repeated.
 
-A section of a scenario file is a class here, and a key of it a field: the file is read by these classes' types, limits
-and defaults (see `scenario_table`), so nothing about a key is said twice. Times are seconds of virtual time from the
-start of the run, unless a name says otherwise; publishing starts at `run.settle_s`.
+Each section of a scenario file is a class, and each of its keys a field. `table` reads the file by the types, limits
+and defaults of these classes. Times are seconds of virtual time from the start of the run, unless a name says
+otherwise. Publishing starts at `run.settle_s`.
 """
 
 from __future__ import annotations
@@ -26,82 +26,83 @@ ModelValue: TypeAlias = int | float | str | tuple[int | float, ...]
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """How MERC's clusters are found; exactly one way is given."""
+    """How MERC's clusters are formed. Exactly one key is given."""
 
     by: Literal["domain"] | None = None
     """The domains of a transit-stub overlay or of a hierarchy."""
     size: Count | None = None
-    """Connected clusters of about so many brokers."""
+    """The approximate number of brokers in each connected cluster."""
     count: Count | None = None
-    """So many connected clusters, or as many as there are brokers if these are fewer."""
+    """The number of connected clusters; at most the number of brokers."""
 
 
 @dataclass(frozen=True, slots=True)
 class OverlaySetup:
-    """[overlay]: a generated overlay or one from a file. All but MERC run without its clusters."""
+    """[overlay]: a generated overlay or one from a file. Only MERC uses its clusters."""
 
     model: str | None = None
     parameters: Mapping[str, ModelValue] = field(default_factory=dict)
-    """The model's own keys; in the file they stand beside `model`."""
+    """The model's own keys. In the file they are in the same section as `model`."""
     file: str | None = None
     """An overlay file, in place of a model."""
     clusters: Clusters | None = None
     latency_ms: Number | None = None
-    """Of every link; None leaves what the model or the file says."""
+    """Latency of every link; None keeps the latency of the model or the file."""
     bandwidth_mbit: Positive | None = None
     metric: Metric | None = None
-    """What the shortest path is the shortest of; None leaves what the file says, or counts hops."""
+    """The length that shortest paths minimise; None keeps the metric of the file, or counts hops."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerSetup:
-    """[brokers]: what each broker runs on."""
+    """[brokers]: the simulated machine of each broker."""
 
     cores: Count = 1
     edge_cores: Count | None = None
-    """Cores of MERC's edge brokers; None for as many as the others have."""
+    """Cores of MERC's edge brokers; None for the same number as the others."""
     queue_frames: Count = 100_000
-    """Inputs that may wait for a core; what comes on top is dropped and counted."""
+    """The largest number of inputs that wait for a core. Further inputs are dropped and counted."""
     profile: Literal["padres-2015", "native"] = "padres-2015"
-    """What work costs."""
+    """The costs of work."""
     costs_file: str | None = None
-    """For the profile native: a file that `mercast calibrate` wrote; None for the one that ships."""
+    """For the profile native: a file that `mercast calibrate` wrote; None for the shipped file."""
     start: Literal["known", "cold"] = "known"
     """Whether brokers know the overlay from the start, or flood link states to learn it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Churn:
-    """[clients.churn]: subscribers that come and go while publishing goes on, beside those that stay."""
+    """[clients.churn]: subscribers that arrive and leave during publishing, in addition to the permanent ones."""
 
     per_minute: Number = 0.0
-    """How many come, at random times."""
+    """Arrivals a minute, at random times."""
     mean_stay_s: Positive = 10.0
-    """Stays are distributed exponentially; whoever is there at the end of publishing stays to the end of the run."""
+    """Mean of the exponential distribution of stays. Subscribers that are present when publishing ends stay to the end
+    of the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientSetup:
-    """[clients]: who publishes and subscribes, and where."""
+    """[clients]: publishers and subscribers, and their brokers."""
 
     publishers: Count | Literal["each"] = "each"
-    """How many, or one at each broker."""
+    """The number of publishers, or one at each broker."""
     subscribers: Annotated[int, AT_LEAST_ZERO] | Literal["each"] = "each"
     subscriptions_each: Count = 1
     placement: Literal["round-robin", "random"] = "round-robin"
-    """Where clients are when their number is given: at the brokers in turn, or each at a random one."""
+    """The brokers of clients whose number is given: the brokers in turn, or a random one for each client."""
     publishers_at: tuple[str, ...] = ()
-    """Brokers to choose from, by id or as first and last; empty for all."""
+    """Brokers that publishers may be at, by id or as first and last; empty for all."""
     subscribers_at: tuple[str, ...] = ()
     advertised_share: Annotated[float, POSITIVE_SHARE] = 1.0
-    """Share of the publishers' brokers whose advertisements match the subscriptions. Publishers at the others advertise
-    what nobody subscribes to, and publish nothing."""
+    """Share of the publishers' brokers whose advertisements match the subscriptions. Publishers at the other brokers
+    have advertisements without subscribers, and publish nothing."""
     churn: Churn = Churn()
 
 
 @dataclass(frozen=True, slots=True)
 class EverythingParameters:
-    """Every publication matches every subscription: there is nothing to set."""
+    """Every publication matches every subscription. There are no parameters."""
 
 
 WorkloadParameters: TypeAlias = StockQuoteParameters | BeGenParameters | EverythingParameters
@@ -114,22 +115,23 @@ WORKLOAD_KINDS: dict[str, type[StockQuoteParameters] | type[BeGenParameters] | t
 
 @dataclass(frozen=True, slots=True)
 class WorkloadSetup:
-    """[workload]: what is published, how often, and what subscriptions ask for."""
+    """[workload]: content and rate of publications, and content of subscriptions."""
 
     kind: Literal["stock-quotes", "be-gen", "everything"] = "stock-quotes"
     rate: Positive = 600.0
     """Publications a minute, of all publishers together."""
     arrivals: Literal["fixed", "poisson", "file"] = "fixed"
-    """At equal distances, the publishers in turn; at random, each by a random publisher; or at the times of a file."""
+    """Times of publications. fixed: at equal intervals, by the publishers in turn. poisson: at random times, each by a
+    random publisher. file: at the times of a file."""
     times_file: str | None = None
     """For arrivals from a file: a line for each publication, in seconds from the start of publishing, ascending."""
     publications: Count | None = None
-    """How many; or give duration_s. Arrivals from a file need neither."""
+    """The number of publications. duration_s replaces it; arrivals from a file need neither."""
     duration_s: Positive | None = None
     payload_bytes: Annotated[int, AT_LEAST_ZERO] = 0
-    """Beside the attributes."""
+    """Size of the payload, without the attributes."""
     parameters: WorkloadParameters = field(default_factory=StockQuoteParameters)
-    """The kind's own keys; in the file they stand beside the others."""
+    """The kind's own keys. In the file they are in the same section as the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +139,9 @@ class Reorganise:
     """[reorganise]: self-reorganisation by gain and loss."""
 
     period_s: Number = 0.0
-    """The cycle; 0 leaves the links as they are."""
+    """Time between reorganisations; 0 keeps the links as they are."""
     max_degree: Count = 8
-    """Links that a broker may have in a domain."""
+    """The largest number of links of a broker in a domain."""
 
 
 FaultKind: TypeAlias = Literal["crash", "restart", "cut", "repair", "partition", "delay", "loss"]
@@ -147,71 +149,75 @@ FaultKind: TypeAlias = Literal["crash", "restart", "cut", "repair", "partition",
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """[[fault]]: something that happens at a given time."""
+    """[[fault]]: a fault at a given time."""
 
     at_s: Number
     kind: FaultKind
     brokers: tuple[str, ...] = ()
-    """Who crashes or restarts; of a partition, one side."""
+    """Brokers that crash or restart; for a partition, the brokers of one side."""
     links: tuple[Ends, ...] = ()
-    """What is cut, repaired, delayed or loses frames; for delay and loss, empty for all links."""
+    """Links that are cut, repaired, delayed or lossy. For delay and loss, empty means all links."""
     until_s: Number | None = None
-    """When it is over; None for never."""
+    """The end of the fault; None for never."""
     delay_ms: Number = 0.0
-    """Of a delay: what is added to the latency."""
+    """For a delay: added to the latency."""
     loss: Share = 0.0
-    """Of loss: the share of frames that are lost."""
+    """For loss: the share of frames that are lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilterRouting:
-    """[fbr]: what filter-based routing may do beyond the thesis."""
+    """[fbr]: options of filter-based routing beyond the thesis."""
 
     covering: bool = False
-    """A subscription that another covers is not passed on beside it."""
+    """Whether brokers do not forward a subscription that another forwarded one covers."""
     readvertise: bool = False
-    """A tree whose way to its home is lost takes another."""
+    """Whether a tree that lost its path to its home takes another path."""
 
 
 @dataclass(frozen=True, slots=True)
 class FaultRates:
-    """[fault_rates]: random faults. Those with rates happen while publishing goes on and end with it at the latest;
-    shares fail at one time and stay down."""
+    """[fault_rates]: random faults.
+
+    Faults with rates occur during publishing and end with it at the latest. Shares fail at one time and stay down.
+    """
 
     crashes_per_minute: Number = 0.0
     cuts_per_minute: Number = 0.0
     mean_outage_s: Positive = 5.0
-    """Of brokers that crashed and links that were cut by rates; distributed exponentially."""
+    """Mean of the exponential distribution of outages caused by rates."""
     share_of_brokers: Share = 0.0
     share_of_links: Share = 0.0
     share_at_s: Number = 0.0
-    """When these shares fail."""
+    """The time at which these shares fail."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """[run]: what comes before publishing and after it."""
+    """[run]: the time before and after publishing."""
 
     settle_s: Number = 10.0
     """Time for advertisements and subscriptions to arrive, before publishing starts."""
     drain_s: Number = 120.0
-    """Most time that the last publications get to arrive; the run ends as soon as nothing is under way."""
+    """The longest time for the last publications to arrive. The run ends as soon as no publication is in flight."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
+    """A whole scenario. Its other fields are the sections of the file."""
+
     name: str
     overlay: OverlaySetup
     workload: WorkloadSetup
     title: str = ""
     protocols: tuple[str, ...] = ("fbr", "d-dbr", "merc")
-    """What is compared when no protocol is asked for."""
+    """The protocols that are compared by default."""
     matcher: str = "auto"
     advertise: Literal["strict", "open"] = "strict"
-    """Whether publishers advertise, or every broker stands for everything."""
+    """strict: publishers advertise. open: every broker counts as a publisher of everything."""
     seed: Annotated[int, AT_LEAST_ZERO] = 1
     overlay_by_protocol: Mapping[str, OverlaySetup] = field(default_factory=dict)
-    """[overlay.merc] and the like: overlays that stand in for `overlay` under one protocol."""
+    """[overlay.merc] and similar sections: overlays that replace `overlay` under one protocol."""
     brokers: BrokerSetup = BrokerSetup()
     clients: ClientSetup = ClientSetup()
     reorganise: Reorganise = Reorganise()
@@ -220,10 +226,10 @@ class Scenario:
     fault_rates: FaultRates = FaultRates()
     run: RunPlan = RunPlan()
     source: str = field(default="scenario", compare=False)
-    """Where it was read from, for messages."""
+    """The file of the scenario, for error messages."""
 
     def options_for(self, protocol: str) -> dict[str, object]:
-        """The router's own options that are switched on."""
+        """The router's own options that are on."""
         return {name: True for name, is_on in asdict(self.fbr).items() if is_on} if protocol == "fbr" else {}
 
     def overlay_for(self, protocol: str) -> OverlaySetup:

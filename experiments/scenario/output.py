@@ -1,4 +1,4 @@
-"""A scenario as TOML, with everything written out; loading it gives an equal scenario."""
+"""Writes a scenario as TOML, with all defaults. Loading that text gives an equal scenario."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def _lines(keys: Mapping[str, Any]) -> list[str]:
 
 
 def _flat(setup: OverlaySetup | WorkloadSetup) -> dict[str, Any]:
-    """In a file the parameters stand beside the other keys."""
+    """The setup's keys and its parameters, which share a section in a file."""
     keys = _keys(setup)
     parameters = keys.pop("parameters")
     return {**keys, **parameters}
 
 
 def _keys(section: Any) -> dict[str, Any]:
-    """The section's keys; one that is left out has no value."""
+    """The section's keys that have a value."""
     return {
         field.name: _keys(value) if dataclasses.is_dataclass(value) else value
         for field in dataclasses.fields(section)

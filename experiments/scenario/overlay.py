@@ -1,4 +1,4 @@
-"""[overlay]: from a scenario's table to its setup, and from the setup to brokers and links."""
+"""[overlay]: reads the table as a setup, and builds brokers and links from the setup."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from topologies.parameters import Kind
 from topologies.registry import MODELS, generate
 
 CLUSTERED = ("merc",)
-"""Protocols that need clusters; the others run without."""
+"""Protocols that need clusters. The others ignore them."""
 
 _INHERITED = ("clusters", "latency_ms", "bandwidth_mbit", "metric")
 _TYPES: dict[Kind, Any] = {
@@ -35,10 +35,10 @@ _TYPES: dict[Kind, Any] = {
 
 
 def read_overlays(table: Table) -> tuple[OverlaySetup, dict[str, OverlaySetup]]:
-    """The overlay, and those of protocols that have their own.
+    """The common overlay, and the overlays of protocols that have their own.
 
-    A protocol's table is laid over the common one. If it names a model or a file, only clusters, latency, bandwidth and
-    metric come from the common one.
+    A protocol's table inherits the keys of the common one. If it names a model or a file, it inherits only clusters,
+    latency, bandwidth and metric.
     """
     common = {name: value for name, value in table.values.items() if name not in routers.names()}
     by_protocol = {}
@@ -47,12 +47,12 @@ def read_overlays(table: Table) -> tuple[OverlaySetup, dict[str, OverlaySetup]]:
             own = table.table(protocol)
             is_another = "model" in own.values or "file" in own.values
             inherited = {name: value for name, value in common.items() if name in _INHERITED or not is_another}
-            by_protocol[protocol] = _setup(own.with_values({**inherited, **own.values}))
-    return _setup(table.with_values(common)), by_protocol
+            by_protocol[protocol] = _read_setup(own.with_values({**inherited, **own.values}))
+    return _read_setup(table.with_values(common)), by_protocol
 
 
 def check_clusters(scenario: Scenario, protocol: str) -> None:
-    """Refuse a protocol that needs clusters on a generated overlay without; a file may bring its own."""
+    """Refuses a protocol that needs clusters on a generated overlay without clusters. A file may have its own."""
     setup = scenario.overlay_for(protocol)
     if protocol in CLUSTERED and setup.clusters is None and setup.file is None:
         raise ScenarioError(
@@ -62,15 +62,15 @@ def check_clusters(scenario: Scenario, protocol: str) -> None:
 
 
 def build_overlay(scenario: Scenario, protocol: str) -> Overlay:
-    """The overlay on which the protocol runs; the same for the same seed.
+    """Builds the overlay of the protocol. The same seed gives the same overlay.
 
-    The generator gets the scenario's seed and names its streams itself: `mercast topology generate` with that seed
-    makes the same overlay.
+    The generator receives the scenario's seed and names its random streams itself, so `mercast topology generate` with
+    that seed makes the same overlay.
     """
     check_clusters(scenario, protocol)
     setup = scenario.overlay_for(protocol)
     try:
-        overlay = _made(setup, scenario.seed, is_clustered=protocol in CLUSTERED)
+        overlay = _build(setup, scenario.seed, is_clustered=protocol in CLUSTERED)
     except TopologyError as error:
         raise ScenarioError(f"{scenario.source}: {_key(scenario, protocol)}: {error}") from error
     if protocol in CLUSTERED and not overlay.clusters:
@@ -82,7 +82,7 @@ def build_overlay(scenario: Scenario, protocol: str) -> Overlay:
 
 
 def cores_of(scenario: Scenario, protocol: str, overlay: Overlay) -> dict[str, int]:
-    """How many cores each broker of the built overlay has. What an overlay file says of a broker comes first."""
+    """The number of cores of each broker. The number in an overlay file has precedence."""
     setup = scenario.overlay_for(protocol)
     own: Mapping[str, Mapping[str, object]] = {}
     if setup.file is not None:
@@ -99,7 +99,7 @@ def cores_of(scenario: Scenario, protocol: str, overlay: Overlay) -> dict[str, i
 
 
 def metric_of(scenario: Scenario, protocol: str) -> Metric:
-    """What paths are the shortest of. What the scenario says comes first, then what an overlay file says."""
+    """The metric of shortest paths. The scenario has precedence over an overlay file."""
     setup = scenario.overlay_for(protocol)
     if setup.metric is not None:
         return setup.metric
@@ -116,9 +116,9 @@ def _key(scenario: Scenario, protocol: str) -> str:
     return f"overlay.{protocol}" if protocol in scenario.overlay_by_protocol else "overlay"
 
 
-def _setup(table: Table) -> OverlaySetup:
-    asked = table.values.get("model")
-    models = [asked] if isinstance(asked, str) and asked in MODELS else list(MODELS)
+def _read_setup(table: Table) -> OverlaySetup:
+    model_name = table.values.get("model")
+    models = [model_name] if isinstance(model_name, str) and model_name in MODELS else list(MODELS)
     parameters = dict.fromkeys(name for model in models for name in parameter_names(model))
     table.check_keys((*OVERLAY_NAMES, *parameters, *routers.names()))
     given = table.fields(OverlaySetup, [name for name in OVERLAY_NAMES if name in table.values])
@@ -132,11 +132,11 @@ def _setup(table: Table) -> OverlaySetup:
     if file is not None and not Path(file).is_file():
         raise table.refusal("file", f"is {file!r}, and there is no such file")
     if "clusters" in given:
-        _check_ways(given["clusters"], table)
+        _check_clusters_setup(given["clusters"], table)
     return OverlaySetup(**given, parameters=_parameters(table, model) if model else {})
 
 
-def _check_ways(clusters: Clusters, table: Table) -> None:
+def _check_clusters_setup(clusters: Clusters, table: Table) -> None:
     if len([way for way in dataclasses.astuple(clusters) if way is not None]) != 1:
         raise table.refusal("clusters", "must be one of {by = 'domain'}, {size = N} and {count = N}")
 
@@ -158,7 +158,7 @@ def _parameters(table: Table, model: str) -> dict[str, ModelValue]:
     return found
 
 
-def _made(setup: OverlaySetup, seed: int, *, is_clustered: bool) -> Overlay:
+def _build(setup: OverlaySetup, seed: int, *, is_clustered: bool) -> Overlay:
     if setup.file is not None:
         drops = not is_clustered or setup.clusters is not None
         overlay = read_overlay_file(Path(setup.file), drop_clusters=drops).overlay

@@ -1,9 +1,8 @@
-"""`--set workload.rate=3000`: values typed on the command line, put over what a scenario file says.
+"""`--set workload.rate=3000`: values from the command line that replace values of a scenario file.
 
 A value is read as TOML (`3000`, `[1, 2]`, `{size = 10}`), and as plain text if it is not TOML, so that text needs no
-quotes. An empty value takes the key out, back to its default. Who sets one of two keys that exclude each other means
-it instead of the other; who sets another model or another kind of workload leaves behind the parameters that it does
-not have.
+quotes. An empty value removes the key, which restores its default. Setting one of two keys that exclude each other
+removes the other. Setting another model or kind of workload removes the parameters that it does not have.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ import tomllib
 from collections.abc import Mapping
 
 from experiments.scenario.model import WORKLOAD_KINDS, OverlaySetup
-from experiments.scenario.table import Origin, names_of
+from experiments.scenario.table import Origin, field_names
 from topologies.registry import MODELS
 
 Document = dict[str, object]
 EXCLUDING = {"publications": "duration_s", "duration_s": "publications"}
-OVERLAY_NAMES = tuple(name for name in names_of(OverlaySetup) if name != "parameters")
+OVERLAY_NAMES = tuple(name for name in field_names(OverlaySetup) if name != "parameters")
 
 
 def with_overrides(document: Mapping[str, object], overrides: Mapping[str, str], origin: Origin) -> Document:
@@ -30,7 +29,7 @@ def with_overrides(document: Mapping[str, object], overrides: Mapping[str, str],
         table = _table_at(result, path, origin)
         table.pop(name, None)
         if text.strip():
-            _make_room(table, path, name, _value(text))
+            _remove_excluded(table, path, name, _value(text))
             table[name] = _value(text)
     return result
 
@@ -53,26 +52,26 @@ def _value(text: str) -> object:
     return document["value"] if len(document) == 1 else text
 
 
-def _make_room(table: Document, path: list[str], name: str, value: object) -> None:
-    """Take out what the new value excludes."""
+def _remove_excluded(table: Document, path: list[str], name: str, value: object) -> None:
+    """Removes keys that the new value excludes."""
     section = path[0] if path else ""
     if section == "workload" and name in EXCLUDING:
         table.pop(EXCLUDING[name], None)
     elif section == "workload" and name == "kind" and value in WORKLOAD_KINDS:
-        others = {other for kind in WORKLOAD_KINDS.values() for other in names_of(kind)}
-        _take_out(table, others - set(names_of(WORKLOAD_KINDS[str(value)])))
+        others = {other for kind in WORKLOAD_KINDS.values() for other in field_names(kind)}
+        _remove_keys(table, others - set(field_names(WORKLOAD_KINDS[str(value)])))
     elif section == "overlay" and name == "file":
-        _take_out(table, {"model"} | {parameter for model in MODELS for parameter in parameter_names(model)})
+        _remove_keys(table, {"model"} | {parameter for model in MODELS for parameter in parameter_names(model)})
     elif section == "overlay" and name == "model" and value in MODELS:
         others = {parameter for model in MODELS for parameter in parameter_names(model)}
-        _take_out(table, {"file"} | others - set(parameter_names(str(value))))
+        _remove_keys(table, {"file"} | others - set(parameter_names(str(value))))
 
 
-def _take_out(table: Document, names: set[str]) -> None:
+def _remove_keys(table: Document, names: set[str]) -> None:
     for name in [name for name in table if name in names]:
         del table[name]
 
 
 def parameter_names(model: str) -> tuple[str, ...]:
-    """The model's keys. `latency_ms` is none of them: it is a key of every overlay."""
+    """The model's own keys, without keys of every overlay such as `latency_ms`."""
     return tuple(parameter.name for parameter in MODELS[model].parameters if parameter.name not in OVERLAY_NAMES)

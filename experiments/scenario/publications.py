@@ -1,4 +1,4 @@
-"""Publications of a scenario, one by one, with their times."""
+"""Publications of a scenario with their times, generated one at a time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from topologies.random_streams import stream
 @dataclass(frozen=True, slots=True)
 class TimedPublication:
     at_ns: int
-    """From the start of the run."""
+    """Time from the start of the run."""
     publisher: str
     broker: str
     attributes: dict[str, Value]
@@ -27,13 +27,13 @@ class TimedPublication:
 
 
 def publications(scenario: Scenario, plan: ClientPlan) -> Iterator[TimedPublication]:
-    """All publications by time, generated as they are asked for."""
+    """All publications in the order of time. An iterator: a publication is generated when it is needed."""
     publishers = [publisher for publisher in plan.publishers if publisher.is_publishing]
     content = content_of(scenario.workload.parameters, scenario.seed)
     numbers, for_content = tee(_publisher_numbers(scenario, publishers))
     contents = content.published_by(for_content, len(publishers))
     start, _ = publishing_window_ns(scenario)
-    for at, number, attributes in zip(_moments(scenario), numbers, contents, strict=False):
+    for at, number, attributes in zip(_times(scenario), numbers, contents, strict=False):
         publisher = publishers[number]
         yield TimedPublication(
             start + at, publisher.name, publisher.broker, attributes, scenario.workload.payload_bytes
@@ -41,7 +41,7 @@ def publications(scenario: Scenario, plan: ClientPlan) -> Iterator[TimedPublicat
 
 
 def _publisher_numbers(scenario: Scenario, publishers: Sequence[Publisher]) -> Iterator[int]:
-    """In turn, so that each publishes at the same even rate; or drawn, so that each publishes at random times."""
+    """Numbers of publishers: random ones for Poisson arrivals, else in turn so that all have the same even rate."""
     if scenario.workload.arrivals == "poisson":
         rng = stream(scenario.seed, "publications/publishers")
         while True:
@@ -49,16 +49,16 @@ def _publisher_numbers(scenario: Scenario, publishers: Sequence[Publisher]) -> I
     yield from (number % len(publishers) for number in count())
 
 
-def _moments(scenario: Scenario) -> Iterator[int]:
+def _times(scenario: Scenario) -> Iterator[int]:
     setup = scenario.workload
-    moments = _unlimited(setup, scenario.seed)
+    times = _unlimited_times(setup, scenario.seed)
     if setup.duration_s is not None:
         end = nanoseconds(setup.duration_s)
-        moments = takewhile(lambda moment: moment < end, moments)
-    return moments if setup.publications is None else islice(moments, setup.publications)
+        times = takewhile(lambda time: time < end, times)
+    return times if setup.publications is None else islice(times, setup.publications)
 
 
-def _unlimited(setup: WorkloadSetup, seed: int) -> Iterator[int]:
+def _unlimited_times(setup: WorkloadSetup, seed: int) -> Iterator[int]:
     if setup.times_file is not None:
         return map(nanoseconds, read_times(Path(setup.times_file)))
     if setup.arrivals == "poisson":

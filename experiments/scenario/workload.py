@@ -1,4 +1,4 @@
-"""[workload]: from a scenario's table to its setup, and when it publishes."""
+"""[workload]: reads and checks the table, and computes the time of publishing."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 from experiments.errors import ScenarioError, WorkloadError
 from experiments.scenario.arrival_times import nanoseconds
 from experiments.scenario.model import WORKLOAD_KINDS, Scenario, WorkloadSetup
-from experiments.scenario.table import Table, names_of
+from experiments.scenario.table import Table, field_names
 
-_COMMON = tuple(name for name in names_of(WorkloadSetup) if name != "parameters")
+_COMMON = tuple(name for name in field_names(WorkloadSetup) if name != "parameters")
 FILES = ("file", "times_file")
 
 
 def read_workload(table: Table) -> WorkloadSetup:
-    asked = table.values.get("kind", WorkloadSetup().kind)
-    kinds = [asked] if isinstance(asked, str) and asked in WORKLOAD_KINDS else list(WORKLOAD_KINDS)
-    table.check_keys((*_COMMON, *dict.fromkeys(name for kind in kinds for name in names_of(WORKLOAD_KINDS[kind]))))
+    kind_name = table.values.get("kind", WorkloadSetup().kind)
+    kinds = [kind_name] if isinstance(kind_name, str) and kind_name in WORKLOAD_KINDS else list(WORKLOAD_KINDS)
+    table.check_keys((*_COMMON, *dict.fromkeys(name for kind in kinds for name in field_names(WORKLOAD_KINDS[kind]))))
     given = table.fields(WorkloadSetup, _COMMON)
     kind = given.get("kind", WorkloadSetup().kind)
     setup = WorkloadSetup(**given, parameters=_parameters(table, kind))
@@ -32,12 +32,12 @@ def read_workload(table: Table) -> WorkloadSetup:
 
 
 def _parameters(table: Table, kind: str) -> Any:
-    described = WORKLOAD_KINDS[kind]
-    values = table.fields(described, names_of(described))
+    parameters_type = WORKLOAD_KINDS[kind]
+    values = table.fields(parameters_type, field_names(parameters_type))
     try:
-        return described(**values)
+        return parameters_type(**values)
     except WorkloadError as error:
-        # The parameters' own messages begin with the workload, a colon and the parameter.
+        # Messages of parameters begin with the workload, a colon and the parameter.
         name, _, problem = str(error).removeprefix(f"{kind}: ").partition(" ")
         raise table.refusal(name, problem) from error
 
@@ -53,7 +53,7 @@ def _check_arrivals(setup: WorkloadSetup, table: Table) -> None:
 
 
 def read_times(path: Path) -> list[float]:
-    """The times of a file, in seconds, ascending."""
+    """Reads the times of a file, in seconds, ascending."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
@@ -71,18 +71,18 @@ def read_times(path: Path) -> list[float]:
     return times
 
 
-def _time(text: str, place: str) -> float:
+def _time(text: str, source: str) -> float:
     try:
         time = float(text)
     except ValueError:
         time = -1.0
     if not (math.isfinite(time) and time >= 0):
-        raise ScenarioError(f"{place} is {text!r}; it must be a time in seconds, 0 or more")
+        raise ScenarioError(f"{source} is {text!r}; it must be a time in seconds, 0 or more")
     return time
 
 
 def publishing_window_ns(scenario: Scenario) -> tuple[int, int]:
-    """When publishing starts and ends: exactly, or on average when so many publications come at random."""
+    """Start and end of publishing. The end is a mean if a given number of publications arrives at random times."""
     start = nanoseconds(scenario.run.settle_s)
     return start, start + nanoseconds(_duration_s(scenario.workload))
 

@@ -1,1 +1,1 @@
-"""Simulation of a scenario: the run, the oracle of what is owed, the summary, the command."""
+"""Simulation of a scenario: the run, the oracle of owed deliveries, the summary, the commands."""

@@ -1,8 +1,9 @@
-"""Which drops are the end of a publication for somebody.
+"""The drops that end a publication for some receivers.
 
-A broker records each drop with a reason, and names the publication where it can. After a drop with a reason of this
-table, nobody sends the publication again to whoever it was dropped for. Other drops ("queue full", "no link", "broker
-queue full") are of a frame. The broker that answers for the publication sends it again, so they excuse nothing.
+A broker records each drop with a reason, and names the publication if it can. After a drop with a reason of this
+table, no broker sends the publication again to the receivers for which it was dropped. Other drops ("queue full",
+"no link", "broker queue full") are of a frame. The broker that is responsible for the publication sends it again, so
+such a drop does not excuse a missed delivery.
 """
 
 from __future__ import annotations
@@ -11,21 +12,21 @@ RUN_ENDED = "under way when the run ended"
 
 TERMINAL_DROPS = frozenset(
     (
-        # A destination could not be reached for as long as publications are kept, or newer ones needed the room.
+        # A destination was unreachable for as long as publications are kept, or newer publications needed the space.
         "unreachable",
-        # A broker that could not be reached for as long as publications are kept may have wanted it.
+        # A broker was unreachable for as long as publications are kept, and may have had a matching subscription.
         "unknown interest",
-        # A broker told of a subscription to it when it had been let go already, because newer ones needed the room.
+        # A broker announced a matching subscription after the publication was removed to make space for newer ones.
         "wanted too late",
-        # Its lifetime was over.
+        # Its lifetime ended.
         "expired",
-        # Its attributes cannot be read.
+        # Its attributes cannot be decoded.
         "unreadable",
-        # It came to a broker that does not know its tree any more.
+        # It arrived at a broker that has removed its tree.
         "tree is gone",
-        # So many newer ones of its source were taken in that the broker cannot tell whether it has had it.
+        # The broker received so many newer publications of its source that it cannot tell whether this is a duplicate.
         "beyond the window",
-        # The client was away, and more waited for it than is kept.
+        # The client was disconnected, and its queue of deliveries was full.
         "too many deliveries waiting",
         # Brokers or links were busy from the last publication to the end of the run.
         RUN_ENDED,

@@ -1,13 +1,13 @@
-"""What a run owes its subscribers, from what the simulation knows and no broker does.
+"""The deliveries that a run owes its subscribers, from knowledge of the whole simulation that no broker has.
 
-A pair of publication and client is *expected* when a matching subscription of the client was confirmed by its broker
-before the publication was accepted, and the client had not left by then. The order of the brokers' answers decides.
-There is no time of grace. Each expected pair has exactly one fate:
+A pair of publication and client is *expected* when the client's broker confirmed a matching subscription before the
+publication was accepted, and the client had not left by then. The order of the brokers' answers decides. There is no
+grace period. Each expected pair has exactly one fate:
 
 - delivered;
 - withdrawn: the client left after the publication was accepted, and before it arrived;
-- lost with a broker: the subscriber's broker was killed, or one that alone answered for the publication on its way to
-  the subscriber's broker. Simulated brokers keep everything in memory;
+- lost with a broker: the subscriber's broker was killed, or the only broker that was responsible for the publication
+  on its path to the subscriber's broker. Simulated brokers keep their state in memory only;
 - dropped: a broker dropped the publication for good, and the drop names it (see `drop_reasons`);
 - missed: none of these, which is a defect.
 
@@ -45,28 +45,28 @@ class _Subscription:
     name: str
     broker: str
     end: Fate | None = None
-    """WITHDRAWN or LOST; None while it stands."""
+    """WITHDRAWN or LOST; None while the subscription is active."""
 
 
 @dataclass(slots=True)
-class Accepted:
-    """A publication that was accepted and not judged."""
+class AcceptedPublication:
+    """A publication that a broker accepted and whose pairs have no fate yet."""
 
     id: PublicationId
     at: int
-    """When it was published."""
-    wanted: tuple[_Subscription, ...]
-    """The subscriptions that match, of those that stood."""
+    """The time of publishing."""
+    subscriptions: tuple[_Subscription, ...]
+    """The matching subscriptions that were active at that time."""
     lost_for: set[str] = field(default_factory=set)
-    """Subscribers' brokers: one was killed that alone answered for it on its way to them."""
+    """Subscribers' brokers that the publication cannot reach: the only broker responsible for it was killed."""
 
     def fates(self, delivered: Collection[str], *, is_dropped: bool) -> dict[str, Fate]:
-        """The fate of each expected pair, by client; a client counts once however many subscriptions match.
+        """The fate of each expected pair, by client. A client counts once even if several subscriptions match.
 
-        `delivered` are the clients that got the publication.
+        `delivered` are the clients that received the publication.
         """
         fates: dict[str, Fate] = {}
-        for subscription in self.wanted:
+        for subscription in self.subscriptions:
             client = subscription.client
             if client in delivered:
                 fates[client] = Fate.DELIVERED
@@ -79,91 +79,97 @@ class Accepted:
         return dict(sorted(fates.items()))
 
     def is_accounted_for(self, delivered: Collection[str], *, is_dropped: bool) -> bool:
-        """Whether no pair would be missed if the publication were judged now."""
+        """Whether every expected pair has a fate other than missed."""
         return is_dropped or all(
-            each.end is not None or each.client in delivered or each.broker in self.lost_for for each in self.wanted
+            each.end is not None or each.client in delivered or each.broker in self.lost_for
+            for each in self.subscriptions
         )
 
 
 class Oracle:
+    """Records requests, answers, departures and crashes of a run, and keeps publications until they are evaluated."""
+
     def __init__(self) -> None:
         self._index = matching.create("auto")
         self._requested: dict[tuple[str, str], tuple[str, Expression]] = {}
-        """Subscriptions without an answer: broker and expression, by client and name."""
-        self._standing: dict[int, _Subscription] = {}
+        """Subscriptions without an answer. Maps client and name to broker and expression."""
+        self._active: dict[int, _Subscription] = {}
         self._numbers: dict[str, list[int]] = {}
-        """Of the subscriptions that stand, by client."""
+        """Numbers of the active subscriptions, by client."""
         self._next_number = 0
-        self._publications: deque[Accepted] = deque()
-        self._aside: list[Accepted] = []
+        self._publications: deque[AcceptedPublication] = deque()
+        self._deferred: list[AcceptedPublication] = []
 
-    def requested(self, client: str, name: str, broker: str, expression: Expression) -> None:
-        """The client asked its broker for a subscription, and has no answer yet."""
+    def add_request(self, client: str, name: str, broker: str, expression: Expression) -> None:
+        """Adds a subscription that the client requests from its broker. It is not active before the answer."""
         self._requested[client, name] = (broker, expression)
 
-    def confirmed(self, client: str, name: str) -> None:
-        """The broker answers for the subscription. An answer to any other request is ignored."""
-        found = self._requested.pop((client, name), None)
-        if found is None:
+    def confirm(self, client: str, name: str) -> None:
+        """Makes a requested subscription active. Ignores answers to other requests."""
+        request = self._requested.pop((client, name), None)
+        if request is None:
             return
-        broker, expression = found
+        broker, expression = request
         number, self._next_number = self._next_number, self._next_number + 1
-        self._standing[number] = _Subscription(client, name, broker)
+        self._active[number] = _Subscription(client, name, broker)
         self._numbers.setdefault(client, []).append(number)
         self._index.add(number, expression)
 
-    def left(self, client: str) -> None:
-        """The client told its broker that it leaves."""
+    def remove_client(self, client: str) -> None:
+        """Ends the subscriptions of a client that leaves its broker."""
         self._end(self._numbers.get(client, ()), Fate.WITHDRAWN)
         for key in [key for key in self._requested if key[0] == client]:
             del self._requested[key]
 
-    def killed(self, broker: str, alone_answered: Callable[[PublicationId, str], bool]) -> None:
-        """`alone_answered`: the broker answered for the publication on its way to a subscriber's broker, and no other
-        that lives did."""
-        self._end([number for number, each in self._standing.items() if each.broker == broker], Fate.LOST)
+    def kill_broker(self, broker: str, is_lost_for: Callable[[PublicationId, str], bool]) -> None:
+        """Ends the subscriptions at a killed broker, and marks publications as lost.
+
+        `is_lost_for` answers whether the broker was responsible for a publication on its path to a subscriber's broker
+        and no live broker is.
+        """
+        self._end([number for number, each in self._active.items() if each.broker == broker], Fate.LOST)
         for key in [key for key, (home, _) in self._requested.items() if home == broker]:
             del self._requested[key]
         for publication in self:
-            homes = {each.broker for each in publication.wanted} - publication.lost_for
-            publication.lost_for.update(home for home in homes if alone_answered(publication.id, home))
+            homes = {each.broker for each in publication.subscriptions} - publication.lost_for
+            publication.lost_for.update(home for home in homes if is_lost_for(publication.id, home))
 
     def _end(self, numbers: Collection[int], end: Fate) -> None:
         for number in list(numbers):
-            subscription = self._standing.pop(number)
+            subscription = self._active.pop(number)
             subscription.end = end
             self._numbers[subscription.client].remove(number)
             self._index.remove(number)
 
-    def published(self, id: PublicationId, attributes: Mapping[str, Value], at: int) -> None:
-        """A broker accepted the publication."""
-        wanted = tuple(self._standing[number] for number in self._index.match(attributes).ids)
-        self._publications.append(Accepted(id, at, wanted))
+    def add_publication(self, id: PublicationId, attributes: Mapping[str, Value], at: int) -> None:
+        """Adds a publication that a broker accepted, with the active subscriptions that match."""
+        subscriptions = tuple(self._active[number] for number in self._index.match(attributes).ids)
+        self._publications.append(AcceptedPublication(id, at, subscriptions))
 
-    def __iter__(self) -> Iterator[Accepted]:
-        """Publications that were not judged, those that were put aside first."""
-        yield from self._aside
+    def __iter__(self) -> Iterator[AcceptedPublication]:
+        """Publications that were not evaluated, deferred ones first."""
+        yield from self._deferred
         yield from self._publications
 
     def __len__(self) -> int:
-        return len(self._aside) + len(self._publications)
+        return len(self._deferred) + len(self._publications)
 
     @property
-    def oldest(self) -> Accepted | None:
-        """Of the publications that were neither judged nor put aside."""
+    def oldest(self) -> AcceptedPublication | None:
+        """The oldest publication that was neither evaluated nor deferred."""
         return self._publications[0] if self._publications else None
 
-    def put_oldest_aside(self) -> None:
-        """It lacks a delivery that may still come: it is judged at the end of the run."""
-        self._aside.append(self._publications.popleft())
+    def defer_oldest(self) -> None:
+        """Defers a publication to the end of the run, because a missing delivery may still arrive."""
+        self._deferred.append(self._publications.popleft())
 
-    def forget_oldest(self) -> None:
-        """It was judged."""
+    def remove_oldest(self) -> None:
+        """Removes a publication that was evaluated."""
         self._publications.popleft()
 
-    def take_rest(self) -> Iterator[Accepted]:
-        """At the end of a run: what was not judged, in order; it is forgotten."""
+    def remove_all(self) -> Iterator[AcceptedPublication]:
+        """Removes all publications that were not evaluated and returns them in order. For the end of a run."""
         rest = [*self]
-        self._aside.clear()
+        self._deferred.clear()
         self._publications.clear()
         return iter(rest)

@@ -1,4 +1,4 @@
-"""The way of one publication through a run, read from its trace."""
+"""The path of one publication through a run, read from its trace."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ class PublicationTrace:
         )
 
     def lines(self) -> Iterator[str]:
-        """What happened, by time since it was published; at equal times, causes first."""
+        """The steps of the publication, by time since it was published. At equal times, causes come first."""
         start = self.published.published_s
         depth: dict[str, int] = {}
         for hop in self.hops:
             depth[hop.receiver] = min(hop.hop, depth.get(hop.receiver, hop.hop))
         depth[self.published.broker] = 0
-        happened: list[tuple[tuple[float, int, int], str]] = []
+        steps: list[tuple[tuple[float, int, int], str]] = []
 
-        def add(at: float, hops: int, step: int, text: str) -> None:
-            happened.append(((at, hops, step), text))
+        def add(at: float, hops: int, order: int, text: str) -> None:
+            steps.append(((at, hops, order), text))
 
         add(start, 0, 0, f"{self.published.client} publishes at {self.published.broker}")
         for hop in self.hops:
@@ -60,11 +60,11 @@ class PublicationTrace:
         for drop in self.drops:
             text = f"{drop.broker} drops it: {drop.reason} ({drop.detail})"
             add(drop.at_s, depth.get(drop.broker, 0), 4, text)
-        for (at, _, _), text in sorted(happened, key=lambda each: each[0]):
+        for (at, _, _), text in sorted(steps, key=lambda each: each[0]):
             yield f"{(at - start) * 1e3:10.3f} ms  {text}"
 
     def verdict(self, client: str) -> str:
-        """Why a client got the publication, or did not."""
+        """The reason why a client received the publication, or did not."""
         delivery = next((row for row in self.deliveries if row.client == client), None)
         expectation = next((row for row in self.expectations if row.client == client), None)
         if delivery is not None:
@@ -80,7 +80,7 @@ class PublicationTrace:
 
 
 def has_client(run: Path, client: str) -> bool:
-    """Whether a client of that name published, got or was to get anything in the run; the trace names no others."""
+    """Whether a client of that name published, received or expected a publication. The trace names no other clients."""
     return (
         any(row.client == client for row in iter_rows(run, ExpectationRow))
         or any(row.client == client for row in iter_rows(run, DeliveryRow))

@@ -1,7 +1,7 @@
-"""Runs a scenario under one protocol, and keeps what came of it.
+"""Runs a scenario under one protocol, and writes its trace and summary.
 
-A run's folder holds the resolved scenario, where it came from, the trace and the summary. It appears under its name
-when the run is complete: a run that fails leaves nothing behind.
+A run's folder has the resolved scenario, the provenance, the trace and the summary. The folder gets its name when the
+run is complete. A run that fails leaves no folder.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from experiments.scenario.load import (
     TimedPublication,
     build_overlay,
     cores_of,
-    fault_agenda,
+    fault_steps,
     metric_of,
     place_clients,
     publications,
@@ -47,28 +47,28 @@ from experiments.scenario.load import (
     to_toml,
 )
 from experiments.simulate.drop_reasons import RUN_ENDED
-from experiments.simulate.oracle import Accepted, Oracle
+from experiments.simulate.oracle import AcceptedPublication, Oracle
 from experiments.simulate.summary import RunSummary, SummaryBuilder
 from matching.languages.sql import parse
-from matching.registry import backend_in_words
+from matching.registry import describe_backend
 from routing.messages import PublicationId
 from topologies.random_streams import stream
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 
 PATIENCE = 60 * SECOND
-"""Longer than a publication takes at saturated brokers, or what is merely late would be sent again."""
+"""Longer than a publication takes at saturated brokers. A shorter time would send late publications again."""
 PATIENCE_WITH_LOSS = 15 * SECOND
-"""Where links lose frames, nobody notices before that; a broken link is noticed at once."""
-OVER_AFTER = 60 * SECOND
-"""A publication that is so old is judged, if no broker answers for it and no delivery is lacking. One that lacks a
-delivery is judged at the end of the run, because it may still come. A broker keeps a publication for 30 s for whom it
-cannot reach, and a broker that it passed it on to keeps it for 30 s more."""
+"""For links that lose frames: brokers notice a lost frame only after this time. They notice a broken link at once."""
+EVALUATE_AFTER = 60 * SECOND
+"""The age at which a publication is evaluated, if no broker is responsible for it and no delivery is missing. If one is
+missing, the publication is evaluated at the end of the run, because the delivery may still arrive. A broker keeps a
+publication for 30 s for unreachable brokers. A broker that receives it from there keeps it for another 30 s."""
 SLICE = SECOND
 
 
 def simulate(scenario: Scenario, protocol: str, progress: Progress, out: Path | None = None) -> RunSummary:
-    """Runs the scenario. With `out`, that folder holds the run afterwards."""
+    """Runs the scenario. If `out` is given, writes the run to that folder."""
     if out is None:
         digest = Digest()
         with collecting_rarely():
@@ -83,7 +83,7 @@ def simulate(scenario: Scenario, protocol: str, progress: Progress, out: Path | 
 
 
 def check_absent(out: Path) -> None:
-    """A run is never written over another."""
+    """Raises ScenarioError if the folder exists: a run never overwrites another."""
     try:
         is_there = out.exists()
     except OSError as error:
@@ -94,7 +94,7 @@ def check_absent(out: Path) -> None:
 
 @contextmanager
 def _folder(out: Path) -> Iterator[Path]:
-    """A folder that gets its name when all is in it, or goes."""
+    """A temporary folder that is renamed to `out` when the block completes, and deleted if it fails."""
     check_absent(out)
     missing = [folder for folder in out.parents if not folder.exists()]
     unfinished = out.with_name(f".{out.name}.unfinished")
@@ -109,7 +109,7 @@ def _folder(out: Path) -> Iterator[Path]:
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
         for folder in missing:
-            # Those that hold nothing; a complete run stays in its place.
+            # rmdir removes empty folders only, so a complete run stays.
             with suppress(OSError):
                 folder.rmdir()
 
@@ -119,7 +119,7 @@ def _write_json(path: Path, content: object) -> None:
 
 
 def cost_profile(scenario: Scenario) -> CostProfile:
-    """What work costs in this scenario, with its index."""
+    """The costs of the brokers' work in this scenario, with its matching index."""
     if scenario.brokers.profile != NATIVE:
         return PADRES_2015
     file = scenario.brokers.costs_file
@@ -140,13 +140,13 @@ def provenance(scenario: Scenario, protocol: str) -> dict[str, str | int | dict[
         "is_changed": code.is_changed,
         "simpy": version("simpy"),
         "python": platform.python_version(),
-        "backend": backend_in_words(),
+        "backend": describe_backend(),
         "costs_ns": dataclasses.asdict(cost_profile(scenario)),
     }
 
 
 class Run:
-    """One scenario under one protocol."""
+    """A run of one scenario under one protocol."""
 
     def __init__(self, scenario: Scenario, protocol: str, trace: Trace, progress: Progress) -> None:
         self._scenario = scenario
@@ -154,7 +154,7 @@ class Run:
         self._progress = progress
         self._overlay = build_overlay(scenario, protocol)
         self._plan: ClientPlan = place_clients(scenario, self._overlay)
-        self._gatherer = SummaryBuilder(trace)
+        self._summary = SummaryBuilder(trace)
         self._refused = 0
         self._published: dict[tuple[str, int], TimedPublication] = {}
         self._references = 0
@@ -166,7 +166,7 @@ class Run:
             matcher=scenario.matcher,
             settings=self._settings(),
             profile=cost_profile(scenario),
-            trace=self._gatherer,
+            trace=self._summary,
             random=stream(scenario.seed, "simulation/loss"),
             cores=self._cores,
             queue_frames=scenario.brokers.queue_frames,
@@ -174,9 +174,9 @@ class Run:
             starts_known=scenario.brokers.start == "known",
             options=scenario.options_for(protocol),
         )
-        self._world.on_accepted = self._accepted
-        self._world.on_refused = self._was_refused
-        self._world.on_confirmed = self._oracle.confirmed
+        self._world.on_accepted = self._on_accepted
+        self._world.on_refused = self._on_refused
+        self._world.on_confirmed = self._oracle.confirm
 
     def _settings(self) -> Settings:
         scenario = self._scenario
@@ -193,12 +193,12 @@ class Run:
         )
 
     def complete(self, digest: Callable[[], str]) -> RunSummary:
-        """`digest` is asked when all rows are recorded."""
+        """Runs to the end and returns the summary. Calls `digest` after all rows are recorded."""
         self._schedule()
         begin, end = publishing_window_ns(self._scenario)
         last = end + round(self._scenario.run.drain_s * SECOND)
         self._run_until(begin, last)
-        # Rows before and after publishing: what a broker worked in between is the difference.
+        # Rows before and after publishing: the difference is a broker's work while publications arrive.
         self._world.record_brokers()
         busy_before = {name: node.busy_ns for name, node in self._world.nodes.items()}
         self._run_until(end, last)
@@ -209,10 +209,10 @@ class Run:
         )
         is_behind = self._drain(last)
         self._world.finish()
-        brokers = self._living()
-        for publication in self._oracle.take_rest():
-            self._judge(publication, is_under_way=is_behind and _is_answered_for(publication.id, brokers))
-        return self._gatherer.summary(
+        brokers = self._live_brokers()
+        for publication in self._oracle.remove_all():
+            self._evaluate(publication, is_unfinished=is_behind and _is_answered_for(publication.id, brokers))
+        return self._summary.summary(
             scenario=self._scenario.name,
             protocol=self._protocol,
             seed=self._scenario.seed,
@@ -227,8 +227,11 @@ class Run:
         )
 
     def _drain(self, last: int) -> bool:
-        """Waits until nothing is under way. True if brokers or links were busy all the time: only that excuses what has
-        not arrived. A publication that hangs while all are idle is lost."""
+        """Runs until no publication is in flight, at most until `last`.
+
+        Returns whether brokers or links were busy all the time. Only then is a publication that has not arrived
+        excused. A publication that stays in flight while all brokers are idle is lost.
+        """
         is_behind = self._world.has_backlog
         while self._world.now < last and not self._is_done():
             self._run_until(min(last, self._world.now + SLICE), last)
@@ -236,50 +239,53 @@ class Run:
         return is_behind
 
     def _run_until(self, until: int, last: int) -> None:
-        """In slices, so that the progress bar moves."""
+        """Runs in slices of simulated time, and reports progress after each."""
         while self._world.now < until:
             self._world.run_until(min(until, self._world.now + SLICE))
-            self._judge_settled()
+            self._evaluate_finished()
             self._progress(f"{self._protocol}: simulated seconds", self._world.now // SECOND, last // SECOND)
 
     @property
-    def unjudged(self) -> int:
-        """Publications that the run still holds, with what arrived of them."""
+    def unevaluated(self) -> int:
+        """The number of publications that the run keeps in memory with their deliveries."""
         return len(self._oracle)
 
-    def _living(self) -> list[Broker]:
+    def _live_brokers(self) -> list[Broker]:
         return [node.broker for node in self._world.nodes.values() if node.broker is not None]
 
-    def _judge_settled(self) -> None:
-        """Publications that are over, in their order, so that a long run does not hold them all."""
-        brokers = self._living()
+    def _evaluate_finished(self) -> None:
+        """Evaluates publications that are finished, in their order, so that a long run does not keep them in memory."""
+        brokers = self._live_brokers()
         while (oldest := self._oracle.oldest) is not None:
-            if self._world.now < oldest.at + OVER_AFTER or _is_answered_for(oldest.id, brokers):
+            if self._world.now < oldest.at + EVALUATE_AFTER or _is_answered_for(oldest.id, brokers):
                 return
             if self._is_accounted_for(oldest):
-                self._judge(oldest)
-                self._oracle.forget_oldest()
+                self._evaluate(oldest)
+                self._oracle.remove_oldest()
             else:
-                self._oracle.put_oldest_aside()
+                self._oracle.defer_oldest()
 
-    def _is_accounted_for(self, publication: Accepted) -> bool:
+    def _is_accounted_for(self, publication: AcceptedPublication) -> bool:
         id = str(publication.id)
-        return publication.is_accounted_for(self._gatherer.got(id), is_dropped=self._gatherer.is_dropped(id))
+        return publication.is_accounted_for(self._summary.receivers(id), is_dropped=self._summary.is_dropped(id))
 
-    def _judge(self, publication: Accepted, *, is_under_way: bool = False) -> None:
-        """`is_under_way`: the run ends before the publication is settled, because brokers had too much to do."""
+    def _evaluate(self, publication: AcceptedPublication, *, is_unfinished: bool = False) -> None:
+        """Decides the fates of the publication's pairs and removes the publication.
+
+        `is_unfinished`: the run ends before the publication is settled, because brokers were overloaded.
+        """
         id = str(publication.id)
-        if is_under_way:
-            self._gatherer.record(DropRow(seconds(self._world.now), publication.id.broker, RUN_ENDED, id, ""))
-        is_dropped = self._gatherer.is_dropped(id)
-        self._gatherer.judge(id, publication.fates(self._gatherer.got(id), is_dropped=is_dropped))
+        if is_unfinished:
+            self._summary.record(DropRow(seconds(self._world.now), publication.id.broker, RUN_ENDED, id, ""))
+        is_dropped = self._summary.is_dropped(id)
+        self._summary.evaluate(id, publication.fates(self._summary.receivers(id), is_dropped=is_dropped))
         self._world.forget_publication(publication.id)
 
     def _is_done(self) -> bool:
-        """Whether nothing is under way any more, and no delivery is lacking."""
+        """Whether no publication is in flight, and no delivery is missing."""
         nodes = self._world.nodes.values()
         return all(
-            not node.working and not node.queue and (node.broker is None or node.broker.in_custody == 0)
+            not node.busy_cores and not node.queue and (node.broker is None or node.broker.in_custody == 0)
             for node in nodes
         ) and all(map(self._is_accounted_for, self._oracle))
 
@@ -288,26 +294,26 @@ class Run:
             if publisher.advertisement is not None:
                 self._world.submit(publisher.broker, Advertised(publisher.name, "all", publisher.advertisement))
         for subscriber in self._plan.subscribers:
-            self._world.later(subscriber.arrives_ns, lambda each=subscriber: self._arrive(each))  # type: ignore[misc]
-        for step in fault_agenda(self._scenario, self._overlay):
-            self._world.later(step.at_ns, lambda each=step: self._fault(each))  # type: ignore[misc]
+            self._world.schedule(subscriber.arrives_ns, lambda each=subscriber: self._arrive(each))  # type: ignore[misc]
+        for step in fault_steps(self._scenario, self._overlay):
+            self._world.schedule(step.at_ns, lambda each=step: self._apply_fault(each))  # type: ignore[misc]
         self._publish_next(publications(self._scenario, self._plan))
 
     def _arrive(self, subscriber: Subscriber) -> None:
         self._world.submit(subscriber.broker, ClientConnected(subscriber.name))
         for number, text in enumerate(subscriber.subscriptions):
-            # First, because the answer may come at once.
-            self._oracle.requested(subscriber.name, f"n{number}", subscriber.broker, parse(text))
+            # Before the request is submitted, because the answer may follow at once.
+            self._oracle.add_request(subscriber.name, f"n{number}", subscriber.broker, parse(text))
             self._world.submit(subscriber.broker, Subscribed(subscriber.name, f"n{number}", text))
         if subscriber.leaves_ns is not None:
-            self._world.later(subscriber.leaves_ns, lambda: self._depart(subscriber))
+            self._world.schedule(subscriber.leaves_ns, lambda: self._leave(subscriber))
 
-    def _depart(self, subscriber: Subscriber) -> None:
-        self._oracle.left(subscriber.name)
+    def _leave(self, subscriber: Subscriber) -> None:
+        self._oracle.remove_client(subscriber.name)
         self._world.submit(subscriber.broker, ClientLeft(subscriber.name))
 
     def _publish_next(self, coming: Iterator[TimedPublication]) -> None:
-        """One at a time, so that a long run's publications are not all in memory."""
+        """Schedules one publication at a time, so that a long run does not keep all of them in memory."""
         publication = next(coming, None)
         if publication is None:
             return
@@ -320,38 +326,38 @@ class Run:
             self._world.submit(publication.broker, request)
             self._publish_next(coming)
 
-        self._world.later(publication.at_ns, publish)
+        self._world.schedule(publication.at_ns, publish)
 
-    def _accepted(self, id: PublicationId, request: Published, at: int) -> None:
+    def _on_accepted(self, id: PublicationId, request: Published, at: int) -> None:
         publication = self._published.pop((request.client, request.reference))
-        self._oracle.published(id, publication.attributes, at)
+        self._oracle.add_publication(id, publication.attributes, at)
 
-    def _was_refused(self, refusal: Refuse) -> None:
+    def _on_refused(self, refusal: Refuse) -> None:
         if isinstance(refusal.reference, int):
             self._refused += 1
             self._published.pop((refusal.client, refusal.reference), None)
 
-    def _fault(self, step: FaultStep) -> None:
+    def _apply_fault(self, step: FaultStep) -> None:
         now = self._world.now
         subject = step.broker or "-".join(step.link or ())
-        self._gatherer.record(FaultRow(seconds(now), step.action.value, subject, None))
+        self._summary.record(FaultRow(seconds(now), step.action.value, subject, None))
         if step.broker is not None:
             if step.action is FaultAction.RESTART:
                 self._world.restart(step.broker)
             else:
                 self._kill(step.broker)
         elif step.link is not None:
-            self._fault_of_link(step, *step.link)
+            self._apply_link_fault(step, *step.link)
 
     def _kill(self, name: str) -> None:
-        dying = self._world.nodes[name].broker
-        if dying is None:
+        killed = self._world.nodes[name].broker
+        if killed is None:
             return
-        others = [broker for broker in self._living() if broker is not dying]
-        self._oracle.killed(name, lambda each, home: _alone_answered(dying, others, each, home))
+        others = [broker for broker in self._live_brokers() if broker is not killed]
+        self._oracle.kill_broker(name, lambda each, home: _is_lost_for(killed, others, each, home))
         self._world.crash(name)
 
-    def _fault_of_link(self, step: FaultStep, first: str, second: str) -> None:
+    def _apply_link_fault(self, step: FaultStep, first: str, second: str) -> None:
         link = self._world.links[first, second]
         match step.action:
             case FaultAction.CUT:
@@ -370,18 +376,18 @@ def _is_answered_for(id: PublicationId, brokers: list[Broker]) -> bool:
     return any(broker.answers_for(id) for broker in brokers)
 
 
-def _alone_answered(dying: Broker, others: list[Broker], id: PublicationId, home: str) -> bool:
-    """Whether a publication is lost for a subscriber's broker when `dying` is killed and `others` live on."""
+def _is_lost_for(killed: Broker, others: list[Broker], id: PublicationId, home: str) -> bool:
+    """Whether a publication is lost for a subscriber's broker `home` if `killed` crashes and `others` stay alive."""
     waiting = {other.me: other.awaits(id) for other in others if other.answers_for(id)}
-    if any(dying.me in each for each in waiting.values()):
-        # Another will send it to the broker again.
+    if any(killed.me in each for each in waiting.values()):
+        # Another broker sends it again after the killed one restarts.
         return False
-    if dying.unknown_interest(id):
-        # It alone kept the publication for brokers out of reach.
+    if killed.unknown_interest(id):
+        # Only the killed broker kept the publication for unreachable brokers.
         return True
-    if not dying.answers_for(id):
-        return dying.retains(id) and not any(other.answers_for(id) or other.retains(id) for other in others)
-    if waiting and dying.awaits(id) <= waiting.keys():
-        # Whoever got it from the broker answers for it now.
+    if not killed.answers_for(id):
+        return killed.retains(id) and not any(other.answers_for(id) or other.retains(id) for other in others)
+    if waiting and killed.awaits(id) <= waiting.keys():
+        # All brokers that the killed one sent it to are responsible for it now.
         return False
     return not any(home in each for each in waiting.values())

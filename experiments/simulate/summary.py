@@ -1,4 +1,4 @@
-"""The figures of a run, gathered while it goes on."""
+"""The summary of a run, computed from its rows while they are recorded."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ from experiments.simulate.oracle import Fate
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
+    """The numbers of a run. `summary.json` has these fields as keys."""
+
     scenario: str
     protocol: str
     seed: int
@@ -32,26 +34,26 @@ class RunSummary:
     published: int
     refused: int
     expected: int
-    """Pairs of publication and client with a matching subscription that stood when the publication was accepted."""
+    """Pairs of publication and client with an active matching subscription when the publication was accepted."""
     withdrawn: int
-    """Expected, and the client left before the publication arrived."""
+    """Expected pairs whose client left before the publication arrived."""
     lost_with_broker: int
-    """Expected, and the subscriber's broker was killed, or one that alone answered for its way."""
+    """Expected pairs whose subscriber's broker was killed, or the only broker responsible for the publication."""
     dropped: int
-    """Expected, and the publication is named by a drop that is the end of it."""
+    """Expected pairs whose publication is named by a drop that ends it."""
     owed: int
     """The other expected pairs."""
     is_weak: bool
-    """Fewer than half of the expected pairs were owed: the run says little about delivery."""
+    """Whether fewer than half of the expected pairs were owed: such a run says little about delivery."""
     delivered: int
-    """Distinct pairs, expected or not."""
+    """Distinct pairs that were delivered, expected or not."""
     missed: int
-    """Owed and not delivered."""
+    """Pairs that were owed and not delivered."""
     duplicated: int
     unexpected: int
-    """Delivered, and no subscription of the client stood when the publication was accepted."""
+    """Delivered pairs whose client had no active matching subscription when the publication was accepted."""
     held: int
-    """Publications that brokers still answer for at the end of the run."""
+    """Publications that brokers are still responsible for at the end of the run."""
     unsettled: int
     """Publications of brokers' own clients that are not settled everywhere at the end of the run."""
     latency_ms_mean: float
@@ -60,38 +62,38 @@ class RunSummary:
     latency_ms_p99: float
     hops_mean: float
     destinations_mean: float
-    """Of a message of a publication, over all hops."""
+    """Destinations in a message of a publication, over all hops."""
     destinations_at_source_mean: float
     matches_mean: float
-    """Brokers that match a publication."""
+    """The number of brokers that match a publication."""
     stored_subscriptions_mean: float
-    """At a broker: its own clients' and other brokers'."""
+    """Subscriptions stored at a broker: those of its own clients and of other brokers."""
     routing_table_bytes_max: int
     duplicate_advertisements: int
     busy_share_max: float
-    """Of the publishing time, on its cores together, at the busiest broker."""
+    """Share of the publishing time that the busiest broker works, over all its cores."""
     messages: Mapping[str, int]
     drops: Mapping[str, int]
     digest: str
 
 
 class SummaryBuilder:
-    """A trace that counts what passes through it.
+    """A trace that passes rows to another trace and computes the summary from them.
 
-    What concerns one publication is held until it is judged, so that memory does not grow with the run but for the
-    latencies, of which each takes eight bytes.
+    Data of a publication is kept until the publication is evaluated. So memory grows with the run only by the
+    latencies, which take eight bytes each.
     """
 
-    def __init__(self, onward: Trace) -> None:
-        self._onward = onward
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
         self._published = 0
         self._latencies = array("d")
         self._clients: dict[str, Counter[str]] = {}
-        """How often each client got a publication, by publication."""
+        """Deliveries of each publication, by client."""
         self._matching: dict[str, set[str]] = {}
         """The brokers that matched a publication."""
         self._dropped: set[str] = set()
-        """Publications that are named by a drop that is the end of them."""
+        """Publications that are named by a drop that ends them."""
         self._pairs: Counter[str] = Counter()
         self._fates: Counter[Fate] = Counter()
         self._delivery_hops = 0
@@ -101,7 +103,7 @@ class SummaryBuilder:
         self._brokers: dict[str, BrokerRow] = {}
 
     def record(self, row: Row) -> None:
-        self._onward.record(row)
+        self._trace.record(row)
         if isinstance(row, HopRow):
             if row.kind == "publish":
                 _add(self._destinations, row.destinations)
@@ -122,16 +124,16 @@ class SummaryBuilder:
         elif isinstance(row, BrokerRow):
             self._brokers[row.broker] = row
 
-    def got(self, publication: str) -> Collection[str]:
-        """The clients that got a publication that was not judged."""
+    def receivers(self, publication: str) -> Collection[str]:
+        """The clients that received a publication. For publications that were not evaluated."""
         return self._clients.get(publication, ())
 
     def is_dropped(self, publication: str) -> bool:
-        """Whether a drop that is the end of the publication names it. For publications that were not judged."""
+        """Whether a drop that ends the publication names it. For publications that were not evaluated."""
         return publication in self._dropped
 
-    def judge(self, publication: str, fates: Mapping[str, Fate]) -> None:
-        """Records the fate of each expected pair of the publication, by client, and forgets the publication."""
+    def evaluate(self, publication: str, fates: Mapping[str, Fate]) -> None:
+        """Records the fate of each expected pair of the publication, by client, and removes the publication."""
         delivered = self._clients.pop(publication, Counter())
         self._dropped.discard(publication)
         for client, fate in fates.items():
@@ -157,10 +159,10 @@ class SummaryBuilder:
         messages: Mapping[str, int],
         digest: str,
     ) -> RunSummary:
-        """When all publications were judged."""
+        """The summary. Call it after all publications were evaluated."""
         for publication in [*self._clients, *self._matching]:
-            # A delivery that came after its publication was judged, or of one that was never accepted.
-            self.judge(publication, {})
+            # A delivery that arrived after its publication was evaluated, or of a publication that was never accepted.
+            self.evaluate(publication, {})
         expected = self._fates.total()
         owed = sum(count for fate, count in self._fates.items() if fate.is_owed)
         latencies = sorted(self._latencies)
@@ -212,5 +214,5 @@ def _mean(total: float, count: int) -> float:
 
 
 def _percentile(ascending: Sequence[float], share: float) -> float:
-    """The smallest value that so large a share does not exceed."""
+    """The smallest value such that at least this share of the values does not exceed it."""
     return ascending[max(0, math.ceil(share * len(ascending)) - 1)] if ascending else 0.0

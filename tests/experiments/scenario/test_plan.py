@@ -21,7 +21,7 @@ from experiments.scenario.load import (
     TimedPublication,
     build_overlay,
     cores_of,
-    fault_agenda,
+    fault_steps,
     load,
     metric_of,
     place_clients,
@@ -49,7 +49,7 @@ def published(name: str, overrides: dict[str, str] | None = None) -> list[TimedP
 def agenda(name: str, overrides: dict[str, str] | None = None) -> tuple[tuple[FaultStep, ...], Overlay]:
     scenario = load(name, overrides)
     overlay = build_overlay(scenario, "d-dbr")
-    return fault_agenda(scenario, overlay), overlay
+    return fault_steps(scenario, overlay), overlay
 
 
 def digest(name: str, seed: int) -> str:
@@ -58,7 +58,7 @@ def digest(name: str, seed: int) -> str:
     for protocol in scenario.protocols:
         overlay = build_overlay(scenario, protocol)
         plan = place_clients(scenario, overlay)
-        parts += [overlay, plan, fault_agenda(scenario, overlay), list(publications(scenario, plan))]
+        parts += [overlay, plan, fault_steps(scenario, overlay), list(publications(scenario, plan))]
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
@@ -74,7 +74,7 @@ def test_a_shipped_scenario_is_small_and_can_be_built_for_its_protocols(name: st
         assert 100 <= len(timed) <= 2_000
         assert [publication.at_ns for publication in timed] == sorted(publication.at_ns for publication in timed)
         assert set(cores_of(scenario, protocol, overlay)) == set(overlay.ids)
-        fault_agenda(scenario, overlay)
+        fault_steps(scenario, overlay)
 
 
 @pytest.mark.parametrize("name", shipped_names())

@@ -11,7 +11,7 @@ from experiments.errors import ScenarioError
 from experiments.scenario.load import (
     build_overlay,
     cores_of,
-    fault_agenda,
+    fault_steps,
     load,
     metric_of,
     place_clients,
@@ -265,7 +265,7 @@ def test_clients_at_an_unknown_broker_are_refused_with_the_nearest_id() -> None:
 def test_a_fault_of_what_is_not_there_is_refused(fault: str, message: str) -> None:
     loaded = load("line", {"fault": f"[{fault}]"})
     with pytest.raises(ScenarioError, match=re.escape(message)):
-        fault_agenda(loaded, build_overlay(loaded, "d-dbr"))
+        fault_steps(loaded, build_overlay(loaded, "d-dbr"))
 
 
 @pytest.mark.parametrize(

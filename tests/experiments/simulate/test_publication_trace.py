@@ -1,4 +1,4 @@
-"""Proves in which order a publication's way is told, and that a client of whom the run has no trace is not judged."""
+"""Proves the order of a publication's steps, and that there is no verdict on a client that the trace does not name."""
 
 from __future__ import annotations
 

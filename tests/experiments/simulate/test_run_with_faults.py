@@ -1,7 +1,7 @@
-"""Runs in which brokers are killed and links are cut: every publication that was accepted is accounted for.
+"""Proves that every accepted publication is accounted for in runs in which brokers are killed and links are cut.
 
-A pair of publication and client is delivered once, withdrawn, lost with a broker or dropped by name. There is no time
-of grace: clients come and go, and publications are accepted at any time.
+A pair of publication and client is delivered once, withdrawn, lost with a broker or dropped by name. There is no grace
+period: clients arrive and leave, and publications are accepted at any time.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def test_with_faults_at_random_times_every_publication_is_accounted_for(
 def test_a_delivery_that_comes_when_its_publication_seems_to_be_over_counts(
     protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(simulate_run, "OVER_AFTER", SECOND)
+    monkeypatch.setattr(simulate_run, "EVALUATE_AFTER", SECOND)
     monkeypatch.setattr(Broker, "answers_for", lambda *_: False)
     check(run(tmp_path, protocol, LINE, FROM_END_TO_END, FAULTS["a partition heals"], "strict"))
 
