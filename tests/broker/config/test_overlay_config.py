@@ -54,7 +54,7 @@ def read(tmp_path: Path, text: str) -> OverlayConfig:
     return read_config(path)
 
 
-def test_a_file_tells_each_broker_all_that_it_needs(tmp_path: Path) -> None:
+def test_a_file_configures_each_broker(tmp_path: Path) -> None:
     config = read(tmp_path, GOOD)
     first, second = config.broker("b1"), config.broker("b2")
     assert first.listen == Address("127.0.0.1", 7001)
@@ -71,7 +71,7 @@ def test_a_file_tells_each_broker_all_that_it_needs(tmp_path: Path) -> None:
     assert config.delivery.session == 120 * SECOND
 
 
-def test_what_is_left_out_has_defaults(tmp_path: Path) -> None:
+def test_missing_keys_have_defaults(tmp_path: Path) -> None:
     config = read(tmp_path, 'schema = 1\n[[broker]]\nid = "b1"\nlisten = "127.0.0.1:7001"\n')
     broker = config.broker("b1")
     assert config.protocol == "d-dbr"
@@ -134,7 +134,7 @@ def test_durations_are_read_and_written(text: str, ns: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "5", "s", "-1s", "1 parsec", "1e3s"])
-def test_what_is_no_duration_is_refused(text: str) -> None:
+def test_an_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(DurationError, match="is not a duration"):
         parse_duration(text)
 
@@ -145,7 +145,7 @@ def test_addresses_are_read_and_written(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", ":1", "host", "host:", "host:x", "::1:7", "host:70000", "[::1]", "[host]:5x"])
-def test_what_is_no_address_is_refused(text: str) -> None:
+def test_an_invalid_address_is_refused(text: str) -> None:
     with pytest.raises(AddressError):
         parse_address(text)
 
@@ -153,5 +153,5 @@ def test_what_is_no_address_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "is_loopback"), [("127.0.0.1:1", True), ("localhost:1", True), ("[::1]:1", True), ("0.0.0.0:1", False)]
 )
-def test_loopback_is_known(text: str, is_loopback: bool) -> None:
+def test_loopback_is_recognised(text: str, is_loopback: bool) -> None:
     assert parse_address(text).is_loopback is is_loopback

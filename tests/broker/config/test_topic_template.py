@@ -1,4 +1,4 @@
-"""Topic templates take in exactly the topics that their MQTT filter matches, and read levels as they say."""
+"""Topic templates match exactly the topics that their MQTT filter matches, and convert levels to their types."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def filters(draw: st.DrawFn) -> str:
 
 
 def mqtt_matches(topic_filter: str, topic: str) -> bool:
-    """The rule of the MQTT standard, written once more."""
+    """An independent implementation of the matching rule of the MQTT standard."""
     wanted, given_levels = topic_filter.split("/"), topic.split("/")
     if topic.startswith("$") and wanted[0] in ("+", "#"):
         return False
@@ -37,23 +37,23 @@ def mqtt_matches(topic_filter: str, topic: str) -> bool:
 
 
 @given(filters(), topics)
-def test_a_template_takes_what_its_filter_brings(text: str, topic: str) -> None:
+def test_a_template_matches_the_same_topics_as_its_filter(text: str, topic: str) -> None:
     template = TopicTemplate(text)
     assert template.topic_filter == text
     assert (template.read(topic) is not None) == mqtt_matches(text, topic)
 
 
 @given(filters(), filters(), topics)
-def test_a_filter_that_covers_another_brings_all_that_it_brings(wide: str, narrow: str, topic: str) -> None:
+def test_a_filter_that_covers_another_matches_all_its_topics(wide: str, narrow: str, topic: str) -> None:
     if filter_covers(wide, narrow) and mqtt_matches(narrow, topic):
         assert mqtt_matches(wide, topic)
 
 
 @given(st.lists(filters(), max_size=5), topics)
-def test_filters_that_are_needed_bring_what_all_of_them_bring(texts: list[str], topic: str) -> None:
+def test_minimal_filters_match_the_same_topics_as_all_filters(texts: list[str], topic: str) -> None:
     templates = [TopicTemplate(text) for text in texts]
-    needed = minimal_filters(templates)
-    assert any(mqtt_matches(each, topic) for each in texts) == any(mqtt_matches(each, topic) for each in needed)
+    minimal = minimal_filters(templates)
+    assert any(mqtt_matches(each, topic) for each in texts) == any(mqtt_matches(each, topic) for each in minimal)
 
 
 @given(st.lists(st.text(alphabet="abc/+#ä $", max_size=6).filter(lambda text: "/" not in text), min_size=1, max_size=5))
@@ -64,7 +64,7 @@ def test_levels_in_braces_become_attributes(levels: list[str]) -> None:
     assert template.read(topic) == expected
 
 
-def test_levels_are_read_as_the_template_says() -> None:
+def test_levels_have_the_types_that_the_template_says() -> None:
     template = TopicTemplate("plant/{line:number}/{indoors:boolean}/{name:string}/#")
     assert template.topic_filter == "plant/+/+/+/#"
     assert template.read("plant/7/true/7/x/y") == {"line": 7, "indoors": True, "name": "7"}
@@ -94,6 +94,6 @@ def test_levels_are_read_as_the_template_says() -> None:
         ("x" * 70_000, "longer than 65535 bytes"),
     ],
 )
-def test_a_template_that_is_none_is_refused_by_name(text: str, words: str) -> None:
+def test_an_invalid_template_is_refused_with_the_reason(text: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         TopicTemplate(text)

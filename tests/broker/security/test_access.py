@@ -1,4 +1,4 @@
-"""The access list: who fits which rule, what a right covers, and what is wrong with a list."""
+"""The access list: which rule matches a client, what a right covers, and how an invalid list is refused."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.harness.secured_overlay import rule
 SECRET = "a word that nobody guesses"
 
 
-def listed(tmp_path: Path, text: str) -> Path:
+def write_list(tmp_path: Path, text: str) -> Path:
     path = tmp_path / "access.toml"
     path.write_text(text)
     return path
@@ -27,7 +27,7 @@ def listed(tmp_path: Path, text: str) -> Path:
 
 def test_the_first_rule_that_fits_name_and_credentials_counts(tmp_path: Path) -> None:
     text = rule("sensor-*", SECRET, publish="a = 1") + rule("*", certificate="desk", subscribe="TRUE")
-    access = read_access_list(listed(tmp_path, text))
+    access = read_access_list(write_list(tmp_path, text))
     assert access.rights_of("sensor-7", SECRET, ()) == Rights(publish=parse("a = 1"))
     assert access.rights_of("sensor-7", "a wrong word", ()) is None
     assert access.rights_of("other", SECRET, ()) is None
@@ -40,7 +40,7 @@ def test_the_rules_in_the_documentation_admit_clients_on_the_command_line(
 ) -> None:
     documented = (ROOT / "docs" / "security.md").read_text()
     (rules,) = [text for text in re.findall(r"```toml\n(.*?)```", documented, re.S) if text.startswith("[[client]]")]
-    access = read_access_list(listed(tmp_path, rules.replace("…", hashlib.sha256(SECRET.encode()).hexdigest())))
+    access = read_access_list(write_list(tmp_path, rules.replace("…", hashlib.sha256(SECRET.encode()).hexdigest())))
     monkeypatch.delenv("MERCAST_CA", raising=False)
     monkeypatch.delenv("MERCAST_CERTIFICATE", raising=False)
     monkeypatch.setenv("MERCAST_CLIENT", "sensor-1")
@@ -50,7 +50,7 @@ def test_the_rules_in_the_documentation_admit_clients_on_the_command_line(
 
 
 def test_a_rule_with_token_and_certificate_asks_for_both(tmp_path: Path) -> None:
-    access = read_access_list(listed(tmp_path, rule("desk", SECRET, certificate="desk")))
+    access = read_access_list(write_list(tmp_path, rule("desk", SECRET, certificate="desk")))
     assert access.rights_of("desk", SECRET, ()) is None
     assert access.rights_of("desk", "", ("desk",)) is None
     assert access.rights_of("desk", SECRET, ("desk",)) is not None
@@ -106,6 +106,6 @@ def test_all_rights_and_none() -> None:
 )
 def test_a_list_that_cannot_be_used_is_refused_by_place(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        read_access_list(listed(tmp_path, text))
+        read_access_list(write_list(tmp_path, text))
     assert message in str(refused.value)
     assert "access.toml" in str(refused.value)

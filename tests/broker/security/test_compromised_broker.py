@@ -1,4 +1,4 @@
-"""A broker of the overlay that somebody took over, certificate and all: what it cannot do, and what harm it can."""
+"""A compromised broker whose certificate an attacker controls: attacks that fail, and attacks that succeed."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ RULES = rule("desk", certificate="desk", publish="room = 'lab'", subscribe="TRUE
 )
 
 
-class TakenOver:
-    """One connection of b3, with its certificate and whatever it says."""
+class CompromisedBroker:
+    """A connection of the compromised broker b3, with its certificate and arbitrary frames."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -47,14 +47,14 @@ class TakenOver:
         await self._writer.drain()
 
     async def greet(self, broker: str = "b3", protocol: str = "d-dbr", clusters: tuple[str, ...] = ()) -> object:
-        """Says hello, and returns the answer."""
-        greeting = Heartbeat(7, clusters or ("",))
-        words = LinkHello(broker, 7, "test", protocol, clusters, "127.0.0.1:1", greeting)
-        await self.send(link_handshake.encode(words))
+        """Sends a hello and returns the answer."""
+        heartbeat = Heartbeat(7, clusters or ("",))
+        hello = LinkHello(broker, 7, "test", protocol, clusters, "127.0.0.1:1", heartbeat)
+        await self.send(link_handshake.encode(hello))
         return await self.link_frame()
 
     async def link_frame(self) -> object:
-        """The next of those that concern the link itself; None when the other end has closed."""
+        """The next frame of the link handshake, or None if the other end has closed the connection."""
         while True:
             try:
                 prefix = await self._reader.readexactly(4)
@@ -66,12 +66,12 @@ class TakenOver:
 
 
 @asynccontextmanager
-async def taken_over(folder: Path, file: OverlayFileMaker, at: str = "b1") -> AsyncIterator[TakenOver]:
+async def compromised_broker(folder: Path, file: OverlayFileMaker, at: str = "b1") -> AsyncIterator[CompromisedBroker]:
     context = ssl.create_default_context(cafile=str(folder / "certs" / "ca.pem"))
     context.load_cert_chain(folder / "certs" / "b3.pem", folder / "certs" / "b3.key")
     reader, writer = await asyncio.open_connection("127.0.0.1", file.ports[at], ssl=context)
     try:
-        yield TakenOver(reader, writer)
+        yield CompromisedBroker(reader, writer)
     finally:
         writer.transport.abort()
         await asyncio.sleep(0)
@@ -79,7 +79,7 @@ async def taken_over(folder: Path, file: OverlayFileMaker, at: str = "b1") -> As
 
 @asynccontextmanager
 async def others(file: OverlayFileMaker) -> AsyncIterator[InLoop]:
-    """All brokers but b3, and nothing that went wrong in them unseen."""
+    """Runs all brokers except b3, and asserts that none of them raised an exception."""
     failures: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
     overlay = InLoop(file)
@@ -92,8 +92,8 @@ async def others(file: OverlayFileMaker) -> AsyncIterator[InLoop]:
     assert not failures
 
 
-def chosen(folder: Path, links: list[tuple[str, str]], protocol: str = "d-dbr") -> OverlayFileMaker:
-    """b1 to b3, with certificates and the access list."""
+def overlay_file(folder: Path, links: list[tuple[str, str]], protocol: str = "d-dbr") -> OverlayFileMaker:
+    """An overlay file of b1, b2 and b3 with certificates and the access list."""
     with_certificates(folder, ["b1", "b2", "b3"], links, RULES)
     clusters = dict.fromkeys(("b1", "b2", "b3"), ("x",)) if protocol == "merc" else None
     tables: dict[str, dict[str, object]] = {"tls": dict(TLS), "acl": {"file": "access.toml"}}
@@ -106,12 +106,12 @@ CHAIN = [("b1", "b3"), ("b3", "b2")]
 
 
 def test_it_cannot_take_the_place_of_another_broker(tmp_path: Path) -> None:
-    file = chosen(tmp_path, STAR)
+    file = overlay_file(tmp_path, STAR)
 
     async def test() -> None:
         async with others(file) as overlay:
             before = overlay["b1"].neighbours.links["b2"]
-            async with taken_over(tmp_path, file) as b3:
+            async with compromised_broker(tmp_path, file) as b3:
                 answer = await b3.greet("b2")
                 assert isinstance(answer, LinkGoodbye)
                 assert (answer.code, "not one of broker b2" in answer.reason) == (link_handshake.UNAUTHORISED, True)
@@ -121,8 +121,8 @@ def test_it_cannot_take_the_place_of_another_broker(tmp_path: Path) -> None:
     run(test)
 
 
-def test_it_cannot_be_a_client_of_another_broker_or_of_whom_it_knows_the_rule(tmp_path: Path) -> None:
-    file = chosen(tmp_path, STAR)
+def test_it_cannot_connect_as_a_client_even_if_it_knows_the_access_rule(tmp_path: Path) -> None:
+    file = overlay_file(tmp_path, STAR)
     digest = hashlib.sha256(SECRET.encode()).hexdigest()
 
     async def test() -> None:
@@ -138,14 +138,16 @@ def test_it_cannot_be_a_client_of_another_broker_or_of_whom_it_knows_the_rule(tm
 
 
 @pytest.mark.parametrize("protocol", ["d-dbr", "fbr", "merc"])
-def test_neither_bytes_nor_lies_keep_others_from_serving_their_own_clients(tmp_path: Path, protocol: str) -> None:
-    file = chosen(tmp_path, STAR, protocol)
+def test_damaged_frames_and_false_messages_do_not_stop_others_from_serving_their_clients(
+    tmp_path: Path, protocol: str
+) -> None:
+    file = overlay_file(tmp_path, STAR, protocol)
     draws = Random(11)
     domains = ("x",) if protocol == "merc" else ("",)
     clusters = domains if protocol == "merc" else ()
 
-    async def tell(liar: Liar, *, is_damaged: bool) -> None:
-        async with taken_over(tmp_path, file) as b3:
+    async def send_lies(liar: Liar, *, is_damaged: bool) -> None:
+        async with compromised_broker(tmp_path, file) as b3:
             assert isinstance(await b3.greet("b3", protocol, clusters), LinkWelcome)
             frames = [broker_codec.encode(each, 1 if isinstance(each, Publish) else None) for each in lies(liar, 40)]
             stream = bytearray(b"".join(frames))
@@ -159,7 +161,7 @@ def test_neither_bytes_nor_lies_keep_others_from_serving_their_own_clients(tmp_p
             server = overlay["b1"]
             liar = Liar(draws, ("b1", "b2", "b3"), domains, server.core.incarnation)
             for turn in range(30):
-                await tell(liar, is_damaged=turn % 2 == 1)
+                await send_lies(liar, is_damaged=turn % 2 == 1)
             assert server.violations["malformed"] > 5
             async with (
                 connect(file.url("b1"), name="desk", tls=shown(tmp_path, "desk")) as client,
@@ -176,10 +178,10 @@ def lies(liar: Liar, count: int) -> list[Message]:
 
 
 def test_a_frame_beyond_the_limits_ends_its_link_and_no_other(tmp_path: Path) -> None:
-    file = chosen(tmp_path, STAR)
+    file = overlay_file(tmp_path, STAR)
 
     async def test() -> None:
-        async with others(file) as overlay, taken_over(tmp_path, file) as b3:
+        async with others(file) as overlay, compromised_broker(tmp_path, file) as b3:
             assert isinstance(await b3.greet(), LinkWelcome)
             await b3.send((1 << 30).to_bytes(4, "big") + bytes(100))
             answer = await b3.link_frame()
@@ -192,14 +194,14 @@ def test_a_frame_beyond_the_limits_ends_its_link_and_no_other(tmp_path: Path) ->
 
 
 def test_it_cannot_end_a_subscription_of_another_brokers_client(tmp_path: Path) -> None:
-    file = chosen(tmp_path, STAR)
+    file = overlay_file(tmp_path, STAR)
 
     async def test() -> None:
         async with (
             others(file) as overlay,
             connect(file.url("b1"), name="desk", tls=shown(tmp_path, "desk")) as client,
             client.subscribe("room = 'lab'") as stream,
-            taken_over(tmp_path, file) as b3,
+            compromised_broker(tmp_path, file) as b3,
         ):
             assert isinstance(await b3.greet(), LinkWelcome)
             server = overlay["b1"]
@@ -214,7 +216,7 @@ def test_it_cannot_end_a_subscription_of_another_brokers_client(tmp_path: Path) 
 
 
 async def start_without_rules(overlay: InLoop) -> BrokerServer:
-    """b3, run by somebody who lets everybody in."""
+    """Starts b3 with an authenticator that accepts every peer."""
     config = overlay.file.broker("b3")
     real = load_security(config)
     lax = Security(AllowAllAuthenticator(), real.token, real.read_contexts)
@@ -224,50 +226,50 @@ async def start_without_rules(overlay: InLoop) -> BrokerServer:
 
 
 def test_it_can_read_and_invent_publications_against_every_rule(tmp_path: Path) -> None:
-    file = chosen(tmp_path, STAR)
+    file = overlay_file(tmp_path, STAR)
 
     async def test() -> None:
         async with (
             others(file) as overlay,
             connect(file.url("b2"), name="desk", tls=shown(tmp_path, "desk")) as desk,
-            desk.subscribe("room = 'hall'") as heard,
+            desk.subscribe("room = 'hall'") as invented,
         ):
             await start_without_rules(overlay)
             with pytest.raises(RefusedError, match="may publish only"):
                 await desk.publish({"room": "hall"})
-            async with connect(file.url("b3"), tls=shown(tmp_path)) as insider, insider.subscribe("TRUE") as all_of_it:
+            async with connect(file.url("b3"), tls=shown(tmp_path)) as insider, insider.subscribe("TRUE") as everything:
                 await overlay.quiet()
                 await desk.publish({"room": "lab", "n": 1})
-                assert (await all_of_it.next(20.0))["n"] == 1
+                assert (await everything.next(20.0))["n"] == 1
                 await insider.publish({"room": "hall", "n": 2})
-                assert (await heard.next(20.0))["n"] == 2
+                assert (await invented.next(20.0))["n"] == 2
 
     run(test)
 
 
 def test_it_can_link_to_every_broker_of_the_overlay(tmp_path: Path) -> None:
-    """Links are made while an overlay runs, so a file does not say all of them."""
-    file = chosen(tmp_path, STAR)
+    """Brokers may open new links while the overlay runs, so the overlay file does not list all links."""
+    file = overlay_file(tmp_path, STAR)
 
     async def test() -> None:
-        async with others(file) as overlay, taken_over(tmp_path, file, "b2") as b3:
+        async with others(file) as overlay, compromised_broker(tmp_path, file, "b2") as b3:
             assert isinstance(await b3.greet(), LinkWelcome)
             assert set(overlay["b2"].neighbours.links) == {"b1", "b3"}
 
     run(test)
 
 
-def test_it_can_make_others_believe_untrue_link_states_also_when_it_is_gone(tmp_path: Path) -> None:
-    file = chosen(tmp_path, STAR)
+def test_it_can_spread_false_link_states_that_outlive_its_link(tmp_path: Path) -> None:
+    file = overlay_file(tmp_path, STAR)
 
     async def test() -> None:
         async with others(file) as overlay:
             router = overlay["b1"].core.router
             assert router.is_reachable("", "b2")
-            async with taken_over(tmp_path, file) as b3:
+            async with compromised_broker(tmp_path, file) as b3:
                 assert isinstance(await b3.greet(), LinkWelcome)
-                untrue = LinkState("b2", LARGEST_NUMBER, LARGEST_NUMBER, "", ())
-                await b3.send(LinkStates((untrue,)))
+                false = LinkState("b2", LARGEST_NUMBER, LARGEST_NUMBER, "", ())
+                await b3.send(LinkStates((false,)))
                 await until(lambda: not router.is_reachable("", "b2"))
             await until(lambda: "b3" not in overlay["b1"].neighbours.links)
             await overlay.quiet()
@@ -276,8 +278,8 @@ def test_it_can_make_others_believe_untrue_link_states_also_when_it_is_gone(tmp_
     run(test)
 
 
-def test_it_can_hold_back_what_crosses_it_and_that_arrives_when_it_is_put_right(tmp_path: Path) -> None:
-    file = chosen(tmp_path, CHAIN)
+def test_it_can_hold_back_publications_and_they_arrive_when_it_is_repaired(tmp_path: Path) -> None:
+    file = overlay_file(tmp_path, CHAIN)
 
     async def test() -> None:
         async with others(file) as overlay:
@@ -285,7 +287,7 @@ def test_it_can_hold_back_what_crosses_it_and_that_arrives_when_it_is_put_right(
             performers = b3.executor._handlers
             send = performers[Send]
 
-            def keep(effect: Effect) -> None:
+            def send_all_but_publications(effect: Effect) -> None:
                 if not (isinstance(effect, Send) and isinstance(effect.message, Publish)):
                     send(effect)
 
@@ -295,7 +297,7 @@ def test_it_can_hold_back_what_crosses_it_and_that_arrives_when_it_is_put_right(
                 connect(file.url("b1"), name="hand", token=SECRET, tls=shown(tmp_path)) as publisher,
             ):
                 await overlay.quiet()
-                performers[Send] = keep
+                performers[Send] = send_all_but_publications
                 assert await publisher.publish({"n": 1}) is not None
                 await asyncio.sleep(0.5)
                 assert len(stream) == 0

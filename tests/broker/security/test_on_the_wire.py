@@ -1,4 +1,4 @@
-"""Somebody between a client, or a broker, and a broker, who sees every byte and may change it."""
+"""An attacker on the connection to a broker who sees every byte and may change it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WORDS = [b"desk", SECRET.encode(), b"temperature", b"the-body-of-it"]
 
 
 class Wire:
-    """Passes bytes on in both directions, keeps them, and turns a bit of the next ones over when told."""
+    """Forwards bytes in both directions and records them. Flips a bit of the next ones if `is_to_change`."""
 
     def __init__(self, port: int) -> None:
         self.seen = bytearray()
@@ -34,7 +34,7 @@ class Wire:
             with suppress(ConnectionError):
                 await asyncio.gather(self._pass(reader, back), self._pass(there, writer))
         finally:
-            # Also when the test ends before there is a way on.
+            # Also if the test ends before the connection to the broker is open.
             writer.close()
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -92,7 +92,7 @@ def test_bytes_that_were_changed_on_the_way_end_the_connection_and_nothing_untru
                 async with connect(url, name="desk", token=SECRET, tls=shown(tmp_path)) as client:
                     await client.publish({"n": 1})
                     wire.is_to_change = True
-                    # Sent again over a new connection, as after every loss.
+                    # The client resends it over a new connection, as after every loss of a connection.
                     await client.publish({"n": 2})
                     assert (wire.changed, client.reconnects) == (1, 1)
                 assert [(await stream.next(20.0))["n"] for _ in range(2)] == [1, 2]

@@ -1,4 +1,4 @@
-"""The threat model, line by line: who is refused, with which reason, and that it is counted."""
+"""The threat model, line by line: each attack is refused with a reason and counted."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ SECRET = "a word that nobody guesses"
 OPEN = rule("desk", certificate="desk", publish="TRUE", subscribe="TRUE", advertise="TRUE")
 
 
-async def refusal(url: str, **credentials: object) -> ClientError:
+async def refused_error(url: str, **credentials: object) -> ClientError:
     with pytest.raises(ClientError) as refused:
         async with connect(url, timeout=5.0, **credentials):  # type: ignore[arg-type]
             pass
     return refused.value
 
 
-def put(folder: Path, name: str, pair: tuple[bytes, bytes]) -> None:
+def write_pair(folder: Path, name: str, pair: tuple[bytes, bytes]) -> None:
     (folder / f"{name}.pem").write_bytes(pair[0])
     (folder / f"{name}.key").write_bytes(pair[1])
 
 
 def authority_of(folder: Path) -> Authority:
-    """The one whose key `write_set` wrote."""
+    """The authority whose key `write_certificates` wrote."""
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -70,7 +70,7 @@ def test_a_client_without_certificate_or_token_is_refused_and_counted(tmp_path: 
 
     async def test() -> None:
         async with InLoop(file) as overlay:
-            error = await refusal(file.url("b1"), tls=shown(tmp_path))
+            error = await refused_error(file.url("b1"), tls=shown(tmp_path))
             assert isinstance(error, RefusedError)
             assert error.reason == Reason.UNAUTHORISED
             assert overlay["b1"].violations["unauthorised"] == 1
@@ -86,12 +86,12 @@ def test_a_certificate_of_another_authority_is_refused_at_the_handshake(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = with_certificates(tmp_path, ["b1"])
-    put(tmp_path, "stranger", issue_certificate(create_authority("others"), "desk"))
+    write_pair(tmp_path, "stranger", issue_certificate(create_authority("others"), "desk"))
     stranger = tls(tmp_path / "certs" / "ca.pem", tmp_path / "stranger.pem", tmp_path / "stranger.key")
 
     async def test() -> None:
         async with InLoop(file) as overlay:
-            error = await refusal(file.url("b1"), tls=stranger)
+            error = await refused_error(file.url("b1"), tls=stranger)
             assert isinstance(error, ConnectError)
             assert "does not take this certificate" in str(error)
             assert not overlay["b1"].clients
@@ -104,11 +104,11 @@ def test_a_certificate_of_another_authority_is_refused_at_the_handshake(
 def test_an_expired_certificate_is_refused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = with_certificates(tmp_path, ["b1"])
     certs = tmp_path / "certs"
-    put(certs, "old", issue_certificate(authority_of(certs), "desk", lifetime=-timedelta(minutes=1)))
+    write_pair(certs, "old", issue_certificate(authority_of(certs), "desk", lifetime=-timedelta(minutes=1)))
 
     async def test() -> None:
         async with InLoop(file) as overlay:
-            error = await refusal(file.url("b1"), tls=shown(tmp_path, "old"))
+            error = await refused_error(file.url("b1"), tls=shown(tmp_path, "old"))
             assert isinstance(error, ConnectError)
             assert "does not take this certificate" in str(error)
             assert not overlay["b1"].clients
@@ -121,22 +121,22 @@ def test_an_expired_certificate_is_refused(tmp_path: Path, caplog: pytest.LogCap
 def test_a_client_refuses_a_broker_of_another_authority_or_of_another_host(tmp_path: Path) -> None:
     file = with_certificates(tmp_path, ["b1"])
     certs = tmp_path / "certs"
-    put(certs, "b1", issue_certificate(authority_of(certs), "b1", ["elsewhere.example"]))
+    write_pair(certs, "b1", issue_certificate(authority_of(certs), "b1", ["elsewhere.example"]))
     write_certificates(tmp_path / "others", "others", {}, ("desk",))
     others = tls(tmp_path / "others" / "ca.pem")
 
     async def test() -> None:
         async with InLoop(file) as overlay:
-            wrong_host = await refusal(file.url("b1"), tls=shown(tmp_path, "desk"))
+            wrong_host = await refused_error(file.url("b1"), tls=shown(tmp_path, "desk"))
             assert "TLS" in str(wrong_host)
             assert "certificate verify failed" in str(wrong_host).replace("_", " ").lower()
-            assert "TLS" in str(await refusal(file.url("b1"), tls=others))
+            assert "TLS" in str(await refused_error(file.url("b1"), tls=others))
             await until(lambda: overlay["b1"].violations["tls"] == 2)
 
     run(test)
 
 
-def test_older_tls_and_no_tls_are_not_spoken(tmp_path: Path) -> None:
+def test_older_tls_and_plain_connections_are_refused(tmp_path: Path) -> None:
     file = with_certificates(tmp_path, ["b1"])
     old = shown(tmp_path, "desk")
     old.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -144,8 +144,8 @@ def test_older_tls_and_no_tls_are_not_spoken(tmp_path: Path) -> None:
 
     async def test() -> None:
         async with InLoop(file) as overlay:
-            assert "TLS" in str(await refusal(file.url("b1"), tls=old))
-            in_the_clear = await refusal(file.url("b1"))
+            assert "TLS" in str(await refused_error(file.url("b1"), tls=old))
+            in_the_clear = await refused_error(file.url("b1"))
             assert isinstance(in_the_clear, ConnectError)
             assert "perhaps it speaks TLS: set MERCAST_CA" in str(in_the_clear)
             assert not overlay["b1"].clients
@@ -154,7 +154,7 @@ def test_older_tls_and_no_tls_are_not_spoken(tmp_path: Path) -> None:
     run(test)
 
 
-def test_whoever_connects_and_does_not_begin_a_handshake_is_let_go_after_the_hello_time(tmp_path: Path) -> None:
+def test_a_connection_without_a_tls_handshake_is_closed_after_the_hello_time(tmp_path: Path) -> None:
     file = with_certificates(tmp_path, ["b1"])
 
     async def test() -> None:
@@ -175,9 +175,9 @@ def test_a_missing_or_wrong_token_is_refused_without_saying_which(tmp_path: Path
     async def test() -> None:
         async with InLoop(file) as overlay:
             texts = {
-                str(await refusal(file.url("b1"), name="desk")),
-                str(await refusal(file.url("b1"), name="desk", token="guess")),
-                str(await refusal(file.url("b1"), name="nobody", token=SECRET)),
+                str(await refused_error(file.url("b1"), name="desk")),
+                str(await refused_error(file.url("b1"), name="desk", token="guess")),
+                str(await refused_error(file.url("b1"), name="nobody", token=SECRET)),
             }
             assert len(texts) == 1
             assert overlay["b1"].violations["unauthorised"] == 3
@@ -211,8 +211,8 @@ def test_nobody_publishes_subscribes_or_advertises_beyond_its_rights(tmp_path: P
 
 def test_a_broker_that_is_not_in_the_overlay_is_refused_even_with_a_certificate(tmp_path: Path) -> None:
     file = with_certificates(tmp_path, ["b1", "b2"], [("b1", "b2")])
-    intruder = intruding(tmp_path, file, "b9")
-    put(tmp_path / "certs", "b9", issue_certificate(authority_of(tmp_path / "certs"), "b9", HERE))
+    intruder = intruder_file(tmp_path, file, "b9")
+    write_pair(tmp_path / "certs", "b9", issue_certificate(authority_of(tmp_path / "certs"), "b9", HERE))
 
     async def test() -> None:
         async with InLoop(file) as overlay:
@@ -226,7 +226,7 @@ def test_a_broker_that_is_not_in_the_overlay_is_refused_even_with_a_certificate(
 
 
 def test_a_broker_cannot_take_the_name_of_another(tmp_path: Path) -> None:
-    """b2's id, with b3's certificate."""
+    """The broker presents b2's id with b3's certificate."""
     file = with_certificates(tmp_path, ["b1", "b2", "b3"], [("b1", "b2"), ("b1", "b3")])
     for end in ("pem", "key"):
         shutil.copy(tmp_path / "certs" / f"b3.{end}", tmp_path / "certs" / f"b2.{end}")
@@ -243,7 +243,7 @@ def test_a_broker_cannot_take_the_name_of_another(tmp_path: Path) -> None:
     run(test)
 
 
-def test_in_the_clear_brokers_know_each_other_by_their_token(tmp_path: Path) -> None:
+def test_without_tls_brokers_authenticate_by_their_token(tmp_path: Path) -> None:
     file = with_tokens(tmp_path, OPEN, ["b1", "b2"], [("b1", "b2")])
 
     async def test() -> None:
@@ -268,8 +268,8 @@ def test_in_the_clear_brokers_know_each_other_by_their_token(tmp_path: Path) -> 
     run(test)
 
 
-def intruding(tmp_path: Path, file: OverlayFileMaker, id: str) -> OverlayFileMaker:
-    """A file that names one broker more than the others know, as a neighbour of b1."""
+def intruder_file(tmp_path: Path, file: OverlayFileMaker, id: str) -> OverlayFileMaker:
+    """An overlay file with an additional broker, a neighbour of b1 that the other brokers do not know."""
     own = tmp_path / "intruder"
     own.mkdir()
     (own / "certs").symlink_to(tmp_path / "certs")
@@ -295,9 +295,7 @@ def tls_table() -> dict[str, object]:
         ({"acl": {"brokers_token_file": "short"}}, "16 are the least"),
     ],
 )
-def test_a_configuration_that_would_not_be_safe_is_refused(
-    tmp_path: Path, tables: dict[str, dict[str, object]], message: str
-) -> None:
+def test_an_unsafe_configuration_is_refused(tmp_path: Path, tables: dict[str, dict[str, object]], message: str) -> None:
     (tmp_path / "access.toml").write_text(OPEN)
     (tmp_path / "short").write_text("short")
     file = OverlayFileMaker(tmp_path, ["b1", "b2"], [("b1", "b2")], tables=tables)
@@ -312,7 +310,7 @@ def test_a_configuration_that_would_not_be_safe_is_refused(
     run(test)
 
 
-def test_one_broker_that_others_may_join_needs_a_token_to_know_them_by(tmp_path: Path) -> None:
+def test_a_broker_that_others_may_join_needs_a_token_to_authenticate_them(tmp_path: Path) -> None:
     (tmp_path / "access.toml").write_text(OPEN)
     acl = {"file": "access.toml", "lets_others_join": True}
     file = OverlayFileMaker(tmp_path, ["b1"], tables={"acl": acl})
@@ -321,10 +319,12 @@ def test_one_broker_that_others_may_join_needs_a_token_to_know_them_by(tmp_path:
 
 
 @pytest.mark.parametrize("token", ["", "a guess"])
-def test_without_tls_and_a_token_nobody_is_taken_for_a_broker(token: str) -> None:
-    credentials = CredentialAuthenticator(lambda: AccessList(()), has_tls=False, brokers=("b1",), lets_others_join=True)
+def test_without_tls_and_a_token_no_peer_is_accepted_as_a_broker(token: str) -> None:
+    authenticator = CredentialAuthenticator(
+        lambda: AccessList(()), has_tls=False, brokers=("b1",), lets_others_join=True
+    )
     for name in ("b1", "b9"):
-        refused = credentials.refusal(PeerCredentials(name, True, token, "127.0.0.1:1"))
+        refused = authenticator.refusal(PeerCredentials(name, True, token, "127.0.0.1:1"))
         assert refused is not None
         assert "brokers' token" in refused
 

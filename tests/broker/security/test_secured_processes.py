@@ -1,4 +1,4 @@
-"""Secured brokers as processes: the commands that set them up, reloading on SIGHUP, and logs without secrets."""
+"""Secured brokers as processes: certificates and tokens from commands, reload on SIGHUP, and logs without secrets."""
 
 from __future__ import annotations
 
@@ -42,28 +42,28 @@ def mercast(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
 def test_certificates_and_tokens_that_the_commands_make_work_as_typed(tmp_path: Path) -> None:
     file = OverlayFileMaker(tmp_path, ["b1", "b2"], [("b1", "b2")])
     certs = tmp_path / "certs"
-    made = mercast("certs", str(file.path), "--out", str(certs), "--client", "desk")
-    assert made.returncode == 0, made.stderr
-    assert "for trying out" in made.stderr
-    assert tomllib.loads(made.stdout)["tls"]["ca"] == f"{certs}/ca.pem"
+    issued = mercast("certs", str(file.path), "--out", str(certs), "--client", "desk")
+    assert issued.returncode == 0, issued.stderr
+    assert "for trying out" in issued.stderr
+    assert tomllib.loads(issued.stdout)["tls"]["ca"] == f"{certs}/ca.pem"
     assert (certs / "ca.key").stat().st_mode & 0o077 == 0
     again = mercast("certs", str(file.path), "--out", str(certs))
     assert (again.returncode, "exists" in again.stderr) == (3, True)
     token = mercast("token", "desk")
     (tmp_path / "access.toml").write_text(token.stderr)
     text = file.path.read_text().replace("[[broker]]", '[acl]\nfile = "access.toml"\n[[broker]]', 1)
-    file.path.write_text(text.replace("[acl]", f"{made.stdout}[acl]", 1))
-    shows = {"MERCAST_CA": str(certs / "ca.pem"), "MERCAST_TOKEN": token.stdout.strip()}
+    file.path.write_text(text.replace("[acl]", f"{issued.stdout}[acl]", 1))
+    credentials = {"MERCAST_CA": str(certs / "ca.pem"), "MERCAST_TOKEN": token.stdout.strip()}
     with Processes(file) as processes:
         processes.linked()
-        refused = mercast("pub", "-s", file.url("b1"), "a=1", **shows)
+        refused = mercast("pub", "-s", file.url("b1"), "a=1", **credentials)
         assert refused.returncode == 1
         assert "these credentials" in refused.stderr, "the rule is for clients called desk"
-        accepted = mercast("pub", "-s", file.url("b1"), "a=1", MERCAST_CLIENT="desk", **shows)
+        accepted = mercast("pub", "-s", file.url("b1"), "a=1", MERCAST_CLIENT="desk", **credentials)
         assert accepted.returncode == 0, accepted.stderr
 
 
-def test_on_sighup_a_client_that_lost_its_rule_is_sent_away_and_a_bad_list_changes_nothing(tmp_path: Path) -> None:
+def test_on_sighup_a_client_that_lost_its_rule_is_disconnected_and_a_bad_list_changes_nothing(tmp_path: Path) -> None:
     file = with_certificates(tmp_path, ["b1"], acl=rule("desk", SECRET, publish="TRUE"))
     access = tmp_path / "access.toml"
     with Processes(file) as processes:
@@ -80,50 +80,50 @@ def test_on_sighup_a_client_that_lost_its_rule_is_sent_away_and_a_bad_list_chang
                 os.kill(processes.pid("b1"), signal.SIGHUP)
                 await asyncio.to_thread(wait_until, lambda: "unauthorised" in processes.log("b1"))
                 with pytest.raises(ClientError):
-                    await publish_for_ever(client)
+                    await publish_until_refused(client)
 
         run(test)
 
 
-def test_on_sighup_a_new_authority_takes_the_place_of_the_old_one_and_bad_files_change_nothing(tmp_path: Path) -> None:
+def test_on_sighup_a_new_authority_replaces_the_old_one_and_bad_files_change_nothing(tmp_path: Path) -> None:
     file = with_certificates(tmp_path, ["b1", "b2"], [("b1", "b2")])
     certs, old = tmp_path / "certs", tmp_path / "old"
     shutil.copytree(certs, old)
 
-    async def answered(trusted: Path, showing: Path) -> bool:
-        shows = tls(trusted / "ca.pem", showing / "desk.pem", showing / "desk.key")
+    async def is_accepted(trusted: Path, presented: Path) -> bool:
+        context = tls(trusted / "ca.pem", presented / "desk.pem", presented / "desk.key")
         try:
-            async with connect(file.url("b1"), tls=shows, timeout=5.0) as connected:
+            async with connect(file.url("b1"), tls=context, timeout=5.0) as connected:
                 return await connected.publish({"a": 1}) is not None
         except ClientError:
             return False
 
-    def has_said_more_than(before: int, id: str, says: str) -> bool:
-        return processes.log(id).count(says) > before
+    def has_logged_again(before: int, id: str, message: str) -> bool:
+        return processes.log(id).count(message) > before
 
-    def reload(*ids: str, says: str) -> None:
+    def reload(*ids: str, message: str) -> None:
         for id in ids:
-            before = processes.log(id).count(says)
+            before = processes.log(id).count(message)
             os.kill(processes.pid(id), signal.SIGHUP)
-            wait_until(partial(has_said_more_than, before, id, says))
+            wait_until(partial(has_logged_again, before, id, message))
 
     with Processes(file) as processes:
         processes.linked()
-        assert asyncio.run(answered(old, old))
+        assert asyncio.run(is_accepted(old, old))
         (certs / "b1.pem").write_text("no certificate")
-        reload("b1", says="security not reloaded")
-        assert asyncio.run(answered(old, old))
+        reload("b1", message="security not reloaded")
+        assert asyncio.run(is_accepted(old, old))
         shutil.rmtree(certs)
         write_certificates(certs, "anew", {"b1": HERE, "b2": HERE}, ("desk",))
-        reload("b1", "b2", says="security reloaded")
-        assert asyncio.run(answered(certs, certs))
-        assert not asyncio.run(answered(certs, old))
+        reload("b1", "b2", message="security reloaded")
+        assert asyncio.run(is_accepted(certs, certs))
+        assert not asyncio.run(is_accepted(certs, old))
         processes.terminate("b2")
         processes.restart("b2")
         processes.linked()
 
 
-async def publish_for_ever(client: Client) -> None:
+async def publish_until_refused(client: Client) -> None:
     while True:
         await client.publish({"a": 3})
         await asyncio.sleep(0.05)
@@ -151,7 +151,7 @@ def test_files_that_cannot_be_used_are_named_with_their_variable(
 
 
 @pytest.mark.parametrize("name", ["", " ", "*", "sensor-?"])
-def test_no_token_is_made_for_everybody(capsys: pytest.CaptureFixture[str], name: str) -> None:
+def test_no_token_is_issued_for_a_pattern(capsys: pytest.CaptureFixture[str], name: str) -> None:
     with pytest.raises(ConfigError, match="is no name for a client"):
         issue_token(name)
     assert capsys.readouterr().out == ""

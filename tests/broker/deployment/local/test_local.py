@@ -1,4 +1,4 @@
-"""Overlays of real processes by the command line: up, sub, pub, status, trace, down, and what can go wrong before."""
+"""Overlays of real processes on the command line: up, sub, pub, status, trace, down, and mistakes before a start."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from topologies.errors import OverlayFileError
 @pytest.fixture
 def command(tmp_path: Path) -> Iterator[CommandLine]:
     place = tmp_path / "place"
-    # A folder as users have them: what is called like our packages must not be taken for them.
+    # Folders of the user with the names of our packages must not hide the packages.
     (place / "broker").mkdir(parents=True)
     (place / "mercast").mkdir()
     line = CommandLine(tmp_path / "run", place)
@@ -56,7 +56,7 @@ def test_up_sub_pub_status_trace_and_down(command: CommandLine, tmp_path: Path) 
     near, far = (f"mercast://127.0.0.1:{ports[id]}" for id in ("b1", "b2"))
     with command.started("sub", "price > 90", "-s", far, "--count", "3", "--json") as sub:
         assert line_of(sub, is_talk=True) == "subscribed at b2"
-        # The first one again and again: the subscription has to reach the other broker first.
+        # Repeated until it is delivered, because the subscription must reach the other broker first.
         traced = command.succeed("trace", "-s", near, "symbol=IBM price=92.5", "--json").out
         while not any(step["what"] == "delivered" for step in json.loads(traced)["steps"]):
             traced = command.succeed("trace", "-s", near, "symbol=IBM price=92.5", "--json").out
@@ -65,11 +65,15 @@ def test_up_sub_pub_status_trace_and_down(command: CommandLine, tmp_path: Path) 
         command.succeed("pub", "symbol=IBM price=80", "-s", near)
         command.succeed("pub", "symbol=IBM price=95", "--payload", "hello", "-s", near)
         command.succeed("pub", "-s", near, input='{"price": 96}\n\n{"price": 3}\n')
-        got = [json.loads(line_of(sub)) for _ in range(3)]
+        received = [json.loads(line_of(sub)) for _ in range(3)]
         assert sub.wait(WITHIN_S) == 0
-    assert [(each["attributes"]["price"], each["payload"]) for each in got] == [(92.5, ""), (95, "hello"), (96, "")]
-    assert got[0]["id"] == json.loads(traced)["publication"]
-    assert got[0]["hops"] == 1
+    assert [(each["attributes"]["price"], each["payload"]) for each in received] == [
+        (92.5, ""),
+        (95, "hello"),
+        (96, ""),
+    ]
+    assert received[0]["id"] == json.loads(traced)["publication"]
+    assert received[0]["hops"] == 1
     (overlay,) = command.status()
     assert [broker["status"]["neighbours"] for broker in overlay["brokers"]] == [{"b2": True}, {"b1": True}]
     with command.started("status", "--watch", "--json", "--every", "100ms") as watching:
@@ -114,7 +118,7 @@ def test_brokers_without_an_address_or_with_a_misspelt_key_are_refused(command: 
     assert "unknown key 'protocoll'" in outcome.talk
 
 
-def test_brokers_that_others_could_reach_are_not_started_without_being_told(
+def test_brokers_that_other_machines_reach_are_not_started_without_insecure(
     command: CommandLine, tmp_path: Path
 ) -> None:
     file, _ = two_brokers(tmp_path)
@@ -145,7 +149,7 @@ def _check(file: Path) -> None:
     check_brokers(select_brokers(read_config(file), ()), is_insecure=False, allows_missing_peers=False)
 
 
-def test_without_admin_pages_status_says_what_is_missing(
+def test_without_admin_pages_status_names_the_missing_package(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "aiohttp", None)
@@ -174,7 +178,7 @@ def test_a_neighbour_elsewhere_must_be_reachable(command: CommandLine, tmp_path:
     assert command.status() == []
     assert "no such broker" in command.run("up", str(file), "--only", "b3").talk
     command.succeed("up", str(file), "--only", "b1", "--allow-missing-peers")
-    # Under another name, since b1 is another part of the same overlay.
+    # Needs another name, because b1 already runs under the overlay's name.
     command.succeed("up", str(file), "--only", "b2", "--name", "rest")
     statuses = {overlay["overlay"]: overlay["brokers"][0]["status"] for overlay in command.status()}
     assert statuses["rest"]["neighbours"] == {"b1": True}
@@ -247,7 +251,7 @@ def test_a_broker_that_leaves_stays_away_and_is_shown_as_left(command: CommandLi
     while (b2 := command.status()[0]["brokers"][1])["phase"] != "left":
         assert not b2["restarts"]
         assert time.monotonic() < end
-    # Longer than the pause before a broker is started again.
+    # Longer than the supervisor's pause before a restart.
     time.sleep(2.0)
     (overlay,) = command.status()
     b1, b2 = overlay["brokers"]
@@ -273,8 +277,8 @@ def test_leave_finds_admin_pages_on_a_free_port_by_file_and_by_name(command: Com
     command.succeed("down")
 
 
-def serving(folder: Path, name: str, file: Path, brokers: dict[str, str | None]) -> None:
-    """As if these brokers were up, with their admin pages there."""
+def write_run_folder(folder: Path, name: str, file: Path, brokers: dict[str, str | None]) -> None:
+    """Writes a run folder that shows these brokers as serving, with their admin addresses."""
     here = ProcessIdentity.of(os.getpid())
     run = RunFolder(folder / name)
     run.create()
@@ -282,10 +286,10 @@ def serving(folder: Path, name: str, file: Path, brokers: dict[str, str | None])
     run.write_state(OverlayState(name, str(file), here, tuple(states)))
 
 
-def test_leave_takes_the_name_of_an_overlay_with_a_dot_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leave_accepts_the_name_of_an_overlay_with_a_dot_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file, _ = two_brokers(tmp_path)
     monkeypatch.setenv("MERCAST_RUN_DIR", str(tmp_path / "run"))
-    serving(tmp_path / "run", "pair.v2", file, {"b1": "127.0.0.1:7101"})
+    write_run_folder(tmp_path / "run", "pair.v2", file, {"b1": "127.0.0.1:7101"})
     assert find_admin_address("pair.v2", "b1") == parse_address("127.0.0.1:7101")
     with pytest.raises(OverlayFileError, match=r"cannot read overlay file pair\.v3"):
         find_admin_address("pair.v3", "b1")
@@ -294,7 +298,7 @@ def test_leave_takes_the_name_of_an_overlay_with_a_dot_in_it(tmp_path: Path, mon
 def test_leave_says_why_a_broker_has_no_admin_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file, _ = two_brokers(tmp_path)
     monkeypatch.setenv("MERCAST_RUN_DIR", str(tmp_path / "run"))
-    serving(tmp_path / "run", "pair", file, {"b1": None})
+    write_run_folder(tmp_path / "run", "pair", file, {"b1": None})
     with pytest.raises(DeploymentError, match=r"b1 of overlay pair has no admin pages; .*pair.toml says admin = 'off'"):
         find_admin_address("pair", "b1")
     monkeypatch.setitem(sys.modules, "aiohttp", None)
@@ -314,7 +318,7 @@ def test_down_stops_brokers_whose_supervisor_was_killed(command: CommandLine, tm
 
 
 @pytest.mark.slow
-def test_a_broker_that_cannot_start_is_shown_with_its_last_words(command: CommandLine, tmp_path: Path) -> None:
+def test_a_broker_that_cannot_start_is_shown_with_its_last_log_lines(command: CommandLine, tmp_path: Path) -> None:
     file, _ = two_brokers(tmp_path)
     (tmp_path / "taken").write_text("a file where a folder should be")
     file.write_text(file.read_text().replace('id = "b2"', 'id = "b2"\ndata_dir = "taken"'))
@@ -333,7 +337,7 @@ def test_the_shipped_overlay_is_found_by_name_from_anywhere(tmp_path: Path, monk
     assert len(config.overlay.brokers) == 5
 
 
-def test_an_overlay_that_is_nowhere_is_refused_with_what_there_is(command: CommandLine) -> None:
+def test_an_unknown_overlay_is_refused_with_the_names_of_the_shipped_ones(command: CommandLine) -> None:
     outcome = command.run("up", "dmo")
     assert outcome.code == 3
     assert "no file and no shipped overlay 'dmo'" in outcome.talk
@@ -353,6 +357,6 @@ def test_a_folder_of_processes_that_are_gone_is_no_overlay(command: CommandLine,
         "brokers": [{**broker, "restarts": 0, "last_exit": None}],
     }
     (stale / "overlay.json").write_text(json.dumps(state))
-    # This very process has the number that is written there, and was not started then: it must not be taken for it.
+    # The state has this process's id with another start time, so it must not count as the supervisor.
     assert command.status() == []
     assert command.run("down", "stale").code == 1

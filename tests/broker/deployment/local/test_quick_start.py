@@ -1,4 +1,4 @@
-"""The quick start of the documentation, line by line as it is typed."""
+"""The quick start of the documentation works, line by line as a user types it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Files for several hosts: valid for those who read them, never root, bounded, with health checks, and with an overlay
-file that the brokers can use."""
+"""Deployment files for several hosts: valid for their readers, without root, with limits, health checks and a usable
+overlay file."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def deployed(tmp_path: Path, overlay: str, *words: str) -> Path:
     return out
 
 
-def test_units_go_to_the_hosts_that_the_overlay_names(tmp_path: Path) -> None:
+def test_units_are_written_for_the_hosts_that_the_overlay_names(tmp_path: Path) -> None:
     out = deployed(tmp_path, SEVERAL_HOSTS, "systemd", "--insecure")
     assert sorted(path.name for path in out.iterdir()) == ["10.1.0.1", "10.1.0.2"]
     units = sorted(path.name for path in (out / "10.1.0.2").glob("*.service"))
@@ -106,7 +106,7 @@ def test_a_unit_with_a_wrong_line_would_be_found(tmp_path: Path) -> None:
     assert done.returncode != 0
 
 
-def test_the_hosts_overlay_file_can_be_used_as_it_stands(tmp_path: Path) -> None:
+def test_brokers_can_read_the_overlay_file_for_the_hosts(tmp_path: Path) -> None:
     out = deployed(tmp_path, SEVERAL_HOSTS, "systemd", "--insecure")
     config = read_config(out / "10.1.0.1/overlay.toml")
     assert config.broker("b1").data_dir == Path("/var/lib/mercast/b1")
@@ -214,7 +214,7 @@ file = "access.toml"
 )
 
 
-def test_certificates_have_their_place_and_keys_are_not_copied_about(tmp_path: Path) -> None:
+def test_certificates_have_host_paths_and_keys_are_not_copied(tmp_path: Path) -> None:
     done, out = deploy(tmp_path, SECURE, "systemd")
     assert done.returncode == 0, done.stderr
     assert f"put ca.pem, b1.pem, b1.key, access.toml into {out / '10.1.0.1' / 'secrets'}" in done.stderr
@@ -244,7 +244,7 @@ def test_pods_get_the_secrets_mounted(tmp_path: Path) -> None:
     assert {"name": "secrets", "mountPath": "/etc/mercast-secrets", "readOnly": True} in mounts
 
 
-def test_an_overlay_without_authentication_wants_the_word_insecure(tmp_path: Path) -> None:
+def test_an_overlay_without_authentication_needs_the_option_insecure(tmp_path: Path) -> None:
     for kind in ("systemd", "compose", "kubernetes"):
         done, out = deploy(tmp_path, SEVERAL_HOSTS, kind)
         assert done.returncode == 3
@@ -252,7 +252,7 @@ def test_an_overlay_without_authentication_wants_the_word_insecure(tmp_path: Pat
         assert not out.exists()
 
 
-def test_what_is_there_is_not_written_over_without_being_told(tmp_path: Path) -> None:
+def test_existing_files_are_overwritten_only_with_force(tmp_path: Path) -> None:
     deployed(tmp_path, ONE_MACHINE, "compose", "--insecure")
     done, _ = deploy(tmp_path, ONE_MACHINE, "compose", "--insecure")
     assert done.returncode == 3
@@ -261,7 +261,7 @@ def test_what_is_there_is_not_written_over_without_being_told(tmp_path: Path) ->
     assert again.returncode == 0
 
 
-def test_an_mqtt_broker_on_loopback_is_warned_of_in_containers(tmp_path: Path) -> None:
+def test_an_mqtt_broker_on_loopback_causes_a_warning_for_containers(tmp_path: Path) -> None:
     done, _ = deploy(tmp_path, SEVERAL_HOSTS, "compose", "--insecure")
     assert "the MQTT broker of b1 is at 127.0.0.1" in done.stderr
 
@@ -275,7 +275,9 @@ def test_an_mqtt_broker_on_loopback_is_warned_of_in_containers(tmp_path: Path) -
         (SEVERAL_HOSTS.replace('"b3"', '"B-2"'), "kubernetes", "would both be called 'b-2'"),
     ],
 )
-def test_what_cannot_be_deployed_is_refused_by_name(tmp_path: Path, overlay: str, kind: str, words: str) -> None:
+def test_an_overlay_that_cannot_be_deployed_is_refused_with_the_reason(
+    tmp_path: Path, overlay: str, kind: str, words: str
+) -> None:
     done, out = deploy(tmp_path, overlay, kind, "--insecure")
     assert done.returncode == 3
     assert words in done.stderr
@@ -297,7 +299,7 @@ def test_the_lines_of_the_documentation_work_as_typed(tmp_path: Path) -> None:
     assert (tmp_path / "manifests/kustomization.yaml").exists()
 
 
-def test_names_of_services_are_names_of_hosts() -> None:
+def test_service_names_are_valid_host_names() -> None:
     assert service_name("T:0.1") == "t-0-1"
     with pytest.raises(DeployError, match="no name for a host"):
         service_name("§§")

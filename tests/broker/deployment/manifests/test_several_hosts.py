@@ -1,5 +1,5 @@
-"""An overlay across several hosts, which are network namespaces here: cables are cut and healed under load, and nothing
-that is owed is lost or comes twice."""
+"""An overlay across several hosts, simulated by network namespaces. Cables are cut and healed under load, and every
+owed delivery happens exactly once."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def start_overlay(hosts: Hosts, folder: Path, links: list[tuple[int, int]]) -> N
 
 def status(hosts: Hosts, host: int) -> dict[str, object]:
     script = "import urllib.request as r; print(r.urlopen('http://127.0.0.1:7101/status').read().decode())"
-    asking = hosts.start(host, [sys.executable, "-c", script], stdout=subprocess.PIPE)
-    text, _ = asking.communicate(timeout=WITHIN_S)
+    process = hosts.start(host, [sys.executable, "-c", script], stdout=subprocess.PIPE)
+    text, _ = process.communicate(timeout=WITHIN_S)
     answer: dict[str, object] = json.loads(text)
     return answer
 
@@ -100,25 +100,25 @@ def read_until(process: subprocess.Popen[str], word: str) -> None:
 
 
 def numbers(subscriber: subprocess.Popen[str], count: int) -> list[int]:
-    """As many as there are to be, and those that come within a moment after."""
+    """The first `count` distinct numbers that the subscriber prints, and all that follow within a second."""
     import threading
 
     assert subscriber.stdout is not None
-    taken: list[int] = []
+    received: list[int] = []
     stream = subscriber.stdout
-    reader = threading.Thread(target=lambda: taken.extend(int(line) for line in stream))
+    reader = threading.Thread(target=lambda: received.extend(int(line) for line in stream))
     reader.start()
     end = time.monotonic() + WITHIN_S
-    while len(set(taken)) < count and time.monotonic() < end:
+    while len(set(received)) < count and time.monotonic() < end:
         time.sleep(0.05)
     time.sleep(1.0)
     subscriber.kill()
     reader.join()
-    return taken
+    return received
 
 
 @pytest.mark.slow
-def test_a_cable_is_cut_and_healed_under_load_and_another_way_is_taken(hosts: Hosts, tmp_path: Path) -> None:
+def test_a_cable_is_cut_and_healed_under_load_and_publications_take_another_path(hosts: Hosts, tmp_path: Path) -> None:
     start_overlay(hosts, tmp_path, [(1, 2), (2, 3), (1, 3)])
     subscriber = start_client(hosts, 3, SUBSCRIBER)
     read_until(subscriber, "subscribed")
@@ -129,15 +129,13 @@ def test_a_cable_is_cut_and_healed_under_load_and_another_way_is_taken(hosts: Ho
     read_until(publisher, "300")
     hosts.heal(1, 3)
     read_until(publisher, "done")
-    taken = numbers(subscriber, COUNT)
-    assert sorted(taken) == list(range(COUNT))
+    received = numbers(subscriber, COUNT)
+    assert sorted(received) == list(range(COUNT))
     wait_for_links(hosts, 1)
 
 
 @pytest.mark.slow
-def test_what_was_published_while_the_only_cable_was_cut_arrives_when_it_is_healed(
-    hosts: Hosts, tmp_path: Path
-) -> None:
+def test_publications_arrive_after_the_only_cable_was_cut_and_healed(hosts: Hosts, tmp_path: Path) -> None:
     start_overlay(hosts, tmp_path, [(1, 2), (2, 3)])
     subscriber = start_client(hosts, 3, SUBSCRIBER)
     read_until(subscriber, "subscribed")
@@ -147,8 +145,8 @@ def test_what_was_published_while_the_only_cable_was_cut_arrives_when_it_is_heal
     hosts.cut(2, 3)
     read_until(publisher, "done")
     hosts.heal(2, 3)
-    taken = numbers(subscriber, COUNT)
-    assert sorted(taken) == list(range(COUNT))
+    received = numbers(subscriber, COUNT)
+    assert sorted(received) == list(range(COUNT))
 
 
 def wait_for_remote(hosts: Hosts, host: int) -> None:

@@ -1,4 +1,4 @@
-"""The YAML that deployment files are written in reads back as what was meant, by rules that a YAML reader follows."""
+"""YAML readers read deployment files back as the content that was written."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ documents = st.recursive(
 
 
 @given(documents)
-def test_what_is_written_reads_back(content: Yaml) -> None:
+def test_written_content_reads_back(content: Yaml) -> None:
     assert read_yaml(to_yaml(content)) == content
 
 
-def test_nested_lists_and_maps_stand_in_block_form() -> None:
+def test_nested_lists_and_maps_are_written_in_block_form() -> None:
     assert to_yaml({"a": [{"b": 1, "c": ["x"]}, []], "d": {}}) == 'a:\n  - b: 1\n    c:\n      - "x"\n  - []\nd: {}\n'
 
 
 @given(st.lists(documents, min_size=1, max_size=2))
-def test_documents_are_apart(contents: list[Yaml]) -> None:
+def test_documents_are_separated(contents: list[Yaml]) -> None:
     assert len(to_documents(contents).split("\n---\n")) == len(contents)
 
 
