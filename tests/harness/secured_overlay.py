@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from broker import tls
-from broker.security.certificates import write_set
+from broker.security.certificates import write_certificates
 from tests.harness.broker_processes import OverlayFileMaker
 
 HERE = ("localhost", "127.0.0.1")
@@ -20,7 +20,7 @@ def with_certificates(
 ) -> OverlayFileMaker:
     """Brokers that speak TLS, with certificates for them and for the clients desk and lab."""
     names = tuple(brokers)
-    write_set(folder / "certs", "test", dict.fromkeys(names, HERE), ("desk", "lab"))
+    write_certificates(folder / "certs", "test", dict.fromkeys(names, HERE), ("desk", "lab"))
     tables: dict[str, Mapping[str, object]] = {"tls": TLS, "limits": {"hello": "500ms"}}
     if acl is not None:
         (folder / "access.toml").write_text(acl)
