@@ -208,14 +208,14 @@ def _table(shared: Mapping[str, object], own: object, broker: str) -> GatewayTab
 
 
 def _check_distinct(configs: Iterable[GatewayConfig]) -> None:
-    """Raises if two gateways at one MQTT broker share topics, because each delivery would then happen twice."""
+    """Raises if two gateways at one MQTT broker share topics or an identifier: each delivery would happen twice."""
     users: dict[tuple[str, int, str], str] = {}
     for config in configs:
         table = config.table
-        for what in (table.subscribe, table.deliver, f"identifier {config.identifier}"):
-            other = users.setdefault((table.host, table.port, what), config.broker)
+        for name in (table.subscribe, table.deliver, f"identifier {config.identifier}"):
+            other = users.setdefault((table.host, table.port, name), config.broker)
             if other != config.broker:
                 raise ConfigError(
                     f"the gateways of brokers {other} and {config.broker} are both at {table.host}:{table.port} with "
-                    f"{what!r}; give one of them other topics for subscribe, deliver and error"
+                    f"{name!r}; give one of them other topics for subscribe, deliver and error"
                 )

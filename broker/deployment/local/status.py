@@ -87,7 +87,7 @@ def print_overlays(overlays: Sequence[OverlayStatus], *, is_json: bool, with_add
     for overlay in overlays:
         console.print(_addresses(overlay) if with_addresses else _table(overlay))
     if lacks_admin_pages() and any(_lacks_admin_address(line) for overlay in overlays for line in overlay.brokers):
-        print("? is what only brokers' admin pages tell: pip install 'mercast[admin]'", file=sys.stderr)
+        print("columns with ? need the brokers' admin pages: pip install 'mercast[admin]'", file=sys.stderr)
 
 
 def _lacks_admin_address(line: BrokerLine) -> bool:

@@ -62,7 +62,7 @@ def test_the_configuration_survives_being_written() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shared", "one", "words"),
+    ("shared", "one", "message"),
     [
         ("topic = 1", '"h:1"', "unknown key 'topic'; .*topics"),
         ("", '{ hots = "h" }', r"broker b1: mqtt has an unknown key 'hots'; .*host"),
@@ -88,8 +88,8 @@ def test_the_configuration_survives_being_written() -> None:
         ),
     ],
 )
-def test_an_invalid_value_is_refused_by_name(shared: str, one: str, words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
+def test_an_invalid_value_is_refused_by_name(shared: str, one: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         config(shared, one)
 
 

@@ -79,7 +79,7 @@ def test_levels_have_the_types_that_the_template_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("", "is empty"),
         ("a/#/b", "# stands alone, at the end"),
@@ -94,6 +94,6 @@ def test_levels_have_the_types_that_the_template_says() -> None:
         ("x" * 70_000, "longer than 65535 bytes"),
     ],
 )
-def test_an_invalid_template_is_refused_with_the_reason(text: str, words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
+def test_an_invalid_template_is_refused_with_the_reason(text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         TopicTemplate(text)

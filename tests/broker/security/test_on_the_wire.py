@@ -30,14 +30,14 @@ class Wire:
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            there, back = await asyncio.open_connection("127.0.0.1", self._port)
+            broker_reader, broker_writer = await asyncio.open_connection("127.0.0.1", self._port)
             with suppress(ConnectionError):
-                await asyncio.gather(self._pass(reader, back), self._pass(there, writer))
+                await asyncio.gather(self._forward(reader, broker_writer), self._forward(broker_reader, writer))
         finally:
             # Also if the test ends before the connection to the broker is open.
             writer.close()
 
-    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while data := bytearray(await reader.read(1 << 16)):
                 self.seen += data

@@ -133,10 +133,12 @@ def test_deliveries_queued_for_an_absent_client_are_dropped_beyond_its_rights(tm
                 await overlay.start("b1")
             core = overlay["b1"].core
             async with RawClient(file.ports["b1"]) as raw:
-                assert not (await greet(raw)).is_resumed, "not all that was entered is there"
+                assert not (await greet(raw)).is_resumed, "a subscription was revoked"
             await until(lambda: "desk" not in overlay["b1"].clients)
             async with RawClient(file.ports["b1"]) as raw:
-                assert not (await greet(raw)).is_resumed, "it may not have heard"
+                assert not (await greet(raw)).is_resumed, (
+                    "the first connection may have closed before the client read the answer"
+                )
                 await raw.send(Ping(1))
                 frames = [decode(await raw.raw_frame(), LIMITS) for _ in range(2)]
                 assert [decoded(frame) for frame in frames] == [2, 4]
@@ -152,7 +154,7 @@ def test_deliveries_queued_for_an_absent_client_are_dropped_beyond_its_rights(tm
             async with RawClient(file.ports["b1"]) as raw:
                 assert (await greet(raw)).is_resumed
                 frames = [decode(await raw.raw_frame(), LIMITS) for _ in range(2)]
-                assert [decoded(frame) for frame in frames] == [2, 4], "what was withdrawn stays so"
+                assert [decoded(frame) for frame in frames] == [2, 4], "revoked deliveries stay revoked after a restart"
 
     run(test)
 
