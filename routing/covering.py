@@ -165,5 +165,5 @@ def _difference(
     before: dict[EntryId, _Copy], after: dict[EntryId, _Copy], tree: EntryId
 ) -> list[Subscribe | Unsubscribe]:
     new = [copy.change for entry, copy in after.items() if entry not in before]
-    gone = [Unsubscribe(entry, tree) for entry in before if entry not in after]
-    return [*new, *gone]
+    withdrawn = [Unsubscribe(entry, tree) for entry in before if entry not in after]
+    return [*new, *withdrawn]

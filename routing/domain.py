@@ -341,8 +341,8 @@ class Domain:
     def silent_members(self) -> dict[str, int]:
         """Returns the brokers of the domain that cannot send their subscriptions at present, and for how many ticks."""
         states = {broker: self.multicast.state_of(broker) for broker in (*self._unreachable, *self._returned)}
-        gone = [broker for broker, state in states.items() if state is not None and not state.has_left]
-        silent = sorted({*gone, *self._missing_openings(), *self._missing_former_members()})
+        present = [broker for broker, state in states.items() if state is not None and not state.has_left]
+        silent = sorted({*present, *self._missing_openings(), *self._missing_former_members()})
         return {broker: self._ticks_silent(broker) for broker in silent}
 
     def _ticks_silent(self, broker: str) -> int:

@@ -98,7 +98,7 @@ class FBR(HopByHop):
         self._index = for_any_expression(matcher)
         self._copies: dict[int, _Copy] = {}
         self._numbers: dict[EntryId, dict[EntryId, dict[str | None, int]]] = {}
-        """The numbers of copies in the index, by tree, subscription and neighbour. None stands for a client of this
+        """The numbers of copies in the index, by tree, subscription and neighbour. None means a client of this
         broker."""
         self._next_number = 0
         self._duplicate_advertisements = 0
@@ -442,7 +442,9 @@ class FBR(HopByHop):
         tree = self._trees.get(publication.tree)
         if tree is None:
             lost = {
-                who: ticks for who, ticks in self._removed_tree_gaps.get(publication.tree, {}).items() if who != peer
+                broker: ticks
+                for broker, ticks in self._removed_tree_gaps.get(publication.tree, {}).items()
+                if broker != peer
             }
             return UnknownInterest(behind=lost)
         lost = self._silent_behind(tree, self._silent_neighbours(), peer)

@@ -89,7 +89,8 @@ class MulticastLayer:
         return len(self.topology.routes_from(self.me)) == present - 1
 
     def load_link_states(self, states: Sequence[LinkState]) -> None:
-        """What a configuration file says of all brokers, this one included, so that a start needs no flood."""
+        """Loads the link states of all brokers, including this one, from a configuration, so that a start needs no
+        flood."""
         for state in states:
             self._link_states.add_if_newer(state)
             if state.broker == self.me:
@@ -152,31 +153,31 @@ class MulticastLayer:
 
     def receive_announcement(self, message: Announce) -> bool:
         """Stores a link state and passes it on, along routes that include it. Returns True if it was new."""
-        is_news = message.state.domain == self.domain and self._add_if_newer(message.state)
+        is_newer = message.state.domain == self.domain and self._add_if_newer(message.state)
         self.pass_on(message)
-        return is_news
+        return is_newer
 
     def receive_states(self, states: Sequence[LinkState], peer: str) -> bool:
         """Stores and passes on new link states, and sends the peer those that it lacks. Returns True if any was new."""
-        news = [state for state in states if self._add_if_newer(state)]
-        self._flood(news, excluded=peer)
+        newer = [state for state in states if self._add_if_newer(state)]
+        self._flood(newer, excluded=peer)
         own = [self._link_states.get(state.broker) for state in states]
         lacking = [
             mine for mine, known in zip(own, states, strict=True) if mine is not None and known.version < mine.version
         ]
         self._send_states(peer, lacking)
-        return bool(news)
+        return bool(newer)
 
     def _add_if_newer(self, state: LinkState) -> bool:
         if state.broker == self.me:
             self._supersede_earlier_own(state)
             return False
         before = self._link_states.get(state.broker)
-        is_news = self._link_states.add_if_newer(state)
-        if is_news and before is not None:
+        is_newer = self._link_states.add_if_newer(state)
+        if is_newer and before is not None:
             is_loss = not set(before.neighbours) <= set(state.neighbours)
             self.losses += is_loss or before.incarnation != state.incarnation
-        return is_news
+        return is_newer
 
     def _supersede_earlier_own(self, state: LinkState) -> None:
         """Floods a newer own link state if another broker has one that this incarnation did not send."""

@@ -5,10 +5,10 @@ create("fbr", "b1", incarnation=1, options={"covering": True})
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from matching.nearest import nearest
 from routing.d_dbr import DDBR
 from routing.errors import RouterOptionError, UnknownProtocolError
 from routing.fbr import FBR
@@ -28,8 +28,22 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class RouterInfo:
+    """A protocol: how its router is built, and the traits that other packages ask for."""
+
     build: Callable[..., Router]
     options: Mapping[str, Option] = field(default_factory=dict)
+    needs_clusters: bool = False
+    """Whether brokers route by clusters: each cluster is a domain, and neighbours must share one."""
+    names_destinations: bool = False
+    """Whether a message names the brokers that it is for, so that brokers know the overlay and may reorganise it."""
+
+    @property
+    def can_reorganise(self) -> bool:
+        return self.names_destinations
+
+    def domains(self, clusters: tuple[str, ...]) -> tuple[str, ...]:
+        """The domains of a broker that is in these clusters."""
+        return clusters if self.needs_clusters else ("",)
 
 
 ROUTERS: dict[str, RouterInfo] = {
@@ -40,8 +54,8 @@ ROUTERS: dict[str, RouterInfo] = {
             "readvertise": Option("readvertises", bool, "a tree whose way to its home is lost takes another"),
         },
     ),
-    "d-dbr": RouterInfo(DDBR),
-    "merc": RouterInfo(MERC),
+    "d-dbr": RouterInfo(DDBR, names_destinations=True),
+    "merc": RouterInfo(MERC, needs_clusters=True, names_destinations=True),
     "flooding": RouterInfo(Flooding),
 }
 
@@ -50,10 +64,15 @@ def names() -> tuple[str, ...]:
     return tuple(ROUTERS)
 
 
+def default_name(*, has_clusters: bool) -> str:
+    """The protocol of an overlay that names none."""
+    return "merc" if has_clusters else "d-dbr"
+
+
 def info(name: str) -> RouterInfo:
     if name not in ROUTERS:
         raise UnknownProtocolError(
-            f"no protocol is called {name!r}{_nearest(name, ROUTERS)}; there are {', '.join(ROUTERS)}"
+            f"no protocol is called {name!r}{nearest(name, ROUTERS)}; there are {', '.join(ROUTERS)}"
         )
     return ROUTERS[name]
 
@@ -76,12 +95,7 @@ def _option(name: str, option: str, value: object) -> Option:
     known = ROUTERS[name].options
     if option not in known:
         there_are = f"there is {', '.join(known)}" if known else "it has none"
-        raise RouterOptionError(f"{name} has no option {option!r}{_nearest(option, known)}; {there_are}")
+        raise RouterOptionError(f"{name} has no option {option!r}{nearest(option, known)}; {there_are}")
     if type(value) is not known[option].kind:
         raise RouterOptionError(f"{name}: {option} must be a {known[option].kind.__name__}, not {value!r}")
     return known[option]
-
-
-def _nearest(word: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(word, list(known), n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -110,7 +110,7 @@ class RouterSettings(NamedTuple):
 
 
 class RouterOutput(NamedTuple):
-    """What a router has for its broker since the last input."""
+    """The output of a router for its broker since the last `drain`."""
 
     messages: list[tuple[str, Message]]
     """Messages to send, each with the neighbour to send it to."""
@@ -171,8 +171,8 @@ class Router(Protocol):
         """
 
     def unknown_interest(self, publication: Publish, peer: str | None) -> UnknownInterest:
-        """Returns the brokers that may want the publication but cannot say so: they are unreachable, or announced a
-        gap."""
+        """Returns the brokers that may want the publication but cannot send their subscriptions: they are unreachable,
+        or announced a gap."""
 
     @property
     def is_converging(self) -> bool:
@@ -224,7 +224,7 @@ class Router(Protocol):
         """Announces that this broker leaves the overlay for good."""
 
     def drain(self) -> RouterOutput:
-        """Removes and returns what the router has for its broker."""
+        """Removes and returns the router's output."""
 
     def counts(self) -> Counts: ...
 

@@ -52,8 +52,8 @@ def test_a_neighbour_without_a_link_state_is_not_in_the_topology() -> None:
 
 
 def test_two_ends_that_disagree_on_the_cost_agree_on_the_larger() -> None:
-    dear = LinkState("b1", 1, 1, "", (Neighbour("b2", 7),))
-    table = table_of(dear, state("b2", 1, "b1"))
+    expensive = LinkState("b1", 1, 1, "", (Neighbour("b2", 7),))
+    table = table_of(expensive, state("b2", 1, "b1"))
     assert table.topology.distance("b1", "b2") == table.topology.distance("b2", "b1") == 7
 
 

@@ -94,10 +94,10 @@ def test_an_update_is_narrowed_to_the_turns_of_its_destinations() -> None:
 
 def test_a_new_link_state_is_passed_on_to_all_neighbours_except_its_sender() -> None:
     layer = middle()
-    news = state("b5", sequence=2)
-    assert layer.receive_states([news, state("b1", "b2")], "b3")
-    assert sent(layer) == [("b1", LinkStates((news,))), ("b4", LinkStates((news,)))]
-    assert not layer.receive_states([news], "b4")
+    newer = state("b5", sequence=2)
+    assert layer.receive_states([newer, state("b1", "b2")], "b3")
+    assert sent(layer) == [("b1", LinkStates((newer,))), ("b4", LinkStates((newer,)))]
+    assert not layer.receive_states([newer], "b4")
     assert sent(layer) == []
 
 
@@ -131,15 +131,15 @@ def test_equal_link_states_are_not_exchanged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "is_loss"),
+    ("received", "is_loss"),
     [
         (state("b5", "b3", sequence=2), 1),
         (state("b5", "b1", "b3", "b4", sequence=2), 0),
         (state("b5", "b3", "b4", incarnation=2), 1),
     ],
-    ids=["a link less", "a link more", "a new life"],
+    ids=["a link less", "a link more", "a restart"],
 )
-def test_a_missing_link_or_a_restart_elsewhere_is_a_loss(said: LinkState, is_loss: int) -> None:
+def test_a_missing_link_or_a_restart_elsewhere_is_a_loss(received: LinkState, is_loss: int) -> None:
     layer = middle()
-    layer.receive_states([said], "b1")
+    layer.receive_states([received], "b1")
     assert layer.losses == is_loss

@@ -210,8 +210,8 @@ class UpdateExchange(RuleBasedStateMachine):
     @invariant()
     def entries_equal_the_applied_changes(self) -> None:
         for destination in getattr(self, "destinations", {}).values():
-            held = destination.receiver.entries_from(SOURCE)
-            assert {key_of(change): change for change in held} == destination.table
+            entries = destination.receiver.entries_from(SOURCE)
+            assert {key_of(change): change for change in entries} == destination.table
 
     def teardown(self) -> None:
         if not hasattr(self, "teller"):
@@ -388,8 +388,8 @@ def test_the_first_batch_of_an_epoch_replaces_earlier_entries() -> None:
     receiver = UpdateReceiver("b1", 1, "")
     first = Update(SOURCE, 1, "", (Turn("b1", 0, 0),), (advertise(1), advertise(2), subscribe(3)))
     receiver.receive(first, first.turns[0])
-    anew = Update(SOURCE, 1, "", (Turn("b1", 1, 0),), (advertise(2), advertise(1, "a > 9"), subscribe(4)))
-    received = receiver.receive(anew, anew.turns[0])
+    opening = Update(SOURCE, 1, "", (Turn("b1", 1, 0),), (advertise(2), advertise(1, "a > 9"), subscribe(4)))
+    received = receiver.receive(opening, opening.turns[0])
     assert received.changes == [advertise(1, "a > 9"), subscribe(4)]
     assert received.withdrawn == [Unsubscribe(entry(3))]
 
@@ -495,10 +495,10 @@ def test_a_source_answers_an_inquiry_after_its_last_change() -> None:
     inquiry = receiver.inquiry(SOURCE)
     assert isinstance(inquiry, UpdateAcknowledged)
     sender.receive_acknowledgement(inquiry)
-    more, nothing = sender.flush()
-    assert (more.changes, nothing.changes) == ((subscribe(2),), ())
+    more, empty = sender.flush()
+    assert (more.changes, empty.changes) == ((subscribe(2),), ())
     assert not receiver.receive(more, more.turns[0]).is_complete
-    assert receiver.receive(nothing, nothing.turns[0]).is_complete
+    assert receiver.receive(empty, empty.turns[0]).is_complete
 
 
 def test_a_source_with_unacknowledged_batches_answers_after_these() -> None:
@@ -518,8 +518,8 @@ def test_a_source_with_unacknowledged_batches_answers_after_these() -> None:
     inquiry = receiver.inquiry(SOURCE)
     assert isinstance(inquiry, UpdateAcknowledged)
     sender.receive_acknowledgement(inquiry)
-    nothing = only(sender.flush())
-    assert receiver.receive(nothing, nothing.turns[0]).is_complete
+    empty = only(sender.flush())
+    assert receiver.receive(empty, empty.turns[0]).is_complete
 
 
 def test_an_entry_added_again_right_after_an_opening_that_left_it_out_is_not_withdrawn() -> None:
