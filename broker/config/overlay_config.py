@@ -36,6 +36,7 @@ from broker.config.tables import (
 )
 from broker.core.settings import Settings
 from broker.wire.limits import Limits
+from routing.registry import default_name
 from routing.registry import info as protocol_info
 from topologies.files.toml import OverlayFile, read_overlay_file
 from topologies.overlay import Overlay
@@ -126,7 +127,7 @@ class OverlayConfig:
 
     @property
     def protocol(self) -> str:
-        return self.general.protocol or ("merc" if self.overlay.clusters else "d-dbr")
+        return self.general.protocol or default_name(has_clusters=bool(self.overlay.clusters))
 
     def broker(self, id: str) -> BrokerConfig:
         """The configuration of one broker. Raises ConfigError if the broker has no `listen` address."""
@@ -191,8 +192,9 @@ def _check(config: OverlayConfig) -> None:
         raise ConfigError("[limits] frame_bytes must exceed publication_bytes by text_bytes at least")
     if config.limits.sessions < config.limits.connections:
         raise ConfigError("[limits] sessions must not be less than connections: every client that is connected has one")
-    if config.protocol == "merc" and not config.overlay.clusters:
-        raise ConfigError("protocol merc routes by clusters and no broker is in one; add clusters, or take d-dbr")
+    if protocol_info(config.protocol).needs_clusters and not config.overlay.clusters:
+        reason = f"protocol {config.protocol} routes by clusters and no broker is in one"
+        raise ConfigError(f"{reason}; add clusters, or take d-dbr")
     for option in config.general.router_options:
         if option not in protocol_info(config.protocol).options:
             raise ConfigError(f"[overlay] {option} is no option of protocol {config.protocol}")

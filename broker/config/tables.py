@@ -180,7 +180,7 @@ def _address_or_off(value: object, place: str) -> Address | None:
 class OverlayTable:
     protocol: str = key(
         "",
-        one_of(*protocol_names()),
+        lambda value, place: one_of(*protocol_names())(value, place),
         "the routing protocol; default: merc for an overlay with clusters, else d-dbr",
     )
     advertise: str = key("open", one_of("open", "strict"), "strict: publishing needs an advertisement")

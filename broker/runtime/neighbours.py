@@ -21,6 +21,7 @@ from broker.wire import broker_codec, link_handshake
 from broker.wire.client_frames import Reason
 from broker.wire.limits import WireError
 from broker.wire.link_handshake import LinkGoodbye, LinkHello, LinkWelcome
+from routing.registry import info as protocol_info
 
 if TYPE_CHECKING:
     from broker.runtime.server import BrokerServer
@@ -224,12 +225,13 @@ class Neighbours:
             return link_handshake.REFUSED, f"the id {config.id} is in use"
         if other.overlay != config.overlay.name:
             return link_handshake.REFUSED, f"this is overlay {config.overlay.name!r}, not {other.overlay[:80]!r}"
+        needs_clusters = protocol_info(config.overlay.protocol).needs_clusters
         if other.protocol != config.overlay.protocol:
             return (
                 link_handshake.REFUSED,
                 f"this overlay routes by {config.overlay.protocol}, not by {other.protocol[:80]}",
             )
-        if other.protocol == "merc" and not set(other.clusters) & set(config.clusters):
+        if needs_clusters and not set(other.clusters) & set(config.clusters):
             return (
                 link_handshake.REFUSED,
                 f"{config.id} is in {', '.join(config.clusters)}, which {other.broker} shares nothing with",

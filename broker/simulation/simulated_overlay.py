@@ -36,13 +36,13 @@ from broker.core.inputs import FrameReceived, Input, PeerLost, PeerUp, Persisted
 from broker.core.settings import SECOND, Settings
 from broker.simulation.broker_node import BrokerNode
 from broker.simulation.costs import CostProfile
-from broker.simulation.events import ActionFallsDue, Callbacks, FrameArrives, WorkEnds
+from broker.simulation.events import ActionDue, Callbacks, FrameArrives, WorkEnds
 from broker.simulation.links import MILLISECOND, SimulatedLink
-from broker.simulation.recording import Recorder
+from broker.simulation.recording import SimulationRecorder
 from broker.trace.schema import Trace
 from broker.wire.broker_codec import header_size
 from routing.messages import LinkState, Neighbour, PublicationId, Publish, is_free
-from routing.registry import create
+from routing.registry import create, info
 from topologies import Overlay
 from topologies.broker_and_link import Metric
 
@@ -85,7 +85,7 @@ class SimulatedOverlay:
         self._router_options = options or {}
         self._settings = settings
         self._profile = profile
-        self._recorder = Recorder(trace, profile)
+        self._recorder = SimulationRecorder(trace, profile)
         self._when_frame_arrives: Callbacks = [self._frame_arrives]
         self._when_work_ends: Callbacks = [self._work_ends]
         self._random = random
@@ -111,8 +111,8 @@ class SimulatedOverlay:
         if at > self.now:
             self.env.run(until=at)
 
-    def later(self, at: int, action: Callable[[], None]) -> None:
-        self.env.schedule(ActionFallsDue(action), delay=max(0, at - self.now))
+    def schedule(self, at: int, action: Callable[[], None]) -> None:
+        self.env.schedule(ActionDue(action), delay=max(0, at - self.now))
 
     def _add_link(self, first: str, second: str, latency: int, bytes_a_second: int | None = None) -> None:
         link = SimulatedLink(*_ends(first, second), latency, bytes_a_second, is_up=False)
@@ -137,7 +137,7 @@ class SimulatedOverlay:
         return self._costs.get(_ends(first, second), 1)
 
     def _domains(self, node: BrokerNode) -> tuple[str, ...]:
-        return node.clusters if self.protocol == "merc" else ("",)
+        return info(self.protocol).domains(node.clusters)
 
     def _start(self, name: str, states: tuple[LinkState, ...]) -> None:
         node = self.nodes[name]
@@ -147,7 +147,7 @@ class SimulatedOverlay:
             self.protocol, name, node.incarnation, self._matcher, node.clusters, options=self._router_options
         )
         node.broker = Broker(router, name, node.incarnation, self._settings)
-        router.start_with(states)
+        router.load_link_states(states)
         if node.store:
             self._perform(node, node.broker.handle(Restored(dict(node.store)), self.now), self.now)
         self._perform(node, node.broker.start(self.now), self.now)
@@ -176,12 +176,12 @@ class SimulatedOverlay:
         if link is None or link.is_up or link.is_broken or one is None or other is None:
             return
         link.is_up = True
-        link.life += 1
+        link.generation += 1
         link.up_since = self.now
         greetings = one.router.greeting(), other.router.greeting()
         cost = self._cost(first, second)
-        self._now(self.nodes[first], PeerUp(second, greetings[1], cost))
-        self._now(self.nodes[second], PeerUp(first, greetings[0], cost))
+        self._handle_now(self.nodes[first], PeerUp(second, greetings[1], cost))
+        self._handle_now(self.nodes[second], PeerUp(first, greetings[0], cost))
 
     def cut(self, first: str, second: str) -> None:
         link = self.links[_ends(first, second)]
@@ -189,14 +189,14 @@ class SimulatedOverlay:
             return
         link.is_up = False
         self._recorder.link(link, self.now)
-        self._now(self.nodes[first], PeerLost(second))
-        self._now(self.nodes[second], PeerLost(first))
+        self._handle_now(self.nodes[first], PeerLost(second))
+        self._handle_now(self.nodes[second], PeerLost(first))
 
     @property
     def has_backlog(self) -> bool:
         """Is any broker at work, or anything on a link?"""
         now = self.now
-        return any(node.working or node.queue for node in self.nodes.values()) or any(
+        return any(node.busy_cores or node.queue for node in self.nodes.values()) or any(
             link.is_carrying(now) for link in self.links.values()
         )
 
@@ -204,12 +204,12 @@ class SimulatedOverlay:
         """A client's request: it waits for a core."""
         if isinstance(happened, Published):
             self._requests[name, happened.client, happened.reference] = (happened, self.now)
-        self._take_in(self.nodes[name], happened, self.now)
+        self._handle_or_enqueue(self.nodes[name], happened, self.now)
 
-    def _take_in(self, node: BrokerNode, happened: Input, now: int) -> None:
+    def _handle_or_enqueue(self, node: BrokerNode, happened: Input, now: int) -> None:
         if node.broker is None:
             return
-        if node.working < node.cores:
+        if node.busy_cores < node.cores:
             self._work(node, node.broker, happened, now)
         elif len(node.queue) < node.queue_limit:
             node.queue.append((node.incarnation, happened))
@@ -224,22 +224,22 @@ class SimulatedOverlay:
         if cost == 0:
             self._perform(node, effects, now)
             return
-        node.working += 1
+        node.busy_cores += 1
         node.busy_ns += cost
         self.env.schedule(WorkEnds(self._when_work_ends, node, broker, effects), delay=cost)
 
     def _work_ends(self, work: WorkEnds) -> None:
         node, now = work.node, self.now
-        node.working -= 1
+        node.busy_cores -= 1
         if node.broker is work.broker:
             self._perform(node, work.effects, now)
         # Work may end at once, and then there is time for more.
-        while node.queue and node.working < node.cores and node.broker is not None:
+        while node.queue and node.busy_cores < node.cores and node.broker is not None:
             incarnation, happened = node.queue.popleft()
             if incarnation == node.incarnation:
                 self._work(node, node.broker, happened, now)
 
-    def _now(self, node: BrokerNode, happened: Input) -> None:
+    def _handle_now(self, node: BrokerNode, happened: Input) -> None:
         """Without waiting: what costs nothing does not stand in the queue."""
         if node.broker is not None:
             now = self.now
@@ -273,7 +273,7 @@ class SimulatedOverlay:
                     self.on_refused(effect)
                 case Persist():
                     node.store[effect.key] = effect.record
-                    self._now(node, Persisted(effect.key))
+                    self._handle_now(node, Persisted(effect.key))
                 case Forget():
                     node.store.pop(effect.key, None)
                 case ResetLink() | CloseLink():
@@ -290,13 +290,13 @@ class SimulatedOverlay:
         if _ends(first, second) in self.links:
             self.cut(first, second)
             if isinstance(effect, ResetLink):
-                self.later(self.now + REDIAL_AFTER, lambda: self.connect(first, second))
+                self.schedule(self.now + REDIAL_AFTER, lambda: self.connect(first, second))
 
     def _open(self, first: str, second: str) -> None:
         ends = _ends(first, second)
         if ends not in self.links:
             self._add_link(*ends, NEW_LINK_LATENCY)
-        self.later(self.now + NEW_LINK_LATENCY, lambda: self.connect(first, second))
+        self.schedule(self.now + NEW_LINK_LATENCY, lambda: self.connect(first, second))
 
     def _accept(self, node: BrokerNode, effect: Accept) -> None:
         if isinstance(effect.reference, str):
@@ -325,9 +325,9 @@ class SimulatedOverlay:
         def fire() -> None:
             if node.incarnation == incarnation and node.timers.get(effect.name) == effect.at:
                 del node.timers[effect.name]
-                self._now(node, TimerFired(effect.name))
+                self._handle_now(node, TimerFired(effect.name))
 
-        self.later(effect.at, fire)
+        self.schedule(effect.at, fire)
 
     def _send(self, node: BrokerNode, effect: Send, now: int) -> None:
         message = effect.message
@@ -344,16 +344,16 @@ class SimulatedOverlay:
 
     def _frame_arrives(self, frame: FrameArrives) -> None:
         link, effect = frame.link, frame.effect
-        if not link.is_up or link.life != frame.life:
+        if not link.is_up or link.generation != frame.life:
             return
         receiver = self.nodes[effect.peer]
         received = FrameReceived(frame.sender, effect.message, effect.sequence)
         if is_free(effect.message):
-            self._now(receiver, received)
+            self._handle_now(receiver, received)
         else:
             now = self.now
             self._recorder.hop(frame, now)
-            self._take_in(receiver, received, now)
+            self._handle_or_enqueue(receiver, received, now)
 
     def forget_publication(self, publication: PublicationId) -> None:
         """It is over: nobody will get it any more."""

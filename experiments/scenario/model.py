@@ -14,6 +14,7 @@ from typing import Annotated, Literal, TypeAlias
 from experiments.scenario.limits import ABOVE_ZERO, AT_LEAST_ONE, AT_LEAST_ZERO, POSITIVE_SHARE, SHARE
 from experiments.workloads.be_gen import BeGenParameters
 from experiments.workloads.stock_quotes import StockQuoteParameters
+from routing.registry import info
 from topologies.broker_and_link import Metric
 
 Number: TypeAlias = Annotated[float, AT_LEAST_ZERO]
@@ -230,7 +231,8 @@ class Scenario:
 
     def options_for(self, protocol: str) -> dict[str, object]:
         """The router's own options that are on."""
-        return {name: True for name, is_on in asdict(self.fbr).items() if is_on} if protocol == "fbr" else {}
+        known = info(protocol).options
+        return {name: True for name, is_on in asdict(self.fbr).items() if is_on and name in known}
 
     def overlay_for(self, protocol: str) -> OverlaySetup:
         return self.overlay_by_protocol.get(protocol, self.overlay)

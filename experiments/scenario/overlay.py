@@ -21,7 +21,6 @@ from topologies.overlay import Overlay
 from topologies.parameters import Kind
 from topologies.registry import MODELS, generate
 
-CLUSTERED = ("merc",)
 """Protocols that need clusters. The others ignore them."""
 
 _INHERITED = ("clusters", "latency_ms", "bandwidth_mbit", "metric")
@@ -54,7 +53,7 @@ def read_overlays(table: Table) -> tuple[OverlaySetup, dict[str, OverlaySetup]]:
 def check_clusters(scenario: Scenario, protocol: str) -> None:
     """Refuses a protocol that needs clusters on a generated overlay without clusters. A file may have its own."""
     setup = scenario.overlay_for(protocol)
-    if protocol in CLUSTERED and setup.clusters is None and setup.file is None:
+    if routers.info(protocol).needs_clusters and setup.clusters is None and setup.file is None:
         raise ScenarioError(
             f"{scenario.source}: {_key(scenario, protocol)}.clusters is missing, and {protocol} needs clusters; write "
             "clusters = {size = 10}, or {by = 'domain'} for a transit-stub overlay"
@@ -70,10 +69,10 @@ def build_overlay(scenario: Scenario, protocol: str) -> Overlay:
     check_clusters(scenario, protocol)
     setup = scenario.overlay_for(protocol)
     try:
-        overlay = _build(setup, scenario.seed, is_clustered=protocol in CLUSTERED)
+        overlay = _build(setup, scenario.seed, is_clustered=routers.info(protocol).needs_clusters)
     except TopologyError as error:
         raise ScenarioError(f"{scenario.source}: {_key(scenario, protocol)}: {error}") from error
-    if protocol in CLUSTERED and not overlay.clusters:
+    if routers.info(protocol).needs_clusters and not overlay.clusters:
         raise ScenarioError(
             f"{scenario.source}: {_key(scenario, protocol)}.file is {setup.file!r}, whose brokers are in no clusters, "
             f"and {protocol} needs clusters; write them there, or clusters = {{size = 10}} here"

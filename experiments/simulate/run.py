@@ -52,6 +52,7 @@ from experiments.simulate.summary import RunSummary, SummaryBuilder
 from matching.languages.sql import parse
 from matching.registry import describe_backend
 from routing.messages import PublicationId
+from routing.registry import info
 from topologies.random_streams import stream
 
 Progress: TypeAlias = Callable[[str, int, int], None]
@@ -181,7 +182,7 @@ class Run:
     def _settings(self) -> Settings:
         scenario = self._scenario
         # Only routers that know the overlay can change it.
-        period_s = scenario.reorganise.period_s if self._protocol in ("d-dbr", "merc") else 0.0
+        period_s = scenario.reorganise.period_s if info(self._protocol).can_reorganise else 0.0
         loses_frames = any(fault.kind == "loss" for fault in scenario.faults)
         return Settings(
             is_open=scenario.advertise == "open",

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.errors import CountingError
+from routing.registry import info
 from topologies.overlay import Overlay
 
 Flags: TypeAlias = NDArray[np.bool_]
@@ -67,10 +68,10 @@ class ListCounts:
         self._at_source: Numbers = np.zeros(1, dtype=np.int64)
 
     def add(self, sizes: Numbers) -> None:
-        self._all = _added(self._all, sizes)
+        self._all = _add_counts(self._all, sizes)
 
     def add_at_source(self, sizes: Numbers) -> None:
-        self._at_source = _added(self._at_source, sizes)
+        self._at_source = _add_counts(self._at_source, sizes)
 
     @property
     def histogram(self) -> tuple[int, ...]:
@@ -98,7 +99,7 @@ class ListCounts:
         return sum(self.histogram[: size - 1]) / max(1, self.messages)
 
 
-def _added(counts: Numbers, sizes: Numbers) -> Numbers:
+def _add_counts(counts: Numbers, sizes: Numbers) -> Numbers:
     more = np.bincount(sizes, minlength=len(counts))
     more[0] = 0
     more[: len(counts)] += counts
@@ -161,7 +162,7 @@ def _tree(source: int, neighbours: Sequence[Sequence[int]]) -> _Tree:
     return _Tree(preorder, ends, np.array(children, dtype=np.int64))
 
 
-def _count_stretches(tree: _Tree, destinations: Flags, counts: ListCounts, *, is_source: bool) -> None:
+def _count_legs(tree: _Tree, destinations: Flags, counts: ListCounts, *, is_source: bool) -> None:
     """Counts publications that all start at the tree's source; it is not among the destinations."""
     running = np.zeros((len(destinations), len(tree.preorder) + 1), dtype=np.int64)
     np.cumsum(destinations[:, tree.preorder], axis=1, out=running[:, 1:])
@@ -171,7 +172,7 @@ def _count_stretches(tree: _Tree, destinations: Flags, counts: ListCounts, *, is
         counts.add_at_source(sizes[:, tree.children].ravel())
 
 
-class FlatCounting:
+class FlatCounter:
     """D-DBR: the overlay is one domain."""
 
     def __init__(self, overlay: Overlay) -> None:
@@ -182,7 +183,7 @@ class FlatCounting:
         for source in np.unique(publications.sources):
             destinations = publications.interested[publications.sources == source]
             destinations[:, source] = False
-            _count_stretches(self._trees.from_source(int(source)), destinations, counts, is_source=True)
+            _count_legs(self._trees.from_source(int(source)), destinations, counts, is_source=True)
 
 
 class _Cluster:
@@ -196,7 +197,7 @@ class _Cluster:
         self.trees = _Trees([[inside[other] for other in overlay.neighbours(id) if other in inside] for id in self.ids])
 
 
-class ClusteredCounting:
+class ClusteredCounter:
     """MERC on clusters that hang together as a tree."""
 
     def __init__(self, overlay: Overlay) -> None:
@@ -250,15 +251,15 @@ class ClusteredCounting:
                     if chosen.any():
                         wanted = destinations[chosen]
                         wanted[:, start] = False
-                        _count_stretches(cluster.trees.from_source(int(start)), wanted, counts, is_source=is_source)
+                        _count_legs(cluster.trees.from_source(int(start)), wanted, counts, is_source=is_source)
 
 
 def count_lists(overlay: Overlay, protocol: str, publications: Iterator[Publications]) -> ListCounts:
     """The destination lists of all messages that D-DBR or MERC would send for these publications."""
-    if protocol not in ("d-dbr", "merc"):
+    if not info(protocol).names_destinations:
         raise CountingError(f"lists are counted for d-dbr and merc, not for {protocol!r}")
-    counting = ClusteredCounting(overlay) if protocol == "merc" else FlatCounting(overlay)
+    counter = ClusteredCounter(overlay) if info(protocol).needs_clusters else FlatCounter(overlay)
     counts = ListCounts()
     for portion in publications:
-        counting.count(portion, counts)
+        counter.count(portion, counts)
     return counts

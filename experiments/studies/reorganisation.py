@@ -22,7 +22,7 @@ Load = dict[tuple[str, str], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Reorganised:
+class ReorganisationResult:
     hops: tuple[float, ...]
     """Of a message on average: before, and after each cycle."""
     links: tuple[int, ...]
@@ -46,7 +46,7 @@ class _Overlay:
         self.table = TopologyTable.of_links(sorted(links))
 
 
-class _Seat:
+class _BrokerView:
     """A broker's place in the overlay, as `Reorganisation` sees it."""
 
     domain = ""
@@ -54,7 +54,7 @@ class _Seat:
     def __init__(self, me: str, overlay: _Overlay) -> None:
         self.me = me
         self.sent: list[Propose | ProposalAnswered] = []
-        self.given_up: list[str] = []
+        self.withdrawn: list[str] = []
         self._overlay = overlay
 
     @property
@@ -67,16 +67,16 @@ class _Seat:
     def address_of(self, broker: str) -> str:
         return broker
 
-    def spread(self, message: Propose | ProposalAnswered) -> None:
+    def send(self, message: Propose | ProposalAnswered) -> None:
         self.sent.append(message)
 
-    def give_up(self, peer: str) -> None:
-        self.given_up.append(peer)
+    def withdraw_link(self, peer: str) -> None:
+        self.withdrawn.append(peer)
 
 
 def reorganise_by_load(
     *, brokers: int, degree: float, most_links: int, most_messages: int, cycles: int, seed: int
-) -> Reorganised:
+) -> ReorganisationResult:
     """A random overlay, with 1 to `most_messages` messages a cycle between any two brokers."""
     drawn = generate("random", {"brokers": brokers, "degree": degree}, seed=seed)
     overlay = _Overlay(drawn.ids, [link.ends for link in drawn.links])
@@ -86,51 +86,51 @@ def reorganise_by_load(
         for position, second in enumerate(overlay.ids)
         for first in overlay.ids[:position]
     }
-    seats = [_Seat(me, overlay) for me in overlay.ids]
-    deciding = {seat.me: Reorganisation(seat, most_links) for seat in seats}
+    views = [_BrokerView(me, overlay) for me in overlay.ids]
+    reorganisations = {view.me: Reorganisation(view, most_links) for view in views}
     before = _by_hops(overlay, load)
     hops, links = [_mean(before)], [len(overlay.links)]
     for _ in range(cycles):
-        _one_cycle(overlay, seats, deciding, load)
+        _run_cycle(overlay, views, reorganisations, load)
         hops.append(_mean(_by_hops(overlay, load)))
         links.append(len(overlay.links))
-    return Reorganised(tuple(hops), tuple(links), overlay.changes, _shares(before), _shares(_by_hops(overlay, load)))
+    return ReorganisationResult(tuple(hops), tuple(links), overlay.changes, _shares(before), _shares(_by_hops(overlay, load)))
 
 
-def _one_cycle(overlay: _Overlay, seats: list[_Seat], deciding: dict[str, Reorganisation], load: Load) -> None:
+def _run_cycle(overlay: _Overlay, views: list[_BrokerView], reorganisations: dict[str, Reorganisation], load: Load) -> None:
     for (first, second), messages in load.items():
         for _ in range(messages):
-            deciding[first].count(second)
-            deciding[second].count(first)
-    for seat in seats:
-        deciding[seat.me].end_cycle()
-    _deliver(seats, deciding)
+            reorganisations[first].count(second)
+            reorganisations[second].count(first)
+    for view in views:
+        reorganisations[view.me].end_cycle()
+    _deliver(views, reorganisations)
     links = set(overlay.links)
-    for seat in seats:
-        wished = [wish.peer for wish in deciding[seat.me].link_requests if isinstance(wish, OpenLink)]
-        links.update(_ends(seat.me, peer) for peer in wished)
-        links.difference_update(_ends(seat.me, peer) for peer in seat.given_up)
-        deciding[seat.me].link_requests.clear()
-        seat.given_up.clear()
+    for view in views:
+        requested = [request.peer for request in reorganisations[view.me].link_requests if isinstance(request, OpenLink)]
+        links.update(_ends(view.me, peer) for peer in requested)
+        links.difference_update(_ends(view.me, peer) for peer in view.withdrawn)
+        reorganisations[view.me].link_requests.clear()
+        view.withdrawn.clear()
     overlay.change(links)
-    for seat in seats:
-        for peer in seat.neighbours():
-            deciding[seat.me].neighbour_up(peer)
+    for view in views:
+        for peer in view.neighbours():
+            reorganisations[view.me].neighbour_up(peer)
 
 
 def _ends(first: str, second: str) -> tuple[str, str]:
     return (first, second) if first < second else (second, first)
 
 
-def _deliver(seats: list[_Seat], deciding: dict[str, Reorganisation]) -> None:
+def _deliver(views: list[_BrokerView], reorganisations: dict[str, Reorganisation]) -> None:
     """Proposals, then the answers to them."""
-    while any(seat.sent for seat in seats):
-        messages = [message for seat in seats for message in seat.sent]
-        for seat in seats:
-            seat.sent.clear()
+    while any(view.sent for view in views):
+        messages = [message for view in views for message in view.sent]
+        for view in views:
+            view.sent.clear()
         for message in messages:
             for destination in message.destinations:
-                deciding[destination].receive(message)
+                reorganisations[destination].receive(message)
 
 
 def _by_hops(overlay: _Overlay, load: Load) -> Counter[int]:

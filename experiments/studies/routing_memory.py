@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from routing.registry import info
 from routing.shortest_paths import TopologyTable
 from topologies.overlay import Overlay
 
@@ -22,7 +23,7 @@ class RoutingMemory:
 
 
 def measure(overlay: Overlay, protocol: str) -> RoutingMemory:
-    is_clustered = protocol == "merc"
+    is_clustered = info(protocol).needs_clusters
     domains = [overlay.members(name) for name in overlay.clusters] if is_clustered else [overlay.ids]
     bytes_of = dict.fromkeys(overlay.ids, 0)
     multicast = flooded = 0

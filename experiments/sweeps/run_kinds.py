@@ -83,11 +83,12 @@ def count_lists(parameters: Parameters, _folder: Path) -> RunResult:
 
 def overlay_of(parameters: Parameters) -> Overlay:
     """A random overlay; for MERC a transit-stub overlay with clusters of `cluster_size` brokers and a backbone."""
+    from routing.registry import info
     from topologies.clustering.clusters import cluster_by_domain
     from topologies.registry import generate
 
     brokers, degree, seed = int(parameters["brokers"]), float(parameters["degree"]), int(parameters["seed"])
-    if parameters["protocol"] != "merc":
+    if not info(str(parameters["protocol"])).needs_clusters:
         return generate("random", {"brokers": brokers, "degree": degree}, seed=seed)
     size = int(parameters["cluster_size"])
     shape = {"transit_nodes": brokers // size, "stub_nodes": size - 1, "degree": degree}
