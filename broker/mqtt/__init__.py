@@ -1,4 +1,5 @@
-"""The MQTT gateway: a client of a broker on one side, a client of an MQTT broker on the other.
+"""The MQTT gateway: a client of a broker and a client of an MQTT broker.
 
-Messages of devices become publications, and MQTT clients subscribe by content. It routes and matches nothing itself.
+It publishes the messages of devices, and lets MQTT clients subscribe by content. The broker does all matching and
+routing.
 """

@@ -1,8 +1,8 @@
-"""How fast messages go through a gateway, beside how fast aiomqtt publishes to the MQTT broker alone.
+"""Measures the throughput of a gateway, and compares it with aiomqtt's own rate of publishing.
 
-One run has three parts: aiomqtt publishes to mosquitto with nobody listening; the same messages go through mosquitto,
-the gateway and one broker with content subscriptions, and back to mosquitto and a subscriber that counts them; aiomqtt
-publishes alone again. Alone is the mean of both.
+One run has three parts. First aiomqtt publishes to mosquitto without a subscriber. Then the same messages pass
+mosquitto, the gateway and one broker with content subscriptions, and return through mosquitto to a subscriber that
+counts them. Last, aiomqtt publishes alone again. The rate alone is the mean of both.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class BenchResult:
     alone_per_s: float
     """aiomqtt's own rate: published to mosquitto and acknowledged."""
     through_per_s: float
-    """Published, taken in, matched, delivered, and received by the subscriber."""
+    """Published, received by the gateway, matched, delivered, and received by the subscriber."""
     ratio: float
     alone_cpu_us: float
-    """Processor time of the publisher for each message: says more than rates where others use the machine too."""
+    """Processor time of the publisher for each message. More reliable than rates on a shared machine."""
     through_cpu_us: float | None
-    """The same of the broker with its gateway; None where the system does not tell."""
+    """The same of the broker with its gateway. None if the system does not report it."""
     subscribing_s: float
-    """Until all content subscriptions were in place."""
+    """Until all content subscriptions were entered."""
     drops: dict[str, int]
 
 
@@ -67,7 +67,7 @@ def run_bench(messages: int, subscriptions: int, qos: int, show: Callable[[str, 
             _wait(lambda: status()["is_synchronised"] is True and status()["names"] == subscriptions, "subscriptions")
             subscribing_s = time.perf_counter() - start
             cpu_before = _cpu_s(process)
-            through_s = _through(port, messages, qos)
+            through_s = _measure_through(port, messages, qos)
             through_cpu_s = _cpu_s(process) - cpu_before
             drops = status()["drops"]
             assert isinstance(drops, dict)
@@ -104,9 +104,9 @@ def _free_port() -> int:
         return port
 
 
-def _wait(is_so: Callable[[], bool], what: str) -> None:
+def _wait(is_true: Callable[[], bool], what: str) -> None:
     end = time.monotonic() + WITHIN_S
-    while not is_so():
+    while not is_true():
         if time.monotonic() > end:
             raise BenchError(f"{what} took more than {WITHIN_S:g} s")
         time.sleep(0.05)
@@ -154,7 +154,7 @@ def _listens(port: int) -> bool:
 
 @contextmanager
 def _broker(folder: Path, mqtt_port: int) -> Iterator[tuple[int, Callable[[], dict[str, object]]]]:
-    """Yields the process's id, and a function that tells the gateway's status."""
+    """Yields the process id, and a function that returns the gateway's status."""
     overlay = folder / "overlay.toml"
     overlay.write_text(
         'schema = 1\n[overlay]\nname = "bench"\n[mqtt]\ntopics = ["devices/{room}/{sensor}"]\n'
@@ -178,7 +178,7 @@ def _broker(folder: Path, mqtt_port: int) -> Iterator[tuple[int, Callable[[], di
 
 
 def _cpu_s(process: int) -> float:
-    """Processor time of the process so far; 0 where the system does not tell."""
+    """Returns the processor time of the process so far. 0 if the system does not report it."""
     stat = Path(f"/proc/{process}/stat")
     if not stat.exists():
         return 0.0
@@ -201,7 +201,7 @@ def _publish(port: int, messages: int, qos: int) -> Published:
 
 
 def _subscribe(port: int, subscriptions: int) -> None:
-    """Retained, one by one, as MQTT clients do it."""
+    """Publishes the expressions one by one and retained, as MQTT clients do."""
     import asyncio
 
     import aiomqtt
@@ -214,16 +214,16 @@ def _subscribe(port: int, subscriptions: int) -> None:
     asyncio.run(subscribe())
 
 
-def _through(port: int, messages: int, qos: int) -> float:
-    """The seconds from the first publish until the subscriber has all deliveries."""
+def _measure_through(port: int, messages: int, qos: int) -> float:
+    """Returns the seconds from the first publication until the subscriber has all deliveries."""
     command = [_program("mosquitto_sub"), "-p", str(port), "-t", "mercast/deliver/#", "-q", "1", "-C", str(messages)]
     command += ["-F", ".", "-i", "mercast-bench-counter", "-c"]
-    # A first connection that ends at once makes the session, so that nothing is missed.
+    # A first connection that ends at once creates the session, so that no message is missed.
     subprocess.run([*command, "-E"], check=True, timeout=WITHIN_S, stdout=subprocess.DEVNULL)
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as counter:
         start = time.perf_counter()
         publishing_s = _publish(port, messages, qos).seconds
-        # The publisher's own start is not part of what is measured.
+        # The measured time excludes the start of the publisher's process.
         starting_s = time.perf_counter() - start - publishing_s
         try:
             if counter.wait(WITHIN_S):

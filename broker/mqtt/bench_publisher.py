@@ -1,4 +1,4 @@
-"""A device that publishes as fast as aiomqtt lets it, in a process of its own; prints how long it took.
+"""A device that publishes as fast as aiomqtt can, in its own process. Prints the duration.
 
 python -m broker.mqtt.bench_publisher PORT COUNT QOS
 """
@@ -19,10 +19,10 @@ AT_ONCE = 100
 
 
 async def publish(port: int, count: int, qos: int) -> tuple[float, float]:
-    """The seconds until the MQTT broker has acknowledged all, and those of processor time."""
+    """Returns the seconds until the MQTT broker has acknowledged all messages, and the processor time in seconds."""
     random = Random(7)
     readings = [reading(random, number) for number in range(count)]
-    # MQTT 5, as the gateway speaks it.
+    # MQTT 5, as the gateway uses.
     version = aiomqtt.ProtocolVersion.V5
     async with aiomqtt.Client("127.0.0.1", port, protocol=version, max_inflight_messages=AT_ONCE) as client:
         client.pending_calls_threshold = count

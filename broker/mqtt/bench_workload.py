@@ -1,4 +1,4 @@
-"""Readings of devices, and content subscriptions of which each reading matches one."""
+"""Readings of devices, and content subscriptions. Each reading matches exactly one of them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class Reading:
 
 
 def reading(draws: Random, number: int) -> Reading:
-    """About 100 bytes of JSON."""
+    """Draws a reading of about 100 bytes of JSON."""
     temperature = round(LOWEST + SPAN * draws.random() * 0.999_999, 6)
     fields = {"temperature": temperature, "humidity": draws.randrange(100), "battery": 0.93, "number": number}
     return Reading(f"room-{draws.randrange(ROOMS)}", json.dumps({**fields, "firmware": "2026.11-r3"}).encode())
 
 
 def expressions(count: int) -> Iterator[tuple[str, str]]:
-    """Names and expressions: each room has bands of temperature that do not overlap and leave nothing out."""
+    """Yields names and expressions. The temperature bands of a room cover the whole range without overlap."""
     bands = count // ROOMS
     for room in range(ROOMS):
         for band in range(bands):

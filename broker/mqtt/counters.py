@@ -1,4 +1,4 @@
-"""What a gateway did, and what it dropped: counted by reason, and named in the log without flooding it."""
+"""Counters and status of a gateway. Drops are counted by reason, and logged at a bounded rate."""
 
 from __future__ import annotations
 
@@ -14,27 +14,29 @@ class GatewayStatus:
     """The MQTT broker's address."""
     is_connected: bool
     is_synchronised: bool
-    """Are all subscriptions that MQTT clients asked for before the connection known?"""
+    """Whether the gateway has received all subscriptions that existed before the connection, and entered them."""
     connections: int
     names: int
     changes_waiting: int
     waiting: int
-    """Messages that were taken in and not sent to the broker yet."""
+    """Received messages that are not yet sent to the broker."""
     unanswered: int
-    """Sent, and not answered for by the broker."""
+    """Messages that are sent to the broker and not answered."""
     taken: int
+    """Messages that the broker accepted."""
     delivered: int
     drops: dict[str, int]
     left_out: dict[str, int]
-    """What of the messages did not become attributes."""
+    """Values that did not become attributes, by reason."""
     errors_told: int
+    """Errors that were published for MQTT clients."""
 
 
 class GatewayCounters:
     def __init__(self, log: Log) -> None:
-        self.taken = 0
+        self.accepted = 0
         self.delivered = 0
-        self.errors_told = 0
+        self.errors_published = 0
         self.connections = 0
         self.drops: Counter[str] = Counter()
         self._log = log
@@ -42,14 +44,14 @@ class GatewayCounters:
     def dropped(self, reason: str, detail: str) -> None:
         self.drops[reason] += 1
         count = self.drops[reason]
-        # The first, the tenth, the hundredth: enough to see what goes on.
+        # Log the first, the tenth, the hundredth: enough to notice drops without flooding the log.
         if count == 10 ** (len(str(count)) - 1):
             self._log.warning("mqtt message dropped", reason=reason, count=count, detail=detail[:500])
 
 
 @dataclass(slots=True)
 class SyncState:
-    """Which subscriptions the MQTT broker told of since the connection was made, until it has told all."""
+    """Names of the subscriptions that the MQTT broker has sent on this connection, until it has sent all."""
 
     marker: bytes
     seen: set[str] = field(default_factory=set)

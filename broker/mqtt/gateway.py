@@ -1,4 +1,4 @@
-"""A gateway: a client of the broker and a client of an MQTT broker, each of them connected again when it was lost."""
+"""A gateway: a client of the broker and a client of an MQTT broker. It reconnects each of them after a loss."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from broker.client.errors import ClientError
 from broker.client.subscription import Subscription
 from broker.client.validation import TEXT_BYTES
 from broker.config.gateway_config import GatewayConfig
-from broker.config.topic_template import needed_filters
+from broker.config.topic_template import minimal_filters
 from broker.core.settings import SECOND
 from broker.log import Log
 from broker.mqtt.counters import GatewayCounters, GatewayStatus
@@ -28,13 +28,13 @@ from broker.mqtt.mqtt_client import MqttClient, check_files
 from broker.mqtt.outbound import WINDOW, Outbound
 from broker.mqtt.requested_subscriptions import RequestedSubscriptions
 
-BROKER_AGAIN_S = 1.0
-"""The wait before a broker that would not have the gateway is asked again."""
-LOOK_EVERY_S = 2.0
+BROKER_RETRY_S = 1.0
+"""The pause before the gateway reconnects to a broker that refused it."""
+CHECK_EVERY_S = 2.0
 
 
 class Gateway:
-    """`run` until it is cancelled."""
+    """One gateway. `run` runs it until it is cancelled."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Gateway:
         token: str = "",
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """`servers` is where the broker listens; with `is_durable` it keeps deliveries for a gateway that is away."""
+        """`servers` are the broker's addresses. `is_durable`: it keeps deliveries for a disconnected gateway."""
         check_files(config.table)
         self._config = config
         self._servers = servers if isinstance(servers, str) else list(servers)
@@ -56,9 +56,9 @@ class Gateway:
         self._log = Log(config.broker)
         self._random = Random(secrets.randbits(64))
         self._counts = GatewayCounters(self._log)
-        self._outflow = Outbound(config, self._counts)
-        self._intake = Inbound(config, self._counts)
-        self._asked = RequestedSubscriptions(config, longest_text, self._counts, self._outflow.tell_error)
+        self._outbound = Outbound(config, self._counts)
+        self._inbound = Inbound(config, self._counts)
+        self._requested = RequestedSubscriptions(config, longest_text, self._counts, self._outbound.queue_error)
         self._prefixes = config.table.prefixes
         self._mqtt: MqttClient | None = None
 
@@ -67,17 +67,17 @@ class Gateway:
         return GatewayStatus(
             mqtt=f"{table.host}:{table.port}",
             is_connected=self._mqtt is not None,
-            is_synchronised=self._mqtt is not None and self._asked.is_synchronised,
+            is_synchronised=self._mqtt is not None and self._requested.is_synchronised,
             connections=counts.connections,
-            names=self._asked.names,
-            changes_waiting=self._asked.changes_waiting,
-            waiting=self._intake.waiting,
-            unanswered=self._intake.unanswered,
-            taken=counts.taken,
+            names=self._requested.names,
+            changes_waiting=self._requested.changes_waiting,
+            waiting=self._inbound.waiting,
+            unanswered=self._inbound.unanswered,
+            taken=counts.accepted,
             delivered=counts.delivered,
             drops=dict(counts.drops),
-            left_out=dict(self._intake.mapping.left_out),
-            errors_told=counts.errors_told,
+            left_out=dict(self._inbound.mapping.left_out),
+            errors_told=counts.errors_published,
         )
 
     async def run(self) -> None:
@@ -86,8 +86,8 @@ class Gateway:
                 await self._run_with_broker()
             except* ClientError as group:
                 self._log.error("mqtt gateway lost its broker", error=str(group.exceptions[0]))
-            self._outflow.forget()
-            await asyncio.sleep(BROKER_AGAIN_S)
+            self._outbound.clear()
+            await asyncio.sleep(BROKER_RETRY_S)
 
     async def _run_with_broker(self) -> None:
         client = connect(
@@ -100,23 +100,23 @@ class Gateway:
             timeout=None,
         )
         async with client, client.subscribe({}) as stream, asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._intake.publish_to(client, partial(self._outflow.is_lagging, stream)))
-            tasks.create_task(self._asked.enter_into(stream))
+            tasks.create_task(self._inbound.publish_to(client, partial(self._outbound.is_lagging, stream)))
+            tasks.create_task(self._requested.apply_to(stream))
             tasks.create_task(self._stay_connected(stream))
-            tasks.create_task(self._end_what_nobody_asks_for(client))
+            tasks.create_task(self._unsubscribe_unrequested(client))
 
-    async def _end_what_nobody_asks_for(self, client: Client) -> None:
-        """A durable broker knows subscriptions from before a restart; some may have been withdrawn meanwhile."""
+    async def _unsubscribe_unrequested(self, client: Client) -> None:
+        """Removes a durable broker's subscriptions that MQTT clients withdrew while the gateway was disconnected."""
         while True:
-            await asyncio.sleep(LOOK_EVERY_S)
-            if self._mqtt is not None and self._asked.is_synchronised:
+            await asyncio.sleep(CHECK_EVERY_S)
+            if self._mqtt is not None and self._requested.is_synchronised:
                 for name in client.unclaimed:
-                    if name not in self._asked:
+                    if name not in self._requested:
                         self._log.info("mqtt subscription ended", name=name, reason="withdrawn while away")
                         await client.unsubscribe(name)
 
     async def _stay_connected(self, stream: Subscription) -> None:
-        """Dials the MQTT broker, and again with growing pauses when it is lost."""
+        """Connects to the MQTT broker, and reconnects with growing pauses."""
         table = self._config.table
         pause = table.redial_first
         while True:
@@ -135,38 +135,38 @@ class Gateway:
         table = self._config.table
         mqtt = MqttClient(
             self._config,
-            lambda is_resumed: self._intake.connected(mqtt, is_resumed=is_resumed),
-            lambda messages: self._arrived(mqtt, messages),
-            self._refused,
+            lambda is_resumed: self._inbound.connected(mqtt, is_resumed=is_resumed),
+            lambda messages: self._messages_received(mqtt, messages),
+            self._message_refused,
         )
         async with mqtt, asyncio.TaskGroup() as tasks:
-            tasks.create_task(mqtt.until_lost())
+            tasks.create_task(mqtt.wait_lost())
             marker = secrets.token_hex(8).encode()
-            self._asked.expect(marker)
-            filters = needed_filters(table.topics)
+            self._requested.begin_sync(marker)
+            filters = minimal_filters(table.topics)
             await mqtt.subscribe_to_devices(filters, table.qos, is_version_5=table.is_version_5)
-            # The MQTT broker tells all subscriptions before it answers, and there may be thousands.
+            # The MQTT broker sends all retained subscriptions before it answers. There may be thousands.
             await mqtt.subscribe(f"{table.subscribe}/#", 1, timeout=math.inf)
-            await mqtt.send_and_wait(packed_text(table.subscribe), marker, self._outflow.mark)
+            await mqtt.send_and_wait(packed_text(table.subscribe), marker, self._outbound.mark)
             self._mqtt = mqtt
             self._counts.connections += 1
             self._log.info("mqtt broker connected", mqtt=f"{table.host}:{table.port}", topics=filters)
-            tasks.create_task(self._outflow.deliver(stream, mqtt))
-            tasks.create_task(self._outflow.tell_errors(mqtt))
+            tasks.create_task(self._outbound.deliver(stream, mqtt))
+            tasks.create_task(self._outbound.publish_errors(mqtt))
 
-    def _arrived(self, mqtt: MqttClient, messages: list[Message]) -> None:
+    def _messages_received(self, mqtt: MqttClient, messages: list[Message]) -> None:
         subscribe = self._prefixes.subscribe
         for message in messages:
-            # Most are devices', and one look shows it.
-            name = self._prefixes.subscription_of(message.topic) if message.topic.startswith(subscribe) else None
+            # Most messages are from devices. The prefix check recognises them fast.
+            name = self._prefixes.subscription_name(message.topic) if message.topic.startswith(subscribe) else None
             if name is None:
-                self._intake.take(mqtt, message)
+                self._inbound.receive(mqtt, message)
             else:
-                self._asked.told(name, message.payload)
-                self._intake.settle(mqtt, message)
-        self._intake.taken()
+                self._requested.receive_request(name, message.payload)
+                self._inbound.acknowledge(mqtt, message)
+        self._inbound.wake_publisher()
 
-    def _refused(self, topic: bytes, reason: int) -> None:
+    def _message_refused(self, topic: bytes, reason: int) -> None:
         detail = f"{topic[2:].decode()!r}: the MQTT broker does not take it, for reason {reason:#x}"
         self._counts.dropped("undeliverable", detail)
 

@@ -1,12 +1,12 @@
-"""From MQTT messages to publications, in order, bounded, acknowledged when the broker answers for them.
+"""Publishes MQTT messages in order, with a bounded queue, and acknowledges them when the broker has answered.
 
-A QoS 1 message is acknowledged when the broker has accepted or refused it, in the order of arrival, as MQTT wants it.
-The MQTT broker sends no more of them than may wait here. QoS 0 messages beyond that are dropped and counted.
+A QoS 1 message is acknowledged when the broker has accepted or refused it, in the order of arrival, as MQTT requires.
+The MQTT broker sends at most as many unacknowledged messages as the queue has room for. QoS 0 messages beyond that are
+dropped and counted.
 
-When an MQTT connection was made again, the MQTT broker sends again, under the same numbers, what was not acknowledged.
-What is here already, waiting or on its way to the broker, is recognised and not taken in a second time. What the MQTT
-broker does not send again, because it has lost the session or a part of it, is published all the same. QoS 2 is never
-asked for.
+After a reconnect the MQTT broker resends unacknowledged messages under the same ids. A message that is still queued or
+in flight to the broker is recognised, and not published twice. If the MQTT broker does not resend a message, because it
+lost the session or a part of it, the message is published all the same. The gateway never subscribes with QoS 2.
 """
 
 from __future__ import annotations
@@ -26,43 +26,43 @@ from broker.mqtt.mapping import MessageMapping
 from broker.mqtt.mqtt_client import MqttClient
 from routing.messages import PublicationId
 
-LOOK_AGAIN_S = 0.005
-AT_ONCE = 64
-"""Publications that are handed over before it is looked again whether deliveries lag."""
+CHECK_AGAIN_S = 0.005
+BATCH = 64
+"""The number of publications between two checks whether deliveries lag."""
 
 
 class Arrival:
-    """A message that is not acknowledged yet, and hears what becomes of its publication."""
+    """A message without an acknowledgement. Receives the broker's answer to its publication."""
 
-    __slots__ = ("_intake", "id", "is_done", "is_given_up", "is_waiting", "message", "mqtt")
+    __slots__ = ("_inbound", "id", "is_abandoned", "is_done", "is_waiting", "message", "mqtt")
 
-    def __init__(self, intake: Inbound, mqtt: MqttClient, message: Message) -> None:
+    def __init__(self, inbound: Inbound, mqtt: MqttClient, message: Message) -> None:
         self.mqtt = mqtt
         self.message = message
         self.id = message.id
-        """0 when it is never acknowledged: at QoS 0, or because the MQTT broker has it no more."""
+        """0 if it is never acknowledged: at QoS 0, or because the MQTT broker has lost it."""
         self.is_waiting = False
         self.is_done = False
-        self.is_given_up = False
-        """Nobody is going to answer for its publication."""
-        self._intake = intake
+        self.is_abandoned = False
+        """Its publication will not be answered."""
+        self._inbound = inbound
 
-    def is_of(self, message: Message) -> bool:
-        """Is this the same message, that comes again under its number?"""
+    def is_same_message(self, message: Message) -> bool:
+        """Whether `message` is this message, sent again under its id."""
         if self.message.topic != message.topic or self.message.payload != message.payload:
             return False
-        # MQTT brokers mark what they repeat. The number of a message that waits here is in use, so that it is the same
-        # without the mark too; that of one that was passed on may be another's by now.
-        return self.is_waiting or (message.is_repeated and not self.is_given_up)
+        # MQTT brokers mark repeated messages. The id of a queued message is in use, so the message is the same even
+        # without the mark. The id of a message that was sent to the broker may belong to another message by now.
+        return self.is_waiting or (message.is_repeated and not self.is_abandoned)
 
     def done(self) -> bool:
         return self.is_done
 
     def set_result(self, result: PublicationId | None, /) -> None:
-        self._intake.accepted(self)
+        self._inbound.accepted(self)
 
     def set_exception(self, exception: BaseException, /) -> None:
-        self._intake.not_accepted(self, exception)
+        self._inbound.not_accepted(self, exception)
 
 
 class Inbound:
@@ -72,16 +72,16 @@ class Inbound:
             table.topics,
             topic_attribute=table.topic_attribute,
             properties=table.user_properties,
-            excluded=config.never,
+            excluded=config.excluded,
         )
         self._counts = counts
-        self._most = table.intake
+        self._limit = table.intake
         self._waiting: deque[tuple[Arrival, bytes, bytes]] = deque()
         self._unacknowledged: deque[Arrival] = deque()
         self._expected: dict[int, Arrival] = {}
-        """What was not acknowledged when a connection broke, until the MQTT broker sends it again; by its number."""
+        """Unacknowledged messages of a broken connection that the MQTT broker has not resent yet, by id."""
         self._unanswered = 0
-        self._arrived = asyncio.Event()
+        self._has_messages = asyncio.Event()
         self._mqtt: MqttClient | None = None
 
     @property
@@ -93,7 +93,7 @@ class Inbound:
         return self._unanswered
 
     def connected(self, mqtt: MqttClient, *, is_resumed: bool = True) -> None:
-        """A new connection. When the session is resumed, the MQTT broker sends again what was not acknowledged."""
+        """Starts a new connection. If the session is resumed, the MQTT broker resends unacknowledged messages."""
         self._mqtt = mqtt
         if is_resumed:
             self._expected.update((each.id, each) for each in self._unacknowledged)
@@ -102,13 +102,16 @@ class Inbound:
             for arrival, _, _ in self._waiting:
                 arrival.id = 0
         self._unacknowledged.clear()
-        self._drop_what_is_too_much()
+        self._drop_excess()
 
-    def _drop_what_is_too_much(self) -> None:
-        """Of what the MQTT broker has lost: it may lose its session again and again while nothing is taken in here."""
-        if len(self._waiting) <= self._most:
+    def _drop_excess(self) -> None:
+        """Drops queued messages beyond the limit.
+
+        They accumulate if the MQTT broker loses its session repeatedly while the broker accepts none.
+        """
+        if len(self._waiting) <= self._limit:
             return
-        waiting, room = list(self._waiting), self._most
+        waiting, room = list(self._waiting), self._limit
         self._waiting.clear()
         for each in waiting:
             arrival = each[0]
@@ -116,15 +119,15 @@ class Inbound:
                 self._waiting.append(each)
                 room -= not arrival.id
             else:
-                detail = f"{arrival.message.topic!r}: {self._most} messages wait that the MQTT broker has no more"
+                detail = f"{arrival.message.topic!r}: {self._limit} messages wait that the MQTT broker has no more"
                 self._counts.dropped("intake-full", detail)
 
-    def _comes_again(self, mqtt: MqttClient, message: Message) -> bool:
-        """Is it here already? Then it is acknowledged on this connection."""
+    def _skip_duplicate(self, mqtt: MqttClient, message: Message) -> bool:
+        """Returns whether the message is a duplicate. A duplicate is acknowledged on this connection."""
         arrival = self._expected.pop(message.id, None)
         if arrival is None:
             return False
-        if not arrival.is_of(message):
+        if not arrival.is_same_message(message):
             arrival.id = 0
             return False
         arrival.mqtt = mqtt
@@ -133,30 +136,31 @@ class Inbound:
             self._finish(arrival)
         return True
 
-    def take(self, mqtt: MqttClient, message: Message) -> None:
-        if self._expected and message.qos and self._comes_again(mqtt, message):
+    def receive(self, mqtt: MqttClient, message: Message) -> None:
+        if self._expected and message.qos and self._skip_duplicate(mqtt, message):
             return
         arrival = self._arrival(mqtt, message)
         if message.is_retained:
             self._drop(arrival, "retained", f"{message.topic!r} is a state of the past, not an event")
             return
-        if not message.qos and len(self._waiting) + self._unanswered >= self._most:
-            self._drop(arrival, "intake-full", f"{self._most} messages wait for the broker; QoS 1 would hold them back")
+        if not message.qos and len(self._waiting) + self._unanswered >= self._limit:
+            detail = f"{self._limit} messages wait for the broker; QoS 1 would hold them back"
+            self._drop(arrival, "intake-full", detail)
             return
-        taken = self.mapping.take(message.topic, message.payload, message.properties)
-        if taken.attributes is None:
-            self._drop(arrival, taken.reason, taken.detail)
+        mapped = self.mapping.map(message.topic, message.payload, message.properties)
+        if mapped.attributes is None:
+            self._drop(arrival, mapped.reason, mapped.detail)
             return
         arrival.is_waiting = True
-        self._waiting.append((arrival, msgpack.packb(taken.attributes), message.payload))
+        self._waiting.append((arrival, msgpack.packb(mapped.attributes), message.payload))
 
-    def taken(self) -> None:
-        """All messages that arrived together were taken."""
+    def wake_publisher(self) -> None:
+        """Wakes `publish_to`. Called once for all messages that arrive together."""
         if self._waiting:
-            self._arrived.set()
+            self._has_messages.set()
 
-    def settle(self, mqtt: MqttClient, message: Message) -> None:
-        """A message that is no publication: acknowledged in its turn."""
+    def acknowledge(self, mqtt: MqttClient, message: Message) -> None:
+        """Acknowledges a message that is not published, in the order of arrival."""
         self._finish(self._arrival(mqtt, message))
 
     def _arrival(self, mqtt: MqttClient, message: Message) -> Arrival:
@@ -170,24 +174,24 @@ class Inbound:
         self._finish(arrival)
 
     async def publish_to(self, client: Client, is_lagging: Callable[[], bool]) -> None:
-        """Hands everything that arrives to the broker; many are on their way at once.
+        """Publishes all messages. Many are in flight at once.
 
-        While deliveries lag, nothing more is handed over: the broker would have to drop what it cannot deliver, and
-        the MQTT broker can hold back what is not acknowledged.
+        Publishing pauses while deliveries lag: the broker would have to drop deliveries, but the MQTT broker can hold
+        back messages.
         """
         waiting = self._waiting
         while True:
             while waiting:
                 while is_lagging():
-                    await asyncio.sleep(LOOK_AGAIN_S)
+                    await asyncio.sleep(CHECK_AGAIN_S)
                 await client.wait_for_room()
                 self._publish_some(client)
-            self._arrived.clear()
-            await self._arrived.wait()
+            self._has_messages.clear()
+            await self._has_messages.wait()
 
     def _publish_some(self, client: Client) -> None:
         waiting = self._waiting
-        for _ in range(min(len(waiting), AT_ONCE)):
+        for _ in range(min(len(waiting), BATCH)):
             arrival, attributes, payload = waiting[0]
             try:
                 if not client.publish_now(arrival, attributes, payload):
@@ -203,7 +207,7 @@ class Inbound:
 
     def accepted(self, arrival: Arrival) -> None:
         self._unanswered -= 1
-        self._counts.taken += 1
+        self._counts.accepted += 1
         self._finish(arrival)
 
     def not_accepted(self, arrival: Arrival, error: BaseException) -> None:
@@ -211,10 +215,10 @@ class Inbound:
         if isinstance(error, RefusedError):
             self._drop(arrival, f"refused-{error.reason}", str(error))
             return
-        arrival.is_given_up = True
+        arrival.is_abandoned = True
         if not isinstance(error, ClosedError):
             self._counts.dropped("no-answer", str(error))
-        # When the client was closed it is not acknowledged: the MQTT broker keeps it for the next start.
+        # After a ClosedError the message is not acknowledged: the MQTT broker keeps it for the next start.
 
     def _finish(self, arrival: Arrival) -> None:
         arrival.is_done = True
@@ -222,7 +226,7 @@ class Inbound:
         if not unacknowledged or not unacknowledged[0].is_done:
             return
         if self._mqtt is None or self._mqtt.is_lost:
-            # They come again, and are acknowledged then.
+            # The MQTT broker resends them, and they are acknowledged then.
             return
         ids: list[int] = []
         while unacknowledged and unacknowledged[0].is_done:

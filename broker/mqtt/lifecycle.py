@@ -1,4 +1,4 @@
-"""A gateway in its broker's process."""
+"""Runs a gateway in its broker's process."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from broker.config.tables import ConfigError
 from broker.security.authentication import Security
 from broker.wire.limits import Limits
 
-_THIS_MACHINE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
-"""Where a broker that listens everywhere can be reached from within."""
+_LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
+"""The address at which a broker that listens on all interfaces is reached from its own process."""
 
 
 class GatewayHost(Protocol):
-    """The broker in whose process a gateway runs."""
+    """The broker whose process runs the gateway."""
 
     @property
     def config(self) -> BrokerConfig: ...
@@ -42,8 +42,8 @@ class GatewayHost(Protocol):
 
 
 @asynccontextmanager
-async def gateway_beside(server: GatewayHost) -> AsyncIterator[None]:
-    """Runs the gateway that the broker's configuration asks for, if it does."""
+async def run_gateway(server: GatewayHost) -> AsyncIterator[None]:
+    """Runs the gateway of the broker's configuration, if there is one."""
     config = server.config.overlay.gateways.get(server.config.id)
     if config is None:
         yield
@@ -56,14 +56,14 @@ async def gateway_beside(server: GatewayHost) -> AsyncIterator[None]:
             "pip install 'mercast[mqtt]'"
         ) from error
     listen = server.listen
-    reached_at = Address(_THIS_MACHINE.get(listen.host, listen.host), listen.port)
+    reached_at = Address(_LOOPBACK.get(listen.host, listen.host), listen.port)
     gateway = Gateway(
         config,
         f"mercast://{reached_at}",
         is_durable=server.config.data_dir is not None,
         longest_text=server.limits.request_text_bytes,
-        token=server.security.authenticator.own_token,
-        tls=server.security.inside,
+        token=server.security.authenticator.internal_token,
+        tls=server.security.internal_tls,
     )
     server.parts["mqtt"] = lambda: asdict(gateway.status())
     running = asyncio.create_task(gateway.run(), name="mqtt gateway")
@@ -72,6 +72,6 @@ async def gateway_beside(server: GatewayHost) -> AsyncIterator[None]:
         yield
     finally:
         while not running.done():
-            # Again if need be: an error at the same moment may take the place of a cancellation.
+            # Repeat: an error at the same moment may replace the cancellation.
             running.cancel()
             await asyncio.wait([running], timeout=2.0)

@@ -1,11 +1,12 @@
-"""From an MQTT message to a publication's attributes, and back.
+"""Maps MQTT messages to the attributes of publications, and attributes to user properties.
 
-Attributes come from the payload (fields of a JSON object, those of objects in it with dots between the names; a bare
-JSON number, string or boolean is called `value`), from MQTT 5 user properties, and from the topic. Where a name
-occurs twice, the topic wins over a property and a property over the payload: who may publish where is what MQTT
-brokers control. The payload itself is passed on as it came.
+Attributes come from the payload, from MQTT 5 user properties and from the topic. In the payload these are the fields of
+a JSON object; names of nested fields are joined with dots. A bare JSON number, string or boolean has the name `value`.
+If a name occurs twice, the topic has precedence over a property, and a property over the payload, because MQTT brokers
+control access by topic. The payload is passed on unchanged.
 
-What cannot be an attribute (null, lists, numbers beyond 64 bits, a payload that is no JSON) is left out and counted.
+Values that cannot be an attribute are left out and counted: null, lists, numbers beyond 64 bits, a payload that is not
+JSON.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from matching.errors import ValueRefusedError
 from matching.expressions.values import Value, check_attribute, check_value
 
 ORIGIN = "mercast-gateway"
-"""The user property that marks what a gateway published, so that no gateway takes it in."""
+"""The user property that marks a gateway's own messages, so that no gateway publishes them again."""
 
 BARE_VALUE = "value"
 DEEPEST = 8
@@ -32,11 +33,11 @@ SURELY_FITS = 1 << 62
 _JSON_SCALAR = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|\"[^\0]*\"")
 _SCALARS_START = frozenset('-0123456789tf"')
 _FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]|[^\x00-\uffff]")
-"""Characters for which MQTT brokers may close the connection; beyond the first plane, not all of them."""
+"""Characters for which MQTT brokers may close the connection. Beyond the first plane this includes harmless ones."""
 
 
 class MappedMessage(NamedTuple):
-    """Attributes for a publication; None and a reason where the message must not become one."""
+    """Attributes of a publication, or None and a reason if the message must not be published."""
 
     attributes: dict[str, Value] | None
     reason: str = ""
@@ -53,7 +54,7 @@ class MessageMapping:
         excluded: Iterable[TopicTemplate] = (),
     ) -> None:
         self.left_out: Counter[str] = Counter()
-        """What did not become an attribute, by reason."""
+        """Values that did not become an attribute, counted by reason."""
         self._templates = tuple(templates)
         self._topic_attribute = topic_attribute
         self._properties = properties
@@ -62,7 +63,7 @@ class MessageMapping:
         self._good_names: set[str] = set()
         self._decoder = json.JSONDecoder(parse_constant=_refuse_constant)
 
-    def take(self, topic: str, payload: bytes, properties: Iterable[tuple[str, str]] = ()) -> MappedMessage:
+    def map(self, topic: str, payload: bytes, properties: Iterable[tuple[str, str]] = ()) -> MappedMessage:
         of_topic = self._topics.get(topic)
         if of_topic is None:
             of_topic = self._read_topic(topic)
@@ -112,7 +113,7 @@ class MessageMapping:
 
     def _read_json(self, text: str) -> object:
         if text[0] == "{":
-            # Without looking for blanks around it.
+            # Faster than `decode`, which strips white space first.
             content, end = self._decoder.raw_decode(text)
             if end == len(text):
                 return content
@@ -153,7 +154,7 @@ class MessageMapping:
 
 
 def _is_plain(value: object) -> TypeGuard[Value]:
-    """Is it one of the many values that need no closer look? JSON has no NaN."""
+    """Whether the value needs no further check. JSON has no NaN."""
     kind = type(value)
     if kind is int:
         return -SURELY_FITS < value < SURELY_FITS  # type: ignore[operator]
@@ -165,18 +166,18 @@ def _refuse_constant(word: str) -> object:
 
 
 def as_json(attributes: Mapping[str, Value]) -> bytes:
-    """The payload for MQTT clients of a publication that has none."""
+    """Encodes attributes as JSON: the payload for MQTT clients if the publication has none."""
     fields = (f"{_quoted(name)}:{_json_text(value)}" for name, value in attributes.items())
     return f"{{{','.join(fields)}}}".encode()
 
 
 def is_carried(text: str) -> bool:
-    """May it stand in a user property?"""
+    """Whether MQTT can carry the text in a user property."""
     return (text.isascii() and text.isprintable()) or not _FORBIDDEN.search(text)
 
 
 def property_text(value: Value) -> str:
-    """The text of a user property that reads back, typed, as the same value."""
+    """Returns a text that is read back as the same value if user properties are typed."""
     if isinstance(value, str):
         if not is_carried(value):
             return json.dumps(value).replace("\x7f", "\\u007f")
@@ -191,7 +192,7 @@ def _json_text(value: Value) -> str:
         return _quoted(value)
     text = repr(value)
     if text in _INFINITE:
-        # JSON has no infinity; a number this large is read as one.
+        # JSON has no infinity. A number this large is read as one.
         return _INFINITE[text]
     return text
 

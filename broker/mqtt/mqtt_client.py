@@ -33,7 +33,7 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
-from broker.config.gateway_config import MOST_DELIVERED, GatewayConfig, GatewayTable
+from broker.config.gateway_config import IN_FLIGHT_MAX, GatewayConfig, GatewayTable
 from broker.config.tables import ConfigError
 from broker.core.settings import SECOND
 from broker.mqtt.fast_path.packet_socket import PacketSocket
@@ -51,7 +51,7 @@ from broker.mqtt.fast_path.packets import (
 NO_RETAINED = 2
 """The MQTT 5 way to say that retained messages are not wanted."""
 ANSWER_WITHIN_S = 5.0
-FIRST_ID, LAST_ID = 0xFFFF - MOST_DELIVERED, 0xFFFF
+FIRST_ID, LAST_ID = 0xFFFF - IN_FLIGHT_MAX, 0xFFFF
 """Numbers of messages that the gateway sends. paho numbers its requests, which are few, from 1 on."""
 UNWRITTEN_AT_MOST = 1 << 20
 NOT_WHAT_PAHO_EXPECTS = (OSError, ValueError, LookupError, struct.error, MQTTException)
@@ -68,22 +68,22 @@ class MqttClient(aiomqtt.Client):
     def __init__(
         self,
         config: GatewayConfig,
-        connected: Callable[[bool], None],
-        take: Callable[[list[Message]], None],
-        refused: Callable[[bytes, int], None],
+        on_session: Callable[[bool], None],
+        on_messages: Callable[[list[Message]], None],
+        on_refused: Callable[[bytes, int], None],
     ) -> None:
         """`connected` is called once, before any message, and told whether the MQTT broker has kept the session;
         `take` is called with messages and must not raise; `refused` with the topic of a message that the MQTT broker
         did not want, and its reason."""
         table = config.table
-        self._greeted = connected
-        self._take = take
-        self._refused = refused
+        self._on_session = on_session
+        self._on_messages = on_messages
+        self._on_refused = on_refused
         self._is_version_5 = table.is_version_5
         self._socket: PacketSocket | None = None
         self._unconfirmed: dict[int, bytes] = {}
         self._last_id = LAST_ID
-        self._enough = 0
+        self._room_below = 0
         self._has_room: asyncio.Future[None] | None = None
         self._answers: dict[int, asyncio.Future[None]] = {}
         self.refusals = 0
@@ -167,18 +167,18 @@ class MqttClient(aiomqtt.Client):
             self._socket is not None and self._socket.unwritten > UNWRITTEN_AT_MOST
         )
 
-    async def until_unconfirmed(self, at_most: int) -> None:
+    async def wait_unconfirmed(self, at_most: int) -> None:
         """All that was sent is written, and no more than so many are not acknowledged."""
-        if not self._is_done(at_most):
-            self._enough = at_most
+        if not self._has_drained(at_most):
+            self._room_below = at_most
             self._has_room = asyncio.get_running_loop().create_future()
             await self._has_room
 
-    def _is_done(self, at_most: int) -> bool:
+    def _has_drained(self, at_most: int) -> bool:
         return len(self._unconfirmed) <= at_most and (self._socket is None or not self._socket.unwritten)
 
-    def _look_for_room(self) -> None:
-        if self._has_room is not None and not self._has_room.done() and self._is_done(self._enough):
+    def _check_room(self) -> None:
+        if self._has_room is not None and not self._has_room.done() and self._has_drained(self._room_below):
             self._has_room.set_result(None)
 
     def acknowledge(self, ids: list[int]) -> None:
@@ -198,10 +198,10 @@ class MqttClient(aiomqtt.Client):
         reason_code: ReasonCode,
         properties: Properties | None = None,
     ) -> None:
-        told: int = getattr(properties, "ReceiveMaximum", self.most_in_flight)
-        self.most_in_flight = min(self.most_in_flight, told)
+        announced: int = getattr(properties, "ReceiveMaximum", self.most_in_flight)
+        self.most_in_flight = min(self.most_in_flight, announced)
         if not reason_code.is_failure:
-            self._greeted(bool(flags.session_present))
+            self._on_session(bool(flags.session_present))
         super()._on_connect(client, userdata, flags, reason_code, properties)
 
     def _on_socket_open(self, client: Client, userdata: object, sock: PahoSocket) -> None:
@@ -209,7 +209,7 @@ class MqttClient(aiomqtt.Client):
         assert isinstance(sock, socket.socket)
         # Acknowledgements are small, and must not wait for more to send.
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._socket = client._sock = PacketSocket(sock, self._loop, self._look_for_room)
+        self._socket = client._sock = PacketSocket(sock, self._loop, self._check_room)
         super()._on_socket_open(client, userdata, self._socket)
         # In the place of aiomqtt's own reader.
         self._loop.call_soon_threadsafe(self._loop.add_reader, sock.fileno(), self._readable)
@@ -245,14 +245,14 @@ class MqttClient(aiomqtt.Client):
         except NOT_WHAT_PAHO_EXPECTS as error:
             self._fail(error)
         if messages:
-            self._take(messages)
-        self._look_for_room()
+            self._on_messages(messages)
+        self._check_room()
 
     def _confirmed(self, id: int, reason: int) -> None:
         topic = self._unconfirmed.pop(id, None)
         if topic is not None and reason >= REFUSED_FROM:
             self.refusals += 1
-            self._refused(topic, reason)
+            self._on_refused(topic, reason)
         answer = self._answers.get(id)
         if answer is not None and not answer.done():
             answer.set_result(None)
@@ -270,7 +270,7 @@ class MqttClient(aiomqtt.Client):
             self._on_socket_close(self._client, None, self._socket)
             self._socket.close()
 
-    async def until_lost(self) -> None:
+    async def wait_lost(self) -> None:
         """Raises when the connection is lost."""
         async for _ in self.messages:
             raise AssertionError("messages are handed over and never queued")

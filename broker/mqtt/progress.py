@@ -1,4 +1,4 @@
-"""A progress bar on stderr, drawn only when told of progress."""
+"""A progress bar on stderr, drawn only when progress is reported."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def progress() -> Iterator[Callable[[str, int, int], None]]:
-    """Yields a function that takes what is being done, how many steps are done, and how many there are."""
+    """Yields a function of a description, the number of finished steps, and the number of all steps."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 

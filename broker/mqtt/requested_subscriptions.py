@@ -1,7 +1,7 @@
-"""What MQTT clients asked for: subscriptions by name, entered at the broker as they come, change and go.
+"""Subscriptions that MQTT clients request, by name. The gateway enters, replaces and withdraws them at the broker.
 
-Changes wait under their name, so only the latest counts and their number is bounded by that of names. When a
-connection was made the MQTT broker tells all subscriptions that stand; those that it does not tell are withdrawn.
+Only the latest change of each name is queued, so the number of queued changes is bounded by the number of names. On a
+new connection the MQTT broker sends all retained subscriptions. Those that it does not send are withdrawn.
 """
 
 from __future__ import annotations
@@ -15,21 +15,25 @@ from broker.client.validation import check_expression, check_name
 from broker.config.gateway_config import GatewayConfig
 from broker.mqtt.counters import GatewayCounters, SyncState
 
-LONGEST_TOLD = 1_024
-"""Bytes of a name that is too long and hears so all the same: errors wait to be told, each under its name."""
-AT_ONCE = 500
-"""Requests to the broker that wait for answers."""
+LONGEST_REPORTED = 1_024
+"""The largest name in bytes for which an error is published: queued errors contain their names."""
+BATCH = 500
+"""The number of requests to the broker in flight."""
 
 
 class RequestedSubscriptions:
     def __init__(
-        self, config: GatewayConfig, longest_text: int, counts: GatewayCounters, tell: Callable[[str, str], None]
+        self,
+        config: GatewayConfig,
+        longest_text: int,
+        counts: GatewayCounters,
+        report_error: Callable[[str, str], None],
     ) -> None:
-        """`longest_text` is the broker's limit for expressions; `tell` is called with a name and an error."""
-        self._most = config.table.names
+        """`longest_text` is the broker's limit for expressions. `report_error` is called with a name and an error."""
+        self._limit = config.table.names
         self._longest_text = longest_text
         self._counts = counts
-        self._tell = tell
+        self._report_error = report_error
         self._wanted: dict[str, str] = {}
         self._changes: dict[str, str | None] = {}
         self._changed = asyncio.Event()
@@ -50,14 +54,14 @@ class RequestedSubscriptions:
     def __contains__(self, name: object) -> bool:
         return name in self._wanted
 
-    def expect(self, marker: bytes) -> None:
-        """The MQTT broker is about to tell all names, and then this."""
+    def begin_sync(self, marker: bytes) -> None:
+        """Starts a synchronisation. The MQTT broker sends all retained subscriptions, and then `marker`."""
         self._sync = SyncState(marker)
 
-    def told(self, name: str, payload: bytes) -> None:
-        """A message for a subscription's topic."""
+    def receive_request(self, name: str, payload: bytes) -> None:
+        """Handles a message to a subscription's topic: an expression, or an empty payload to unsubscribe."""
         if not name:
-            self._told_all(payload)
+            self._finish_sync(payload)
             return
         try:
             check_name(name, "subscription", self._longest_text)
@@ -67,7 +71,7 @@ class RequestedSubscriptions:
         if self._sync is not None and payload:
             self._sync.seen.add(name)
         if not payload:
-            self._want(name, None)
+            self._set_wanted(name, None)
             return
         try:
             expression = payload.decode()
@@ -78,21 +82,23 @@ class RequestedSubscriptions:
         except RefusedError as error:
             self._refuse(name, str(error))
             return
-        if name not in self._wanted and len(self._wanted) >= self._most:
-            self._counts.dropped("names-full", f"{name!r}: {self._most} subscriptions are in place, and no more may be")
-            self._tell(name, f"{self._most} subscriptions are in place, and no more may be")
+        if name not in self._wanted and len(self._wanted) >= self._limit:
+            self._counts.dropped(
+                "names-full", f"{name!r}: {self._limit} subscriptions are in place, and no more may be"
+            )
+            self._report_error(name, f"{self._limit} subscriptions are in place, and no more may be")
         else:
-            self._want(name, expression)
+            self._set_wanted(name, expression)
 
     def _name_refused(self, name: str, error: RefusedError, *, is_withdrawal: bool) -> None:
         if is_withdrawal:
-            # Nothing stands under such a name.
+            # There is no subscription under such a name.
             return
         self._counts.dropped("name-too-long", str(error))
-        if len(name.encode()) <= LONGEST_TOLD:
-            self._tell(name, str(error))
+        if len(name.encode()) <= LONGEST_REPORTED:
+            self._report_error(name, str(error))
 
-    def _want(self, name: str, expression: str | None) -> None:
+    def _set_wanted(self, name: str, expression: str | None) -> None:
         if self._wanted.get(name) == expression:
             return
         if expression is None:
@@ -103,27 +109,27 @@ class RequestedSubscriptions:
         self._changed.set()
 
     def _refuse(self, name: str, text: str) -> None:
-        """What stood under the name before does not stand any more: nobody asked for it to go on."""
-        self._want(name, None)
-        self._tell(name, text)
+        """Refuses an expression. It withdraws the previous expression, which the MQTT client has replaced."""
+        self._set_wanted(name, None)
+        self._report_error(name, text)
 
-    def _told_all(self, payload: bytes) -> None:
+    def _finish_sync(self, payload: bytes) -> None:
         sync = self._sync
         if sync is None or sync.is_done or payload != sync.marker:
             return
         sync.is_done = True
         for name in [each for each in self._wanted if each not in sync.seen]:
-            self._want(name, None)
+            self._set_wanted(name, None)
         sync.seen.clear()
 
-    async def enter_into(self, stream: Subscription) -> None:
-        """Makes the stream what is asked for, for ever. A new stream is told everything."""
+    async def apply_to(self, stream: Subscription) -> None:
+        """Keeps the expressions of the stream equal to the requested ones. A new stream receives all of them."""
         self._changes = {**self._wanted, **self._changes}
         while True:
             while self._changes:
-                some = list(self._changes.items())[:AT_ONCE]
-                await asyncio.gather(*(self._change(stream, name, expression) for name, expression in some))
-                for name, expression in some:
+                batch = list(self._changes.items())[:BATCH]
+                await asyncio.gather(*(self._change(stream, name, expression) for name, expression in batch))
+                for name, expression in batch:
                     if name in self._changes and self._changes[name] == expression:
                         del self._changes[name]
             self._changed.clear()
@@ -136,10 +142,10 @@ class RequestedSubscriptions:
             elif name in stream.expressions:
                 await stream.withdraw(name)
         except RefusedError as error:
-            self._forget(name, expression, str(error))
+            self._request_refused(name, expression, str(error))
 
-    def _forget(self, name: str, expression: str | None, text: str) -> None:
+    def _request_refused(self, name: str, expression: str | None, text: str) -> None:
         if self._wanted.get(name) == expression:
             self._wanted.pop(name, None)
         self._counts.dropped("subscription-refused", f"{name!r}: {text}")
-        self._tell(name, text)
+        self._report_error(name, text)

@@ -1,9 +1,9 @@
-"""A socket for paho, the library within aiomqtt, that reads and writes in large pieces.
+"""A socket for paho, the library inside aiomqtt, that reads and writes large blocks.
 
-paho reads a packet's first byte, its length, and the rest, each with a call of the system, and writes every packet with
-another; then it makes half a dozen objects and takes as many locks for each message. Here bytes are read as many as
-there are and cut into packets. Messages and their acknowledgements are taken out; the other packets, of which there are
-few, are what paho reads from this socket. What is written in one turn of the event loop goes out together.
+paho reads a packet's first byte, its length and the rest with separate system calls, and writes each packet with
+another. It also creates half a dozen objects and acquires as many locks for each message. This socket reads all
+available bytes and splits them into packets. The gateway handles messages and their acknowledgements itself. paho reads
+the other packets, which are few, from this socket. All bytes of one turn of the event loop are written together.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ WRITTEN_AT_ONCE = 256 << 10
 
 
 class PacketSocket:
-    """What paho expects of a socket: `recv`, `send`, `close`, `fileno`, `setblocking`; the rest is for the gateway."""
+    """Has the methods that paho uses: `recv`, `send`, `close`, `fileno`, `setblocking`. The gateway uses the others."""
 
     def __init__(self, sock: socket.socket, loop: asyncio.AbstractEventLoop, on_written: Callable[[], None]) -> None:
-        """`on_written` is called when everything is written."""
+        """`on_written` is called when all bytes are written."""
         self._socket = sock
         self._loop = loop
         self._on_written = on_written
@@ -39,7 +39,10 @@ class PacketSocket:
         self._is_blocked = False
 
     def read(self) -> list[tuple[int, bytes, int]]:
-        """Packets, as many as there are; see `PacketSplitter.feed`. Then paho must look, if `is_over`."""
+        """Reads all available packets, in the form of `PacketSplitter.feed`.
+
+        If `is_over` is set afterwards, paho must read too.
+        """
         packets: list[tuple[int, bytes, int]] = []
         while True:
             try:
@@ -47,7 +50,7 @@ class PacketSocket:
             except (BlockingIOError, ssl.SSLWantReadError):
                 break
             except ssl.SSLWantWriteError:
-                # TLS has something of its own to say first.
+                # TLS must write first.
                 self._wait_for_writing()
                 break
             except OSError as error:
@@ -58,14 +61,14 @@ class PacketSocket:
                 self._is_over = True
                 break
             packets += self._splitter.feed(data)
-            # TLS may hold decrypted bytes that the system does not know of.
+            # TLS may buffer decrypted bytes, which do not make the socket readable.
             if not isinstance(self._socket, ssl.SSLSocket) or not self._socket.pending():
                 break
         return packets
 
     @property
     def is_over(self) -> bool:
-        """Did the other end close the connection, or was it lost?"""
+        """Whether the other end closed the connection or the connection was lost."""
         return self._is_over
 
     def hand_to_paho(self, packet: bytes) -> None:
@@ -82,7 +85,7 @@ class PacketSocket:
         raise BlockingIOError
 
     def send(self, data: bytes | bytearray) -> int:
-        """Goes out at the end of this turn of the loop; never blocks, for who sends much asks for `unwritten`."""
+        """Queues bytes until the end of this turn of the loop. Never blocks; callers check `unwritten`."""
         self._outgoing.append(bytes(data))
         self._waiting += len(data)
         if not self._is_flush_due and not self._is_blocked:
@@ -92,7 +95,7 @@ class PacketSocket:
 
     @property
     def unwritten(self) -> int:
-        """Bytes that wait for the system or the end of the turn."""
+        """The number of queued bytes."""
         return self._waiting
 
     def _flush(self) -> None:
@@ -101,7 +104,7 @@ class PacketSocket:
             self._on_written()
 
     def _write(self) -> bool:
-        """Is everything written?"""
+        """Writes the queued bytes. Returns whether all are written."""
         data = b"".join((self._unwritten, *self._outgoing))
         self._outgoing.clear()
         view = memoryview(data)
@@ -112,7 +115,7 @@ class PacketSocket:
         except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
             self._wait_for_writing()
         except OSError as error:
-            # Who reads is told of it by the system as well; this is for errors that only writing shows.
+            # Reading reports most errors too. This handles errors that only writing reports.
             self._error = self._error or error
             self._is_over = True
         self._unwritten = data[place:]
@@ -134,12 +137,12 @@ class PacketSocket:
             if self._is_blocked:
                 self._loop.remove_writer(self._socket.fileno())
                 self._is_blocked = False
-            # The last word, if the system takes it.
+            # Write the rest, if the system accepts it.
             self._write_last()
         self._socket.close()
 
     def _write_last(self) -> None:
-        # It may be lost already.
+        # The connection may be lost already.
         with suppress(OSError):
             self._socket.send(b"".join((self._unwritten, *self._outgoing)))
         self._outgoing.clear()

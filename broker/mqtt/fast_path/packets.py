@@ -1,6 +1,6 @@
-"""The two MQTT packets of which there are thousands a second: PUBLISH and PUBACK, for QoS 0 and 1.
+"""Encodes and decodes the two frequent MQTT packets, PUBLISH and PUBACK, for QoS 0 and 1.
 
-Everything else an MQTT connection says is left to the library; see `packet_socket`.
+The library handles all other packets; see `packet_socket`.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ from typing import NamedTuple
 PUBLISH = 0x30
 PUBACK = 0x40
 REFUSED_FROM = 0x80
-"""Reason codes from here on are refusals."""
+"""Reason codes from this value on are refusals."""
 
 _USER_PROPERTY = 0x26
 _SIZES = {0x01: 1, 0x02: 4, 0x23: 2}
-"""Properties of a fixed size: payload format, message expiry, topic alias."""
+"""Sizes of fixed-size properties: payload format, message expiry, topic alias."""
 _TEXTS = frozenset((0x03, 0x08, 0x09))
-"""Content type, response topic, correlation data: a length of two bytes and what it measures."""
+"""Content type, response topic, correlation data: a length of two bytes, then the bytes."""
 _SUBSCRIPTION = 0x0B
 
 
 class PacketError(ValueError):
-    """Bytes that are no MQTT."""
+    """Bytes that are not an MQTT packet."""
 
 
 class Message(NamedTuple):
-    """A PUBLISH that arrived."""
+    """A received PUBLISH packet."""
 
     topic: str
     payload: bytes
@@ -36,11 +36,11 @@ class Message(NamedTuple):
     properties: list[tuple[str, str]]
     """User properties."""
     is_repeated: bool = False
-    """It was sent before, on this connection or an earlier one."""
+    """The MQTT broker has sent it before, on this connection or an earlier one."""
 
 
 class PacketSplitter:
-    """Cuts what arrives into packets."""
+    """Splits received bytes into packets."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -48,7 +48,7 @@ class PacketSplitter:
         self._needed = 0
 
     def feed(self, data: bytes) -> list[tuple[int, bytes, int]]:
-        """Complete packets: the first byte, all bytes, and where those begin that come after the packet's length."""
+        """Returns the complete packets: first byte, all bytes, and the offset of the part after the packet's length."""
         if self._parts:
             self._parts.append(data)
             self._size += len(data)
@@ -76,7 +76,7 @@ class PacketSplitter:
 
 
 def _length(data: bytes, start: int) -> tuple[int, int]:
-    """A number of one to four bytes, and where it ends; 0 and 0 if it does not end here."""
+    """Reads a number of one to four bytes. Returns it with its end, or 0 and 0 if it is incomplete."""
     length = shift = 0
     for place in range(start, min(start + 4, len(data))):
         length |= (data[place] & 0x7F) << shift
@@ -89,7 +89,7 @@ def _length(data: bytes, start: int) -> tuple[int, int]:
 
 
 def variable_length(number: int) -> bytes:
-    """Seven bits in each byte, the smallest first; the eighth says that more follow."""
+    """Encodes a number with seven bits in each byte, the lowest first. The eighth bit is set if more bytes follow."""
     if number < 0x80:
         return number.to_bytes(1, "big")
     encoded = bytearray()
@@ -104,7 +104,7 @@ def read_publish(packet: bytes, start: int, *, is_version_5: bool) -> Message:
     first = packet[0]
     qos = first >> 1 & 3
     end_of_topic = start + 2 + int.from_bytes(packet[start : start + 2], "big")
-    # An MQTT broker lets no other text through; if one does, the gateway is not to stop for it.
+    # MQTT brokers accept only UTF-8 topics. If one passes others on, the gateway must not stop.
     topic = packet[start + 2 : end_of_topic].decode(errors="replace")
     id = 0
     body = end_of_topic
@@ -164,14 +164,18 @@ def _text(data: bytes, place: int) -> tuple[bytes, int]:
 
 
 def read_puback(packet: bytes, start: int) -> tuple[int, int]:
-    """The message's number and the reason: 0 when all is well."""
+    """Returns the message's id and the reason code, which is 0 on success."""
     if len(packet) < start + 2:
         raise PacketError("an acknowledgement of nothing")
     return int.from_bytes(packet[start : start + 2], "big"), packet[start + 2] if len(packet) > start + 2 else 0
 
 
 def write_publish(topic: bytes, payload: bytes, id: int, properties: bytes) -> bytes:
-    """`topic` with its length before it; `id` is 0 for QoS 0; `properties` with their length, nothing before MQTT 5."""
+    """Encodes a PUBLISH packet.
+
+    `topic` starts with its length. `id` is 0 at QoS 0. `properties` start with their length. Before MQTT 5 they are
+    empty.
+    """
     numbered = id.to_bytes(2, "big") if id else b""
     size = len(topic) + len(numbered) + len(properties) + len(payload)
     return b"".join((b"\x32" if id else b"\x30", variable_length(size), topic, numbered, properties, payload))

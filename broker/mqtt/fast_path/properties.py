@@ -1,4 +1,4 @@
-"""User properties of MQTT 5, packed at once: paho's own form is made for all kinds of properties, and takes long."""
+"""Encodes user properties of MQTT 5. paho's encoder handles all kinds of properties, and is slower."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from matching.expressions.values import Value
 USER_PROPERTY = b"\x26"
 LONGEST_TEXT = 65_535
 MOST = 128
-"""Attributes that go along with one delivery."""
+"""The largest number of attributes that one delivery carries as user properties."""
 REMEMBERED_NAMES = 20_000
 LONGEST_REMEMBERED = 100
 
 
 class PropertyPacker:
-    """Attributes as user properties, with the mark of the gateway that publishes them."""
+    """Encodes attributes as user properties, with the mark of the gateway that publishes them."""
 
     def __init__(self, origin: str) -> None:
         self._mark = _packed_name(ORIGIN) + packed_text(origin)
@@ -25,17 +25,17 @@ class PropertyPacker:
         self._texts: dict[str, bytes] = {}
 
     def mark(self) -> bytes:
-        """The mark alone, with its length before it."""
+        """Returns the mark alone, preceded by its length."""
         return variable_length(len(self._mark)) + self._mark
 
     def pack(self, attributes: Mapping[str, Value]) -> bytes:
-        """What MQTT cannot carry is left out: it is in the payload where it came from there."""
+        """Encodes attributes. Leaves out those that MQTT cannot carry. The payload still contains its own."""
         parts: list[bytes] = []
         for name, value in attributes.items():
             head = self._names.get(name)
             if head is None:
                 head = self._remember(name)
-            # Devices say the same words again and again.
+            # Devices repeat the same strings, so their encodings are cached.
             text = self._texts.get(value) if type(value) is str else None
             if text is None:
                 text = self._pack_value(value)
@@ -46,7 +46,7 @@ class PropertyPacker:
         return variable_length(len(packed)) + packed
 
     def _pack_value(self, value: Value) -> bytes:
-        """Empty for a text that is too long."""
+        """Encodes a value. Returns no bytes for a text that is too long."""
         encoded = b"%d" % value if type(value) is int else property_text(value).encode()
         if len(encoded) > LONGEST_TEXT:
             return b""
@@ -65,11 +65,11 @@ class PropertyPacker:
 
 
 def _packed_name(name: str) -> bytes:
-    """Empty for a name that cannot be carried."""
+    """Encodes a name. Returns no bytes for a name that MQTT cannot carry."""
     return USER_PROPERTY + packed_text(name) if is_carried(name) and len(name.encode()) <= LONGEST_TEXT else b""
 
 
 def packed_text(text: str) -> bytes:
-    """With its length before it, as MQTT writes topics too."""
+    """Encodes a text, preceded by its length. MQTT encodes topics in the same way."""
     encoded = text.encode()
     return len(encoded).to_bytes(2, "big") + encoded

@@ -1,4 +1,4 @@
-"""The lines of the documentation work as they are typed."""
+"""The examples of the documentation work as typed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from broker.config.gateway_config import GatewayTable
-from broker.config.overlay_config import config_of
+from broker.config.overlay_config import build_config
 from broker.deployment.local.overlay_files import find_overlay_file
 from tests.harness.programs import path_of
 from topologies.files.toml import parse_overlay
@@ -63,8 +63,8 @@ def test_the_two_minutes_work_as_typed(tmp_path: Path) -> None:
 def test_the_overlay_that_is_shown_is_the_one_that_is_started() -> None:
     (shown,) = blocks("toml")
     started = find_overlay_file("mqtt")
-    one = config_of(parse_overlay(shown, "docs"), Path("docs"))
-    other = config_of(parse_overlay(started.read_text(), "shipped"), Path("shipped"))
+    one = build_config(parse_overlay(shown, "docs"), Path("docs"))
+    other = build_config(parse_overlay(started.read_text(), "shipped"), Path("shipped"))
     assert (one.gateways, one.overlay, one.brokers.keys()) == (other.gateways, other.overlay, other.brokers.keys())
     assert {id: table.listen for id, table in one.brokers.items()} == {
         id: table.listen for id, table in other.brokers.items()

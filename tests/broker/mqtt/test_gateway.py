@@ -105,9 +105,9 @@ def test_errors_appear_under_the_subscriptions_name_and_stop_nothing(
         mosquitto.publish("mercast/subscribe/bad", "temperature >", "-r")
         mosquitto.publish("mercast/subscribe/binary", b"\xff\xfe", "-r")
         mosquitto.publish("mercast/subscribe/good", "x > 0", "-r")
-        told = {line.split(" ", 1)[0]: line for line in errors.wait_for(2)}
-        assert "expected a value" in told["mercast/error/bad"]
-        assert "not UTF-8" in told["mercast/error/binary"]
+        reported = {line.split(" ", 1)[0]: line for line in errors.wait_for(2)}
+        assert "expected a value" in reported["mercast/error/bad"]
+        assert "not UTF-8" in reported["mercast/error/binary"]
         overlay.wait_for_names("b1", 1)
         mosquitto.publish("devices/a/b", '{"x":1}', "-q", "1")
         assert listener.wait_for(1) == ['mercast/deliver/good {"x":1}']
@@ -125,9 +125,9 @@ def test_names_and_expressions_beyond_the_brokers_limits_are_refused_and_stop_no
         for name in (far_too_long, too_long, longest):
             mosquitto.publish(f"mercast/subscribe/{name}", "x > 0", "-r", "-q", "1")
         mosquitto.publish("mercast/subscribe/wordy", f"x = '{'y' * 66_000}'", "-r", "-q", "1")
-        told = {line.split(" ", 1)[0]: line for line in errors.wait_for(2)}
-        assert "its name has 256 bytes; the limit is 255" in told[f"mercast/error/{too_long}"]
-        assert "has 66006 bytes; the limit is 65536" in told["mercast/error/wordy"]
+        reported = {line.split(" ", 1)[0]: line for line in errors.wait_for(2)}
+        assert "its name has 256 bytes; the limit is 255" in reported[f"mercast/error/{too_long}"]
+        assert "has 66006 bytes; the limit is 65536" in reported["mercast/error/wordy"]
         overlay.wait_for_names("b1", 1)
         mosquitto.publish("devices/a/b", '{"x":1}', "-q", "1")
         assert listener.wait_for(1) == [f'mercast/deliver/{longest} {{"x":1}}']

@@ -1,5 +1,5 @@
-"""The gateway in trouble: killed, cut off, flooded, fed with its own deliveries. What QoS 1 promises holds, queues stay
-bounded, and what is dropped is counted by its reason."""
+"""Failures of the gateway: killed, disconnected, overloaded, receiving its own deliveries. QoS 1 messages are not lost,
+queues stay bounded, and drops are counted by reason."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_no_qos_1_message_is_lost_when_mosquitto_restarts(
     assert broker.gateway()["drops"] == {}
 
 
-def test_what_waits_while_the_broker_takes_nothing_in_is_published_once_however_often_mosquitto_restarts(
+def test_messages_queued_while_the_broker_accepts_none_are_published_once_however_often_mosquitto_restarts(
     start_mosquitto: StartMosquitto, start_overlay: StartOverlay
 ) -> None:
     mosquitto = start_mosquitto(f"{UNBOUNDED}\nmax_inflight_messages 50")
@@ -75,26 +75,26 @@ def test_what_waits_while_the_broker_takes_nothing_in_is_published_once_however_
     )
     broker, other = overlay.brokers["b1"], overlay.brokers["b2"]
 
-    def taken_in() -> int:
+    def accepted() -> int:
         gateway = broker.gateway()
         return int(gateway["waiting"]) + int(gateway["unanswered"])
 
     with connect_sync(f"mercast://{other.listen}") as client, client.subscribe("n >= 0") as stream:
         overlay.wait_for_remote("b1", 1)
-        # It settles nothing, so the window of the broker beside the gateway fills up.
+        # It settles no publication, so the window of the gateway's broker fills up.
         other.process.send_signal(signal.SIGSTOP)
         try:
             mosquitto.publish_lines("devices/a/b", numbers(100), "-q", "1")
             for connections in (2, 3, 4):
-                wait_until(lambda: taken_in() >= 50, "the intake is full")
+                wait_until(lambda: accepted() >= 50, "the intake is full")
                 mosquitto.stop()
                 mosquitto.start()
                 wait_until(
                     lambda connections=connections: broker.gateway()["connections"] == connections,  # type: ignore[misc]
                     "the gateway has connected again",
                 )
-                # mosquitto 2.0.11 may send more than it was told, but there are no more than these.
-                assert taken_in() <= 100
+                # mosquitto 2.0.11 may exceed the announced limit, but there are no more messages than these.
+                assert accepted() <= 100
         finally:
             other.process.send_signal(signal.SIGCONT)
         found = [stream.next(WAIT_S)["n"] for _ in range(100)]
@@ -114,7 +114,7 @@ def test_a_subscription_that_was_withdrawn_while_the_gateway_was_cut_off_is_gone
     overlay.wait_for_names("b1", 2)
     broker = overlay.brokers["b1"]
     broker.process.send_signal(signal.SIGSTOP)
-    # At QoS 0 nothing is kept for the absent; only what the MQTT broker retains can tell.
+    # At QoS 0 the MQTT broker keeps nothing for a disconnected client. Only retained messages remain.
     mosquitto.stop()
     mosquitto.start()
     mosquitto.publish("mercast/subscribe/goes", "", "-r")
@@ -160,7 +160,7 @@ def test_two_gateways_that_take_in_everything_at_one_mosquitto_make_no_loop(
     overlay.wait_for_remote("b2", 1)
     with mosquitto.listening("#", "-T", "+/subscribe/#", "-T", "+/subscribe", "-T", "devices/#") as listener:
         mosquitto.publish("devices/a/b", '{"n":1}', "-q", "1")
-        # Both gateways take the message in, and both deliver both publications: four, and no more.
+        # Both gateways publish the message, and both deliver both publications: exactly four.
         listener.wait_for(4)
         mosquitto.publish("devices/a/b", '{"n":2}', "-q", "1")
         lines = listener.wait_for(8)
@@ -293,11 +293,11 @@ def test_values_that_mqtt_cannot_carry_as_properties_disturb_nothing(
 
 
 @pytest.mark.slow
-def test_messages_are_taken_in_no_quicker_than_they_can_be_delivered(
+def test_messages_are_published_no_faster_than_they_can_be_delivered(
     start_mosquitto: StartMosquitto, start_overlay: StartOverlay
 ) -> None:
     mosquitto = start_mosquitto(f"{UNBOUNDED}\nmax_inflight_messages 0")
-    # Each message is delivered to twenty names, so deliveries lag behind, and the broker can hold but a few for them.
+    # Each message is delivered to twenty names, so deliveries lag. The broker queues only a few of them.
     overlay = start_overlay([("b1", f"{{ port = {mosquitto.port} }}")], DEVICES, general="[delivery]\noutbox = 3000")
     for number in range(20):
         mosquitto.publish(f"mercast/subscribe/s{number}", "n >= 0", "-r")

@@ -1,5 +1,5 @@
-"""Messages of devices over broken MQTT connections: what the MQTT broker sends again is published once, what it has
-lost is published from the gateway, and no more waits than may."""
+"""Messages of devices over broken MQTT connections. Repeated messages are published once. Messages that the MQTT broker
+has lost are published from the gateway's queue. The queue stays within its limit."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import pytest
 
 from broker.client.client import Client
 from broker.client.errors import ClosedError
-from broker.client.options import ClientOptions
+from broker.client.options import ClientOptions, parse_servers
 from broker.client.publish_queue import Answer
-from broker.client.servers import parse_servers
 from broker.config.gateway_config import GatewayConfig, read_gateways
 from broker.log import Log
 from broker.mqtt.counters import GatewayCounters
@@ -25,11 +24,11 @@ MOST = 10
 
 
 def _ignore(*_: object) -> None:
-    """Nothing comes from a connection that is not made."""
+    """Ignores events of a connection that is never opened."""
 
 
 class Connection(MqttClient):
-    """One that is not made, and remembers what it would acknowledge."""
+    """A connection that is never opened, and records acknowledgements."""
 
     def __init__(self, config: GatewayConfig) -> None:
         super().__init__(config, _ignore, _ignore, _ignore)
@@ -45,8 +44,8 @@ class Connection(MqttClient):
         self.acknowledged += ids
 
 
-class Taker(Client):
-    """A client whose broker takes as many publications as there is room, and answers when it is told to."""
+class FakeClient(Client):
+    """A client whose broker accepts `room` publications, and answers when the test calls `answer_all`."""
 
     def __init__(self) -> None:
         super().__init__(parse_servers("mercast://127.0.0.1:1"), ClientOptions())
@@ -68,7 +67,7 @@ class Taker(Client):
         self.unanswered.append(answer)
         return True
 
-    def take_all(self) -> None:
+    def accept_all(self) -> None:
         self.room = 1_000_000
         self.has_room.set()
 
@@ -82,23 +81,23 @@ class World:
     def __init__(self) -> None:
         self.config = read_gateways({"topics": ["devices/{room}"], "intake": MOST}, {"b1": "127.0.0.1:1883"}, "o")["b1"]
         self.counts = GatewayCounters(Log("b1"))
-        self.intake = Inbound(self.config, self.counts)
-        self.taker = Taker()
+        self.inbound = Inbound(self.config, self.counts)
+        self.client = FakeClient()
         self.mqtt: Connection | None = None
 
     def connect(self, *, is_resumed: bool = True) -> Connection:
         if self.mqtt is not None:
             self.mqtt.is_cut = True
         self.mqtt = Connection(self.config)
-        self.intake.connected(self.mqtt, is_resumed=is_resumed)
+        self.inbound.connected(self.mqtt, is_resumed=is_resumed)
         return self.mqtt
 
     def arrive(self, *ids: int, is_repeated: bool = False, qos: int = 1, text: str = "") -> None:
         assert self.mqtt is not None
         for id in ids:
             payload = f"{text}{id}".encode()
-            self.intake.take(self.mqtt, Message("devices/lab", payload, qos, False, id * qos, [], is_repeated))
-        self.intake.taken()
+            self.inbound.receive(self.mqtt, Message("devices/lab", payload, qos, False, id * qos, [], is_repeated))
+        self.inbound.wake_publisher()
 
     async def settle(self) -> None:
         for _ in range(5):
@@ -112,7 +111,7 @@ def payloads(*ids: int) -> list[bytes]:
 def run(scenario: Callable[[World], object]) -> None:
     async def publishing() -> None:
         world = World()
-        task = asyncio.create_task(world.intake.publish_to(world.taker, lambda: False))
+        task = asyncio.create_task(world.inbound.publish_to(world.client, lambda: False))
         result = scenario(world)
         assert asyncio.iscoroutine(result)
         await result
@@ -122,18 +121,18 @@ def run(scenario: Callable[[World], object]) -> None:
 
 
 @pytest.mark.parametrize("is_repeated", [True, False])
-def test_what_waits_and_comes_again_waits_once(is_repeated: bool) -> None:
+def test_a_repeated_message_is_queued_once(is_repeated: bool) -> None:
     async def scenario(world: World) -> None:
         world.connect()
         world.arrive(*range(1, MOST + 1))
         for _ in range(5):
             world.connect()
             world.arrive(*range(1, MOST + 1), is_repeated=is_repeated)
-            assert world.intake.waiting == MOST
-        world.taker.take_all()
+            assert world.inbound.waiting == MOST
+        world.client.accept_all()
         await world.settle()
-        assert world.taker.payloads == payloads(*range(1, MOST + 1))
-        world.taker.answer_all()
+        assert world.client.payloads == payloads(*range(1, MOST + 1))
+        world.client.answer_all()
         assert world.mqtt is not None
         assert world.mqtt.acknowledged == list(range(1, MOST + 1))
         assert world.counts.drops == {}
@@ -141,86 +140,86 @@ def test_what_waits_and_comes_again_waits_once(is_repeated: bool) -> None:
     run(scenario)
 
 
-def test_what_was_being_published_and_comes_again_is_published_once_and_acknowledged_in_order() -> None:
+def test_a_message_repeated_while_in_flight_is_published_once_and_acknowledged_in_order() -> None:
     async def scenario(world: World) -> None:
         world.connect()
-        world.taker.room = 2
+        world.client.room = 2
         world.arrive(1, 2, 3)
         await world.settle()
-        assert (world.intake.waiting, world.intake.unanswered) == (1, 2)
+        assert (world.inbound.waiting, world.inbound.unanswered) == (1, 2)
         second = world.connect()
         world.arrive(1, 2, 3, is_repeated=True)
-        world.taker.take_all()
+        world.client.accept_all()
         await world.settle()
-        world.taker.answer_all()
-        assert world.taker.payloads == payloads(1, 2, 3)
+        world.client.answer_all()
+        assert world.client.payloads == payloads(1, 2, 3)
         assert second.acknowledged == [1, 2, 3]
-        assert (world.intake.waiting, world.intake.unanswered) == (0, 0)
+        assert (world.inbound.waiting, world.inbound.unanswered) == (0, 0)
 
     run(scenario)
 
 
-def test_what_was_answered_for_while_there_was_no_connection_is_acknowledged_when_it_comes_again() -> None:
+def test_a_message_answered_without_a_connection_is_acknowledged_when_it_is_repeated() -> None:
     async def scenario(world: World) -> None:
         first = world.connect()
-        world.taker.take_all()
+        world.client.accept_all()
         world.arrive(1, 2)
         await world.settle()
         first.is_cut = True
-        world.taker.answer_all()
+        world.client.answer_all()
         second = world.connect()
         world.arrive(1, 2, is_repeated=True)
         world.arrive(3)
         await world.settle()
-        world.taker.answer_all()
-        assert world.taker.payloads == payloads(1, 2, 3)
+        world.client.answer_all()
+        assert world.client.payloads == payloads(1, 2, 3)
         assert second.acknowledged == [1, 2, 3]
-        assert world.counts.taken == 3
+        assert world.counts.accepted == 3
 
     run(scenario)
 
 
-def test_a_message_under_the_number_of_another_one_is_another_message() -> None:
+def test_another_message_under_the_id_of_a_lost_one_is_published() -> None:
     async def scenario(world: World) -> None:
         world.connect()
-        world.taker.room = 1
+        world.client.room = 1
         world.arrive(1, 2)
         await world.settle()
         second = world.connect()
-        # The MQTT broker has lost both: it sends others under their numbers, one of them of the same content.
+        # The MQTT broker has lost both. It sends others under their ids, one of them with the same content.
         world.arrive(1)
         world.arrive(2, text="other ")
-        world.taker.take_all()
+        world.client.accept_all()
         await world.settle()
-        world.taker.answer_all()
-        assert sorted(world.taker.payloads) == [b"1", b"1", b"2", b"other 2"]
+        world.client.answer_all()
+        assert sorted(world.client.payloads) == [b"1", b"1", b"2", b"other 2"]
         assert second.acknowledged == [1, 2]
 
     run(scenario)
 
 
 @pytest.mark.parametrize("is_resumed", [True, False])
-def test_what_the_mqtt_broker_has_lost_is_published_from_here(is_resumed: bool) -> None:
+def test_messages_that_the_mqtt_broker_has_lost_are_published(is_resumed: bool) -> None:
     async def scenario(world: World) -> None:
         world.connect()
         world.arrive(1, 2, 3)
         world.connect(is_resumed=is_resumed)
         if is_resumed:
             world.arrive(2, is_repeated=True)
-        # Over further connections too: nobody else has them.
+        # Over further connections too: only the gateway has them.
         last = world.connect()
         if is_resumed:
             world.arrive(2, is_repeated=True)
-        world.taker.take_all()
+        world.client.accept_all()
         await world.settle()
-        world.taker.answer_all()
-        assert sorted(world.taker.payloads) == payloads(1, 2, 3)
+        world.client.answer_all()
+        assert sorted(world.client.payloads) == payloads(1, 2, 3)
         assert last.acknowledged == ([2] if is_resumed else [])
 
     run(scenario)
 
 
-def test_messages_of_qos_0_wait_over_connections() -> None:
+def test_queued_messages_of_qos_0_survive_a_reconnect() -> None:
     async def scenario(world: World) -> None:
         world.connect()
         world.arrive(1, 2, qos=0)
@@ -228,9 +227,9 @@ def test_messages_of_qos_0_wait_over_connections() -> None:
         world.connect()
         world.arrive(3, is_repeated=True)
         world.connect(is_resumed=False)
-        world.taker.take_all()
+        world.client.accept_all()
         await world.settle()
-        assert sorted(world.taker.payloads) == payloads(1, 2, 3)
+        assert sorted(world.client.payloads) == payloads(1, 2, 3)
 
     run(scenario)
 
@@ -240,9 +239,9 @@ def test_an_mqtt_broker_that_loses_its_session_again_and_again_does_not_fill_the
         for turn in range(5):
             world.connect(is_resumed=False)
             world.arrive(*range(1, MOST + 1), text=f"{turn} ")
-            assert world.intake.waiting <= 2 * MOST
+            assert world.inbound.waiting <= 2 * MOST
         world.connect(is_resumed=False)
-        assert world.intake.waiting == MOST
+        assert world.inbound.waiting == MOST
         assert world.counts.drops == {"intake-full": 4 * MOST}
 
     run(scenario)
@@ -253,28 +252,28 @@ def test_an_mqtt_broker_that_loses_a_part_of_its_session_again_and_again_does_no
         for turn in range(5):
             world.connect()
             world.arrive(*range(1, MOST + 1), text=f"{turn} ")
-            assert world.intake.waiting <= 3 * MOST
+            assert world.inbound.waiting <= 3 * MOST
         world.connect()
-        assert world.intake.waiting == 2 * MOST
+        assert world.inbound.waiting == 2 * MOST
         assert world.counts.drops == {"intake-full": 3 * MOST}
 
     run(scenario)
 
 
-def test_what_a_closed_client_did_not_get_answered_is_published_again() -> None:
+def test_a_message_without_an_answer_from_a_closed_client_is_published_again() -> None:
     async def scenario(world: World) -> None:
         world.connect()
-        world.taker.take_all()
+        world.client.accept_all()
         world.arrive(1)
         await world.settle()
-        (answer,) = world.taker.unanswered
+        (answer,) = world.client.unanswered
         answer.set_exception(ClosedError("the client is closed"))
-        world.taker.unanswered.clear()
+        world.client.unanswered.clear()
         second = world.connect()
         world.arrive(1, is_repeated=True)
         await world.settle()
-        world.taker.answer_all()
-        assert world.taker.payloads == payloads(1, 1)
+        world.client.answer_all()
+        assert world.client.payloads == payloads(1, 1)
         assert second.acknowledged == [1]
 
     run(scenario)

@@ -1,5 +1,4 @@
-"""Messages become attributes with the types that they had; whatever comes, nothing stops and what is left out is
-counted."""
+"""Attributes of messages keep their types. No message stops the gateway, and values that are left out are counted."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ json_values = st.recursive(
 
 
 def is_carried(text: str) -> bool:
-    """Neither control characters nor what is no character, and nothing beyond the first plane to be sure."""
+    """Whether a text has no control characters, no non-characters and none beyond the first plane."""
     return not any(
         unicodedata.category(each) in ("Cc", "Cs") or ord(each) >= 0xFFFE or 0xFDD0 <= ord(each) <= 0xFDEF
         for each in text
@@ -45,7 +44,7 @@ def is_carried(text: str) -> bool:
 
 
 def as_properties(publication: Mapping[str, Value]) -> list[tuple[str, str]]:
-    """As paho reads what is packed, without the mark."""
+    """Decodes packed properties with paho, without the mark."""
     properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
     packed = PropertyPacker("me").pack(publication)
     _, length = properties.unpack(packed)  # type: ignore[no-untyped-call]
@@ -60,7 +59,7 @@ def mapping(reading: PropertyReading = PropertyReading.TYPED) -> MessageMapping:
 
 
 def same(one: Mapping[str, Value] | None, other: Mapping[str, Value]) -> bool:
-    """Equal in values and in their types; 1, 1.0 and True are three."""
+    """Whether values and their types are equal; 1, 1.0 and True are different."""
     assert one is not None
     return one == other and [type(value) for value in one.values()] == [type(other[name]) for name in one]
 
@@ -68,7 +67,7 @@ def same(one: Mapping[str, Value] | None, other: Mapping[str, Value]) -> bool:
 @given(publications)
 def test_attributes_that_were_user_properties_read_back_with_their_types(publication: dict[str, Value]) -> None:
     carried = {name: value for name, value in publication.items() if is_carried(name)}
-    taken = mapping().take("d/x", b"", as_properties(publication))
+    taken = mapping().map("d/x", b"", as_properties(publication))
     assert same(taken.attributes, {**carried, "t": "x"})
 
 
@@ -79,7 +78,7 @@ def test_user_properties_hold_nothing_that_mqtt_brokers_refuse(publication: dict
 
 @given(publications)
 def test_attributes_that_were_a_json_body_read_back_with_their_types(publication: dict[str, Value]) -> None:
-    taken = mapping().take("d/x", as_json(publication))
+    taken = mapping().map("d/x", as_json(publication))
     assert same(taken.attributes, {**publication, "t": "x"})
 
 
@@ -91,7 +90,7 @@ def test_the_json_body_is_json(publication: dict[str, Value]) -> None:
 
 @given(st.binary(max_size=60) | json_values.map(lambda value: json.dumps(value).encode()))
 def test_whatever_the_payload_the_attributes_are_a_publication(payload: bytes) -> None:
-    taken = mapping().take("d/x", payload)
+    taken = mapping().map("d/x", payload)
     assert taken.attributes is not None
     assert check_publication(taken.attributes) == taken.attributes
     assert taken.attributes["t"] == "x"
@@ -99,36 +98,36 @@ def test_whatever_the_payload_the_attributes_are_a_publication(payload: bytes) -
 
 @given(st.lists(st.tuples(st.text(max_size=5), st.text(max_size=5)), max_size=4))
 def test_whatever_the_properties_the_attributes_are_a_publication(pairs: list[tuple[str, str]]) -> None:
-    taken = mapping().take("d/x", b"", [(name, value) for name, value in pairs if name != ORIGIN])
+    taken = mapping().map("d/x", b"", [(name, value) for name, value in pairs if name != ORIGIN])
     assert taken.attributes is not None
     assert check_publication(taken.attributes) == taken.attributes
 
 
 @given(st.dictionaries(names, st.sampled_from(["true", "1", '"x"', "a"]) | st.text(max_size=8), max_size=4))
 def test_properties_read_as_text_stay_text(pairs: dict[str, str]) -> None:
-    taken = mapping(PropertyReading.TEXT).take("d/x", b"", pairs.items())
+    taken = mapping(PropertyReading.TEXT).map("d/x", b"", pairs.items())
     assert taken.attributes == {**pairs, "t": "x"}
 
 
 def test_properties_can_be_left_unread() -> None:
     reading = mapping(PropertyReading.OFF)
-    assert reading.take("d/x", b"", [("a", "1")]).attributes == {"t": "x"}
-    assert reading.take("d/x", b"", [(ORIGIN, "g")]).reason == "delivered-by-gateway"
+    assert reading.map("d/x", b"", [("a", "1")]).attributes == {"t": "x"}
+    assert reading.map("d/x", b"", [(ORIGIN, "g")]).reason == "delivered-by-gateway"
 
 
 def test_the_topic_wins_over_a_property_and_a_property_over_the_payload() -> None:
-    taken = mapping().take("d/x", b'{"t": 1, "a": 1, "b": 1}', [("t", "2"), ("a", "2")])
+    taken = mapping().map("d/x", b'{"t": 1, "a": 1, "b": 1}', [("t", "2"), ("a", "2")])
     assert taken.attributes == {"t": "x", "a": 2, "b": 1}
 
 
 def test_objects_in_objects_are_named_with_dots() -> None:
-    taken = mapping().take("d/x", b'{"motor": {"rpm": 900, "": {"a": true}}, "motor.rpm": 1}')
+    taken = mapping().map("d/x", b'{"motor": {"rpm": 900, "": {"a": true}}, "motor.rpm": 1}')
     assert taken.attributes == {"t": "x", "motor.rpm": 1, "motor..a": True}
 
 
 def test_a_bare_value_has_a_name() -> None:
-    assert mapping().take("d/x", b"31.5").attributes == {"t": "x", "value": 31.5}
-    assert mapping().take("d/x", b'"on"').attributes == {"t": "x", "value": "on"}
+    assert mapping().map("d/x", b"31.5").attributes == {"t": "x", "value": 31.5}
+    assert mapping().map("d/x", b'"on"').attributes == {"t": "x", "value": "on"}
 
 
 def test_what_is_left_out_is_counted_by_reason() -> None:
@@ -143,12 +142,12 @@ def test_what_is_left_out_is_counted_by_reason() -> None:
         b'{"a": null, "b": [1], "c": 9223372036854775808, "d": "\\ud800", "": 1}',
         deep,
     ):
-        assert reading.take("d/x", payload).attributes == {"t": "x"}
+        assert reading.map("d/x", payload).attributes == {"t": "x"}
     assert reading.left_out == {"payload-not-json": 5, "null": 1, "list": 1, "value-refused": 3, "too-deep": 1}
 
 
 def test_numbers_too_large_for_doubles_are_infinite_both_ways() -> None:
-    assert mapping().take("d/x", b'{"a": 1e999}').attributes == {"t": "x", "a": math.inf}
+    assert mapping().map("d/x", b'{"a": 1e999}').attributes == {"t": "x", "a": math.inf}
     assert as_json({"a": -math.inf}) == b'{"a":-1e999}'
 
 
@@ -158,22 +157,22 @@ def test_the_first_template_that_fits_reads_the_topic() -> None:
         topic_attribute="topic",
         excluded=[TopicTemplate("d/secret/#")],
     )
-    assert reading.take("d/lab/1", b"").attributes == {"room": "lab", "n": 1, "topic": "d/lab/1"}
-    assert reading.take("d/lab", b"").attributes == {"topic": "d/lab"}
-    assert reading.take("d/lab/x", b"").reason == "topic-level"
-    assert reading.take("d/secret/1", b"").reason == "excluded-topic"
-    assert reading.take("e", b"").reason == "no-template"
+    assert reading.map("d/lab/1", b"").attributes == {"room": "lab", "n": 1, "topic": "d/lab/1"}
+    assert reading.map("d/lab", b"").attributes == {"topic": "d/lab"}
+    assert reading.map("d/lab/x", b"").reason == "topic-level"
+    assert reading.map("d/secret/1", b"").reason == "excluded-topic"
+    assert reading.map("e", b"").reason == "no-template"
 
 
 def test_remembered_topics_stay_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("broker.mqtt.mapping.REMEMBERED_TOPICS", 3)
     reading = mapping()
     for number in range(20):
-        assert reading.take(f"d/{number}", b"").attributes == {"t": str(number)}
+        assert reading.map(f"d/{number}", b"").attributes == {"t": str(number)}
 
 
 @pytest.mark.parametrize("count", [0, 1, MOST, MOST + 10])
-def test_no_more_attributes_go_along_than_may(count: int) -> None:
+def test_the_number_of_user_properties_is_limited(count: int) -> None:
     publication: dict[str, Value] = {f"a{number}": "x" * number for number in range(count)}
     assert as_properties(publication) == list(publication.items())[:MOST]
 

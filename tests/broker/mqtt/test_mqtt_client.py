@@ -1,5 +1,5 @@
-"""The gateway's connection to an MQTT broker: encrypted and with a password, when the MQTT broker does not read for a
-while, and when what answers is no MQTT broker."""
+"""The gateway's connection to an MQTT broker: with TLS and a password, to an MQTT broker that stops reading, and to a
+server that is not an MQTT broker."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from broker import RefusedError, connect_sync, tls
-from broker.security.certificates import write_set
+from broker.security.certificates import write_certificates
 from tests.broker.mqtt.conftest import StartMosquitto, StartOverlay
 from tests.harness.mosquitto import WAIT_S, wait_until
 from tests.harness.ports import free_port
@@ -31,14 +31,14 @@ def lines(count: int, size: int) -> list[str]:
 def test_a_gateway_reaches_an_mqtt_broker_by_tls_and_password(
     start_mosquitto: StartMosquitto, start_overlay: StartOverlay, tmp_path: Path
 ) -> None:
-    write_set(tmp_path / "certs", "test", {"mosquitto": ("localhost", "127.0.0.1")}, ())
+    write_certificates(tmp_path / "certs", "test", {"mosquitto": ("localhost", "127.0.0.1")}, ())
     passwords = tmp_path / "passwords"
     command = [path_of("mosquitto_passwd"), "-b", "-c", str(passwords), "gateway", "a secret of the gateway"]
     subprocess.run(command, check=True, timeout=WAIT_S)
     passwords.chmod(0o600)
     (tmp_path / "password").write_text("a secret of the gateway\n")
     port = free_port()
-    # Who gives a name must have its password; the listener in the clear is for the test's own clients.
+    # A client with a user name needs its password. The listener without TLS is for the test's own clients.
     mosquitto = start_mosquitto(
         f"{UNBOUNDED}\nlistener {port} 127.0.0.1\ncertfile {tmp_path}/certs/mosquitto.pem\n"
         f"keyfile {tmp_path}/certs/mosquitto.key\npassword_file {passwords}\n"
@@ -58,11 +58,11 @@ def test_a_gateway_reaches_an_mqtt_broker_by_tls_and_password(
     assert "a secret of the gateway" not in (tmp_path / "b1.log").read_text()
 
 
-def test_a_gateway_beside_secured_brokers_comes_in_where_no_client_without_a_rule_does(
+def test_a_gateway_of_a_secured_broker_connects_without_an_access_rule(
     start_mosquitto: StartMosquitto, start_overlay: StartOverlay, tmp_path: Path
 ) -> None:
     here = ("localhost", "127.0.0.1")
-    write_set(tmp_path / "certs", "test", {"b1": here, "b2": here}, ())
+    write_certificates(tmp_path / "certs", "test", {"b1": here, "b2": here}, ())
     (tmp_path / "access.toml").write_text("")
     secured = (
         '[tls]\nca = "certs/ca.pem"\ncertificate = "certs/{broker}.pem"\nkey = "certs/{broker}.key"\n'
@@ -92,7 +92,7 @@ def test_deliveries_wait_while_the_mqtt_broker_reads_nothing(
     here.publish("mercast/subscribe/all", "n >= 0", "-r", "-q", "1")
     overlay.wait_for_names("b2", 1)
     overlay.wait_for_remote("b1", 1)
-    # More than sockets hold.
+    # More than socket buffers hold.
     sent = lines(400, 40_000)
     with here.listening("mercast/deliver/all", form="%p") as listener:
         os.kill(here.process_id, signal.SIGSTOP)
@@ -104,9 +104,7 @@ def test_deliveries_wait_while_the_mqtt_broker_reads_nothing(
     assert (gateway["connections"], gateway["drops"]) == (1, {})
 
 
-def test_a_gateway_goes_on_dialling_when_what_answers_does_not_speak_mqtt(
-    start_overlay: StartOverlay, tmp_path: Path
-) -> None:
+def test_a_gateway_retries_when_the_server_does_not_speak_mqtt(start_overlay: StartOverlay, tmp_path: Path) -> None:
     greeting = b"\x20\x03\x00\x00\x00"
     nonsense = [b"SSH-2.0\r\n", greeting + b"\x32\xff\xff\xff\xff\xff", greeting + b"\x34\x02\x00\x00"]
     nonsense += [greeting + b"\x90\x01\x00", greeting + b"\x30\x03\x00\x09a", b""]

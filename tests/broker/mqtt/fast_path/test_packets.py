@@ -1,5 +1,5 @@
-"""The gateway's own reading and writing of messages: the same as paho's, in whatever pieces they arrive, and nothing
-but a `PacketError` for bytes that are no MQTT."""
+"""The gateway's own packet codec agrees with paho's, for any split of the bytes. Bytes that are not MQTT raise a
+`PacketError`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PAYLOADS = st.one_of(st.binary(max_size=300), st.integers(0, 70_000).map(bytes))
 
 @st.composite
 def paho_properties(draw: st.DrawFn) -> Properties:
-    """All kinds that an MQTT broker may send along with a message."""
+    """Draws all kinds of properties that an MQTT broker may send with a message."""
     properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
     if draw(st.booleans()):
         properties.PayloadFormatIndicator = 1
@@ -78,12 +78,12 @@ def test_a_message_of_mqtt_3_1_1_is_read_as_it_was_written(topic: str, payload: 
 
 
 @given(st.lists(st.integers(1, 0xFFFF), max_size=50), st.lists(st.integers(0, 200), max_size=5))
-def test_acknowledgements_are_cut_apart_wherever_they_were_cut(ids: list[int], cuts: list[int]) -> None:
+def test_acknowledgements_are_split_correctly_for_any_split_of_the_bytes(ids: list[int], cuts: list[int]) -> None:
     packets = split(write_pubacks(ids), cuts)
     assert [read_puback(packet, start) for _, packet, start in packets] == [(id, 0) for id in ids]
 
 
-def test_an_acknowledgement_tells_why_a_message_was_refused() -> None:
+def test_an_acknowledgement_contains_the_reason_of_a_refusal() -> None:
     ((_, packet, start),) = PacketSplitter().feed(b"\x40\x04\x80\x01\x87\x00")
     assert read_puback(packet, start) == (0x8001, 0x87)
 
@@ -119,13 +119,13 @@ def test_bytes_that_are_no_mqtt_are_a_packet_error_and_nothing_else(data: bytes,
 
 
 @pytest.mark.parametrize("is_repeated", [True, False])
-def test_a_message_that_is_sent_again_says_so(is_repeated: bool) -> None:
+def test_a_repeated_message_is_marked(is_repeated: bool) -> None:
     packet = bytearray(write_publish(packed_text("a"), b"b", 7, b""))
     packet[0] |= 8 * is_repeated
     assert read_publish(bytes(packet), 2, is_version_5=False) == Message("a", b"b", 1, False, 7, [], is_repeated)
 
 
-def test_a_message_of_qos_2_is_refused_because_nobody_asked_for_one() -> None:
+def test_a_message_of_qos_2_is_refused() -> None:
     packet = b"\x34" + struct.pack("!BH", 5, 1) + b"a\x00\x01"
     with pytest.raises(PacketError, match="QoS 2"):
         read_publish(packet, 2, is_version_5=False)
