@@ -1,4 +1,4 @@
-"""Matching: which Boolean expressions does a publication satisfy?
+"""Matching: finds the Boolean expressions that a publication satisfies.
 
     import matching
     from matching import attr
@@ -8,7 +8,7 @@
     index.add(2, (attr("price") > 100) | (attr("volume") >= 10_000))
     index.match({"symbol": "IBM", "price": 92.5}).ids        # [1]
 
-Knows nothing of brokers, clocks or networks.
+This package has no dependency on brokers, clocks or networks.
 """
 
 from matching.errors import MatchingError, ParseError

@@ -1,4 +1,4 @@
-"""The compiled core. Everything answers None or a code where Python's own checks must judge."""
+"""The compiled core. Methods return None or a code where the checks in Python must decide."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias, overload
@@ -17,13 +17,13 @@ class Ids(Sequence[int]):
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 FlatReport: TypeAlias = tuple[Ids, int, int, int]
-"""Ids, how many subscriptions are stored, candidates, evaluated."""
+"""Ids, number of stored subscriptions, candidates, evaluated."""
 
 FlatAnswer: TypeAlias = FlatReport | tuple[Ids, int, int, int, Ids]
-"""A report; where there are any, ids that match if their patterns do follow."""
+"""A report. A fifth element, if there is one, has the ids that match if their patterns match."""
 
 FlatDestinations: TypeAlias = tuple[list[str], Ids | None, int | None, int, int]
-"""Destinations, ids that match if their patterns do, an id without destination, candidates, evaluated."""
+"""Destinations, ids that match if their patterns match, an id without destination, candidates, evaluated."""
 
 class Flat:
     def __init__(self) -> None: ...
@@ -46,7 +46,7 @@ Answer: TypeAlias = tuple[Sequence[int], int, int]
 """Ids, candidates, evaluated."""
 
 Destinations: TypeAlias = tuple[int, int, list[str] | None]
-"""Candidates, evaluated, and the destinations unless a subscription without one matches."""
+"""Candidates, evaluated, and the destinations. The last is None if a subscription without a destination matches."""
 
 def has_vectors() -> bool: ...
 def forbid_vectors(is_forbidden: bool) -> None: ...

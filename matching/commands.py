@@ -149,7 +149,7 @@ def _parsed(text: str) -> Expression:
     from matching.languages.sql import parse
 
     if text == "-":
-        # Bytes that are not UTF-8 become characters that no string may hold, and are refused with their place.
+        # Bytes that are not UTF-8 become lone surrogates. The parser refuses those and reports their place.
         text = sys.stdin.buffer.read().decode("utf-8", errors="surrogateescape")
     try:
         return parse(text)
@@ -159,7 +159,7 @@ def _parsed(text: str) -> Expression:
 
 
 def _point_at(error: ParseError, text: str) -> None:
-    """The line where it went wrong, and a caret below the place."""
+    """Prints the line with the error, and a caret below the column."""
     if error.line is None or error.column is None:
         return
     lines = text.split("\n")
@@ -193,5 +193,5 @@ def _described(expression: Expression) -> str:
         "attributes": list(dict.fromkeys(predicate.attribute for predicate in expression.predicates())),
         "is_conjunction": as_conjunction(expression) is not None,
     }
-    # The expression may be deeper than the json module goes, so its own text is put in.
+    # The json module cannot write an expression of any depth, so the text of `to_json_text` is inserted.
     return f'{json.dumps(facts, ensure_ascii=False)[:-1]}, "expression": {to_json_text(expression)}}}'

@@ -1,18 +1,18 @@
-"""What can go wrong in matching.
+"""The errors of matching.
 
     MatchingError
-    ├── ValueRefusedError            a value that no predicate or publication can hold (NaN, a 65-bit integer, a list)
+    ├── ValueRefusedError            a value that no predicate or publication can have (NaN, a 65-bit integer, a list)
     ├── PublicationError             a publication that is not a map from names to values, or not valid MessagePack
-    ├── ExpressionError              an expression that cannot be
-    │   ├── ParseError               text that is not an expression; carries line, column, token and what was expected
-    │   └── ExpressionTooLargeError  an expression, or one of its normal forms, beyond a limit
-    ├── UnsupportedExpressionError   a conjunctive index was given something else
-    ├── DuplicateIdError             add with an id that is taken
-    ├── UnknownIdError               remove of an id that is not there
-    ├── UnknownIndexError            no index, backend or option of that name
-    └── BackendMissingError          a native index where the compiled module is not installed
+    ├── ExpressionError              an invalid expression
+    │   ├── ParseError               text that is not an expression; has line, column, token and expected tokens
+    │   └── ExpressionTooLargeError  an expression, or one of its normal forms, is beyond a limit
+    ├── UnsupportedExpressionError   the index cannot store this kind of expression
+    ├── DuplicateIdError             `add` with an id that is in the index
+    ├── UnknownIdError               an id that is not in the index
+    ├── UnknownIndexError            no index, backend or option has that name
+    └── BackendMissingError          a native index, but the compiled module is not installed
 
-Each carries the values it talks about. `exit_code` is what the command line returns for it.
+Each error has the values of its message as attributes. `exit_code` is the exit code of the command line.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ExpressionError(MatchingError, ValueError):
 
 
 class ParseError(ExpressionError):
-    """Text that is not an expression. `line` and `column` count from 1; for the JSON form, `path` says where."""
+    """Text that is not an expression. `line` and `column` count from 1. The JSON form uses `path` for the place."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class ExpressionTooLargeError(ExpressionError):
 
 
 def _readable(size: int) -> str:
-    """A chain of XORs can be 2**1000 predicates long when written out: nobody wants to read those digits."""
+    """The size with few digits. A chain of XORs can be 2**1000 predicates long when written out."""
     return f"{size:,}" if size < 10**15 else f"over 10^{int((size.bit_length() - 1) * math.log10(2))}"
 
 

@@ -1,11 +1,12 @@
-"""What every index is: expressions go in under ids, publications come, the ids that match go out.
+"""The interface of every index: it stores expressions by id and returns the ids that a publication matches.
 
-An index implements three methods: `_insert`, `_delete` and `_search`. What all share is here once: checking ids,
-expressions and publications, the text form, destinations, packed publications, batches.
+An index implements `_insert`, `_delete`, `_search` and `_shape`. `Matcher` implements the parts that all indexes
+share: it checks ids, expressions and publications, parses text, maps ids to destinations, and reads packed
+publications and batches.
 
-Every index gives exactly the linear scan's answer under any interleaving of `add`, `remove` and `match`. Its report
-also tells the work that was done: `stored` and `matched` are the same for every exact index, `candidates` and
-`evaluated` are the index's own.
+Every index returns the same ids as the linear scan, for any sequence of `add`, `remove` and `match`. Its report also
+counts the work. `stored` and `matched` are the same for every exact index. `candidates` and `evaluated` depend on the
+index.
 """
 
 from __future__ import annotations
@@ -24,16 +25,19 @@ from matching.expressions.values import Publication, Value, check_publication
 
 
 class MatchReport(NamedTuple):
-    """A tuple, because one is made for every publication, and a frozen dataclass takes twice as long to make."""
+    """The result of a match.
+
+    It is a tuple because `match` creates one for every publication. Creating a frozen dataclass takes twice as long.
+    """
 
     ids: Sequence[int]
-    """The subscriptions that match, ascending."""
+    """The ids of the subscriptions that match, ascending."""
     stored: int
-    """Subscriptions in the index."""
+    """The number of subscriptions in the index."""
     candidates: int
-    """Subscriptions that the index's structure did not rule out."""
+    """The number of subscriptions that the structure of the index did not rule out."""
     evaluated: int
-    """Candidates whose predicates had to be evaluated one by one."""
+    """The number of candidates whose predicates the index evaluated one by one."""
 
     @property
     def matched(self) -> int:
@@ -41,6 +45,8 @@ class MatchReport(NamedTuple):
 
 
 class DestinationReport(NamedTuple):
+    """The result of a match by destination. The counters are those of `MatchReport`."""
+
     destinations: tuple[str, ...]
     """The distinct destinations of the subscriptions that match, ascending."""
     stored: int
@@ -54,7 +60,7 @@ class DestinationReport(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What a search hands back to `Matcher`, ids in any order."""
+    """The result of `_search`. The ids are in any order."""
 
     ids: list[int]
     candidates: int
@@ -63,19 +69,19 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """An index's shape. An empty index has no nodes and no levels."""
+    """The size of an index. An empty index has no nodes and no levels."""
 
     subscriptions: int
     nodes: int
     levels: int
     bytes: int
-    """Memory of the structure in Python objects, without the expressions themselves."""
+    """Memory of the structure, without the expressions."""
     details: Mapping[str, int] = field(default_factory=dict)
-    """Figures of the index's own, by name."""
+    """Counters that only this kind of index has, by name."""
 
 
 class Matcher(ABC):
-    """Expressions by id, and the question which of them a publication satisfies."""
+    """An index: stores expressions by id and finds those that a publication satisfies."""
 
     name: ClassVar[str]
 
@@ -84,7 +90,7 @@ class Matcher(ABC):
         self._destinations: dict[int, str] = {}
 
     def add(self, id: int, expression: Expression | str, destination: str | None = None) -> None:
-        """Stores the expression, or its text form, under the caller's id. A refused expression leaves no trace."""
+        """Stores an expression, or its text, under the caller's id. If it raises, the index is unchanged."""
         if not isinstance(id, int) or isinstance(id, bool):
             raise TypeError(f"a subscription's id is an int, not {id!r}")
         if id in self._expressions:
@@ -106,21 +112,24 @@ class Matcher(ABC):
         return self._report(check_publication(publication))
 
     def match_many(self, publications: Iterable[Publication]) -> list[MatchReport]:
+        """Matches each publication. The reports are in the order of the publications."""
         return [self.match(publication) for publication in publications]
 
     def match_packed(self, attributes: bytes) -> MatchReport:
-        """Matches the MessagePack map of a publication's attributes, as brokers receive it."""
+        """Matches a publication whose attributes are a MessagePack map, as brokers receive them."""
         return self._report(unpack_attributes(attributes))
 
     def match_destinations(self, publication: Publication) -> DestinationReport:
-        """Where the publication must go. Every stored id needs a destination."""
+        """Returns the destinations of the subscriptions that match. Raises if one of them has no destination."""
         report = self.match(publication)
         return self._destinations_of(report)
 
     def match_packed_destinations(self, attributes: bytes) -> DestinationReport:
+        """Like `match_destinations`, for a MessagePack map of attributes."""
         return self._destinations_of(self.match_packed(attributes))
 
     def describe(self) -> Structure:
+        """Returns the size of the index: nodes, levels, memory and its own counters."""
         nodes, levels, details = self._shape()
         return Structure(len(self), nodes, levels, self._structure_bytes(), details)
 
@@ -131,7 +140,7 @@ class Matcher(ABC):
         return id in self._expressions
 
     def __iter__(self) -> Iterator[int]:
-        """The stored ids, in the order in which they were added."""
+        """Iterates over the stored ids in the order in which they were added."""
         return iter(self._expressions)
 
     def expression(self, id: int) -> Expression:
@@ -141,19 +150,19 @@ class Matcher(ABC):
 
     @abstractmethod
     def _insert(self, id: int, expression: Expression) -> None:
-        """Puts the expression into the structure, or raises and leaves the structure as it was."""
+        """Adds the expression to the structure. If it raises, the structure is unchanged."""
 
     @abstractmethod
     def _delete(self, id: int, expression: Expression) -> None:
-        """Takes out what `_insert` put in for this id."""
+        """Removes everything that `_insert` added for this id."""
 
     @abstractmethod
     def _search(self, publication: dict[str, Value]) -> SearchResult:
-        """The ids that match a checked publication."""
+        """Returns the ids that match a checked publication."""
 
     @abstractmethod
     def _shape(self) -> tuple[int, int, Mapping[str, int]]:
-        """Nodes, levels and the index's own figures, for `describe`."""
+        """Returns the number of nodes, the number of levels and the counters of the index, for `describe`."""
 
     def _report(self, publication: dict[str, Value]) -> MatchReport:
         found = self._search(publication)
@@ -181,6 +190,7 @@ def _as_expression(expression: Expression | str) -> Expression:
 
 
 def unpack_attributes(attributes: bytes) -> dict[str, Value]:
+    """Decodes and checks a MessagePack map of attributes."""
     import msgpack
 
     try:
@@ -197,7 +207,7 @@ _NOT_OWNED = (type, ModuleType, FunctionType, Expression)
 
 
 def deep_size(root: object) -> int:
-    """Bytes of all objects reachable from the root, without classes, functions and expressions."""
+    """The size in bytes of all objects reachable from the root, without classes, functions and expressions."""
     seen: set[int] = set()
     pending = [root]
     total = 0

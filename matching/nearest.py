@@ -1,4 +1,4 @@
-"""The known name that is nearest to an unknown one, for messages."""
+"""Suggests the known name that is nearest to an unknown one, for error messages."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""The indexes by name: a literal table, so that reading it tells what there is.
+"""The table of indexes by name. It is a literal, so that a reader sees all indexes in one place.
 
-matching.create("pst-bloom")           an index
+matching.create("pst-bloom")           creates an index
 matching.create("pst-hash", access_predicates=3)
 matching.create("a-tree", backend="native")
-matching.names()                       all that can be created here
-matching.info("pst-bloom").accepts     what it can hold
+matching.names()                       the indexes that this installation can create
+matching.info("pst-bloom").accepts     the expressions that the index can store
 
-A backend is an implementation of an index: Python is the readable one, native is C++ and needs the compiled module
-`matching._native`, which an install without a C++ compiler lacks.
+A backend is an implementation of an index. The Python backend is the readable one. The native backend is C++ and needs
+the compiled module `matching._native`. An installation without a C++ compiler lacks this module.
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ NATIVE_MODULE = "matching._native"
 
 
 class Accepts(StrEnum):
+    """The expressions that an index can store."""
+
     CONJUNCTIONS = "conjunctions"
     NORMAL_FORMS = "conjunctions, DNF and CNF"
-    """Refuses an expression when its disjunctive and its conjunctive normal form both have too many clauses."""
+    """The index refuses an expression if its disjunctive and its conjunctive normal form both have too many clauses."""
     ANY_EXPRESSION = "any expression"
 
 
@@ -43,7 +45,7 @@ class IndexInfo:
     title: str
     accepts: Accepts
     implementations: Mapping[str, tuple[str, str]]
-    """By backend, the module and the class. The first is the default."""
+    """The module and the class of each backend. The first backend is the default."""
 
     @property
     def backends(self) -> tuple[str, ...]:
@@ -51,10 +53,11 @@ class IndexInfo:
 
     @property
     def available_backends(self) -> tuple[str, ...]:
-        """Those that this installation has."""
+        """The backends that this installation has."""
         return tuple(backend for backend in self.implementations if backend != NATIVE or has_native_module())
 
     def load(self, backend: str) -> type[Matcher]:
+        """Imports the class that implements the index on this backend."""
         module, class_name = self.implementations[backend]
         index: type[Matcher] = getattr(importlib.import_module(module), class_name)
         return index
@@ -91,7 +94,7 @@ INDEXES = {
 
 
 def names(backend: str | None = None) -> tuple[str, ...]:
-    """The indexes that can be created here, with that backend if one is given."""
+    """The names of the indexes that this installation can create, with the given backend if there is one."""
     return tuple(
         name
         for name, info in INDEXES.items()
@@ -100,15 +103,16 @@ def names(backend: str | None = None) -> tuple[str, ...]:
 
 
 def info(name: str) -> IndexInfo:
+    """The description of an index. Raises UnknownIndexError for an unknown name."""
     if name not in INDEXES:
         raise UnknownIndexError(f"no index is called {name!r}{nearest(name, INDEXES)}; there are {', '.join(INDEXES)}")
     return INDEXES[name]
 
 
 def create(name: str, backend: str | None = None, **options: object) -> Matcher:
-    """An empty index. Options are the keyword arguments of its class.
+    """Creates an empty index. The options are the keyword arguments of its class.
 
-    Without a backend, it is the index's first; `auto` then has the best that is installed.
+    The default backend is the first one of the index. `auto` uses the native backend if it is installed.
     """
     chosen = info(name)
     if backend is None:
@@ -128,10 +132,12 @@ def create(name: str, backend: str | None = None, **options: object) -> Matcher:
 
 @cache
 def has_native_module() -> bool:
+    """Whether the compiled module is installed."""
     return importlib.util.find_spec(NATIVE_MODULE) is not None
 
 
 def describe_backend() -> str:
+    """The phrase for versions and reports that says whether matching uses the native core."""
     return (
         "matching with the native core" if has_native_module() else "matching in pure Python, no native core installed"
     )

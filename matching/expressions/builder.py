@@ -1,6 +1,7 @@
-"""Expressions written in Python: `(attr("price") > 80) & (attr("symbol") == "IBM")`.
+"""Builds expressions in Python: `(attr("price") > 80) & (attr("symbol") == "IBM")`.
 
-Combine with `&`, `|`, `^` and `~`. Comparisons bind weaker than these in Python, so they need parentheses.
+Combine expressions with `&`, `|`, `^` and `~`. In Python these bind more strongly than comparisons, so comparisons need
+parentheses.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ from matching.expressions.values import Value, check_attribute
 
 
 def attr(name: str) -> Attribute:
-    """The attribute of that name, to be compared: `attr("price").between(80, 120)`."""
+    """Returns an attribute for comparisons: `attr("price").between(80, 120)`."""
     return Attribute(check_attribute(name))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attribute:
-    """Each method and each comparison makes a predicate."""
+    """An attribute name. Each method and each comparison returns a predicate."""
 
     name: str
 
-    __hash__ = None  # type: ignore[assignment]  # == makes a predicate, so nothing could be looked up
+    __hash__ = None  # type: ignore[assignment]  # == returns a predicate, so a dict lookup cannot work
 
     def __eq__(self, value: Value) -> Predicate:  # type: ignore[override]
         return self._predicate(Operator.EQ, value)
@@ -48,14 +49,14 @@ class Attribute:
         raise TypeError(f"attribute {self.name!r} is no condition yet; compare it, or use .exists()")
 
     def between(self, lowest: Value, highest: Value) -> Predicate:
-        """Both ends belong to it."""
+        """Both ends are included."""
         return self._predicate(Operator.BETWEEN, lowest, highest)
 
     def not_between(self, lowest: Value, highest: Value) -> Predicate:
         return self._predicate(Operator.NOT_BETWEEN, lowest, highest)
 
     def is_in(self, *values: Value | Iterable[Value]) -> Predicate:
-        """Values one by one, or one list of them."""
+        """Accepts values as separate arguments, or one list of values."""
         return self._predicate(Operator.IN, *_listed(values))
 
     def not_in(self, *values: Value | Iterable[Value]) -> Predicate:
@@ -80,14 +81,14 @@ class Attribute:
         return self._predicate(Operator.NOT_CONTAINS, part)
 
     def matches(self, pattern: str) -> Predicate:
-        """A regular expression in RE2 syntax, found anywhere in the string."""
+        """A regular expression in RE2 syntax. It may match anywhere in the string."""
         return self._predicate(Operator.MATCHES, pattern)
 
     def not_matches(self, pattern: str) -> Predicate:
         return self._predicate(Operator.NOT_MATCHES, pattern)
 
     def like(self, pattern: str, escape: str | None = None) -> Predicate:
-        """`%` for any text, `_` for any character."""
+        """`%` matches any text, and `_` matches any one character."""
         return self._predicate(*like_operator(pattern, escape))
 
     def not_like(self, pattern: str, escape: str | None = None) -> Predicate:

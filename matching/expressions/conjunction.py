@@ -1,7 +1,7 @@
-"""A conjunction by dimension.
+"""Groups the predicates of a conjunction by dimension.
 
-Several predicates on one dimension are one condition: their values are intersected. An empty intersection is a
-subscription that never matches.
+The predicates on one dimension form one condition, whose values are the intersection of theirs. If an intersection is
+empty, the subscription never matches.
 """
 
 from __future__ import annotations
@@ -18,17 +18,21 @@ from matching.expressions.values import Dimension, TypeClass
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a conjunction asks of one dimension."""
+    """All predicates of a conjunction on one dimension."""
 
     dimension: Dimension
     predicates: tuple[Predicate, ...]
     values: ValueSet | None
-    """None when a tree cannot narrow it down: EXISTS, suffixes, substrings and patterns alone."""
+    """The values to search a tree by. None if the predicates do not restrict them to intervals.
+
+    That is so if there are only EXISTS, suffixes, substrings and patterns.
+    """
     is_exact: bool
-    """Is the condition true for exactly these values, so that the predicates need no evaluation?"""
+    """Whether the condition is true for exactly these values, so that the predicates need no evaluation."""
 
 
 def require_conjunction(index: str, expression: Expression) -> Clause:
+    """Returns the predicates of a conjunction. Raises UnsupportedExpressionError for any other expression."""
     clause = as_conjunction(expression)
     if clause is None:
         raise UnsupportedExpressionError(index, "conjunctions", f"{expression!r} has a disjunction")
@@ -36,7 +40,10 @@ def require_conjunction(index: str, expression: Expression) -> Clause:
 
 
 def conditions_of(predicates: Iterable[Predicate]) -> tuple[Condition, ...]:
-    """The conditions in order of first appearance. NOT EXISTS is none: no value of the publication leads to it."""
+    """Returns the conditions in the order of first occurrence.
+
+    NOT EXISTS is left out, because no value of a publication leads to it.
+    """
     grouped: dict[Dimension, list[Predicate]] = {}
     for predicate in predicates:
         if predicate.operator is not Operator.NOT_EXISTS:

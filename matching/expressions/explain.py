@@ -1,10 +1,10 @@
-"""Why a publication matches an expression or does not.
+"""Explains why a publication matches an expression or does not.
 
     false  AND
       true   symbol = 'IBM'    symbol is 'IBM', equal to 'IBM'
       false  price < 100       price is 130, not below 100
 
-Nothing recurses, and a node that occurs several times is explained once.
+No function here recurses. A node that occurs several times is explained once.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ _CONNECTIVES: dict[type[Expression], str] = {And: "AND", Or: "OR", Not: "NOT", X
 
 @dataclass(frozen=True, slots=True)
 class ExplainedNode:
-    """A node of the expression, as it stands for the publication."""
+    """A node of the expression with its truth for the publication."""
 
     expression: Expression
     truth: Truth
     level: int
-    """How deep it stands; the whole expression stands at 0."""
+    """The depth of the node. The level of the whole expression is 0."""
     found: Value | None = None
-    """For a predicate: the publication's value, None if there is none."""
+    """For a predicate: the publication's value, or None if the attribute is missing."""
     reason: str | None = None
-    """For a predicate: its truth, in words."""
+    """For a predicate: the reason for its truth, in words."""
     is_repeated: bool = False
-    """This very node was explained above; what is below it is not said again."""
+    """Whether the same node occurred before. Its children are then left out."""
 
     @property
     def text(self) -> str:
-        """The whole text of the node."""
+        """The text of the node and everything below it."""
         return to_text(self.expression)
 
     @property
     def label(self) -> str:
-        """A predicate's text; of an inner node its connective alone."""
+        """The text of a predicate, or the connective of an inner node."""
         if isinstance(self.expression, Predicate):
             return predicate_text(self.expression)
         if not self.expression.children:
@@ -57,9 +57,9 @@ class ExplainedNode:
 class Explanation:
     truth: Truth
     reason: str
-    """One line: which predicates decide."""
+    """One line with the predicates that decide."""
     nodes: tuple[ExplainedNode, ...]
-    """Each before its children, from left to right."""
+    """All nodes, each before its children, from left to right."""
 
     @property
     def is_match(self) -> bool:
@@ -76,6 +76,7 @@ class Explanation:
 
 
 def explain(expression: Expression, publication: Publication) -> Explanation:
+    """Explains the truth of the expression for the publication."""
     checked = check_publication(publication)
     truths = _truths(expression, checked)
     nodes = _explain_nodes(expression, checked, truths)
@@ -131,7 +132,7 @@ def _summary(expression: Expression, publication: Mapping[str, Value], truths: M
 
 
 def _deciding_predicates(expression: Expression, truths: Mapping[int, Truth]) -> list[Predicate]:
-    """The predicates that the answer rests on: of an AND that is false, the first false child alone, and so on."""
+    """The predicates that decide the result. For example, in a false AND this is the first false child only."""
     deciding: list[Predicate] = []
     seen: set[int] = set()
     pending = [expression]
@@ -146,7 +147,7 @@ def _deciding_predicates(expression: Expression, truths: Mapping[int, Truth]) ->
         truth = truths[id(node)]
         children = list(node.children)
         if isinstance(node, And | Or):
-            # A child with the node's own truth decides; one is enough where one settles it.
+            # A child with the same truth as the node decides. One child is enough for a false AND or a true OR.
             children = [child for child in children if truths[id(child)] is truth]
             if truth is isinstance(node, Or):
                 children = children[:1]
@@ -169,11 +170,11 @@ _RELATIONS: dict[Operator, tuple[str, str]] = {
     Operator.CONTAINS: ("which contains {}", "which does not contain {}"),
     Operator.MATCHES: ("which matches {}", "which does not match {}"),
 }
-"""How to say that the operator's relation holds, and that it does not."""
+"""The words for each operator if it is true, and if it is false."""
 
 
 def predicate_reason(predicate: Predicate, publication: Mapping[str, Value]) -> str:
-    """Why the predicate is true, false or undefined for a checked publication."""
+    """The reason why the predicate is true, false or undefined for a checked publication."""
     fact = _fact(predicate, publication)
     return fact if predicate.evaluate(publication) is not None else f"{fact}: undefined"
 

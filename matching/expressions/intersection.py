@@ -1,19 +1,19 @@
-"""Is there a publication that satisfies two expressions, and does one expression cover another?
+"""Tests whether two expressions intersect (share a publication), and whether one covers the other.
 
-An advertisement and a subscription belong together when some publication satisfies both. A wrong "no" would lose
-publications, a needless "yes" costs traffic: so `intersects` is exact on Boolean combinations of the basic
-operators (= != < <= > >= BETWEEN IN STARTS WITH EXISTS and their negations), and never wrongly says no on any
-other. `covers` is exact on conjunctions of the basic operators, and never wrongly says yes.
+An advertisement is relevant for a subscription if some publication satisfies both. A wrong "no" would lose
+publications. A wrong "yes" only costs traffic. So `intersects` is exact on Boolean combinations of the basic operators
+(= != < <= > >= BETWEEN IN STARTS WITH EXISTS and their negations). On others it may return a wrong True, but never a
+wrong False. `covers` is exact on conjunctions of the basic operators, and never returns a wrong True.
 
-An expression is prepared once, as a `Region`: a union of boxes, one for each conjunction of its disjunctive normal
-form. A box maps attributes to constraints. Constraints on different attributes do not depend on each other, so two
-boxes share a publication exactly when the constraints on each common attribute do, and one box holds another
-exactly when each of its constraints holds the other's. An expression with more than `MOST_BOXES` conjunctions is
-widened to the one box of the predicates that all its solutions satisfy.
+An expression is converted once to a `Region`: a union of boxes, one for each conjunction of its disjunctive normal
+form. A box maps attributes to constraints. Constraints on different attributes are independent. Two boxes therefore
+share a publication exactly if their constraints on each common attribute intersect. One box covers another exactly if
+each of its constraints covers the other's. An expression with more than `MAX_BOXES` conjunctions is widened to one box.
+This box has the predicates that all solutions of the expression satisfy.
 
-Undefined is not true: `a != 5` asks for a number `a`, so TRUE covers it and it does not cover TRUE.
+Undefined is not true: `a != 5` requires a number `a`, so TRUE covers it and it does not cover TRUE.
 
-Cost: two boxes in O(attributes of the smaller), each with a binary search over its intervals.
+Cost: comparing two boxes takes O(attributes of the smaller one), with a binary search over intervals for each.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from matching.expressions.values import TypeClass, Value, after_prefix
 
 MAX_BOXES = 128
 MAX_POINTS = 256
-"""Where suffixes, substrings and patterns meet no more values than this, the values are tested one by one."""
+"""Up to this many values, suffixes, substrings and patterns are tested against each value."""
 
 
 def intersects(first: Expression, second: Expression) -> bool:
-    """Is there a publication that satisfies both? Only "yes" can be wrong, and only past the basic operators."""
+    """Whether a publication satisfies both. Only True can be wrong, and only with other than the basic operators."""
     return region_of(first).intersects(region_of(second))
 
 
 def covers(first: Expression, second: Expression) -> bool:
-    """Does every publication that satisfies the second satisfy the first? Only "no" can be wrong."""
+    """Whether every publication that satisfies the second also satisfies the first. Only False can be wrong."""
     return first == second or region_of(first).covers(region_of(second))
 
 
 def witness(first: Expression, second: Expression = TRUE) -> dict[str, Value] | None:
-    """A publication that satisfies both, or None when none was found.
+    """Returns a publication that satisfies both, or None if it finds none.
 
-    None is a proof that there is none on Boolean combinations of the basic operators; elsewhere it is a guess.
+    For Boolean combinations of the basic operators, None proves that there is none. For others it does not.
     """
     for one in region_of(first).boxes:
         for other in region_of(second).boxes:
@@ -60,18 +60,19 @@ def witness(first: Expression, second: Expression = TRUE) -> dict[str, Value] | 
 
 @lru_cache(maxsize=1024)
 def region_of(expression: Expression) -> Region:
+    """The region of an expression, from a cache."""
     return Region.of(expression)
 
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """What a conjunction asks of one attribute; never one that is known to hold for no value."""
+    """All predicates of a conjunction on one attribute. A constraint that no value satisfies is never created."""
 
     is_present: bool
     values: ValueSet | None = None
-    """None asks for presence or absence alone."""
+    """None if the constraint only requires presence or absence."""
     tests: tuple[Predicate, ...] = ()
-    """Suffixes, substrings and patterns, which the values must satisfy besides: no intervals describe them."""
+    """Suffixes, substrings and patterns that the values must also satisfy. Intervals cannot describe them."""
 
     def intersects(self, other: Constraint) -> bool:
         mine, theirs = self.values, other.values
@@ -84,7 +85,7 @@ class Constraint:
         return mine.intersects(theirs)
 
     def intersection(self, other: Constraint) -> Constraint | None:
-        """The constraint that is both, or None when no value satisfies it."""
+        """The constraint that requires both, or None if no value satisfies it."""
         if self.values is None or other.values is None:
             if self.is_present is not other.is_present:
                 return None
@@ -94,7 +95,7 @@ class Constraint:
         return _make_constraint(self.values.intersection(other.values), (*self.tests, *other.tests))
 
     def is_within(self, other: Constraint) -> bool:
-        """Does whatever satisfies this one satisfy the other? Only "no" can be wrong, and only with tests."""
+        """Whether all values of this constraint satisfy the other. Only False can be wrong, and only with tests."""
         if other.values is None:
             return self.is_present is other.is_present
         if self.values is None or self.values.type_class is not other.values.type_class:
@@ -124,11 +125,11 @@ Box: TypeAlias = Mapping[str, Constraint]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Region:
-    """The publications that satisfy an expression, as a union of boxes; without boxes, there are none."""
+    """The publications that satisfy an expression, as a union of boxes. No publication does if there are no boxes."""
 
     boxes: tuple[Box, ...]
     is_widened: bool = False
-    """Do the boxes hold more than the expression's own publications, because it has too many conjunctions?"""
+    """Whether the boxes contain other publications, too, because the expression has too many conjunctions."""
 
     @classmethod
     def of(cls, expression: Expression, limit: int = MAX_BOXES) -> Region:
@@ -140,7 +141,10 @@ class Region:
         return any(_boxes_intersect(one, another) for one in self.boxes for another in other.boxes)
 
     def covers(self, other: Region) -> bool:
-        """Is each of the other's boxes within one of these? A box that only several of these fill is not seen."""
+        """Whether each box of the other is within one box of this region.
+
+        A box that only several boxes cover together is not found.
+        """
         if self.is_widened:
             return not other.boxes
         return all(any(_box_covers(outer, inner) for outer in self.boxes) for inner in other.boxes)
@@ -157,7 +161,7 @@ def _clauses(expression: Expression, limit: int) -> tuple[tuple[Clause, ...], bo
 
 
 def _required_predicates(expression: Expression) -> Clause:
-    """The predicates that every solution satisfies because nothing but AND stands above them."""
+    """The predicates that every solution satisfies, because only ANDs are above them."""
     found: list[Predicate] = []
     seen: set[int] = set()
     pending = [negation_normal_form(expression)]
@@ -190,7 +194,7 @@ def _box_covers(outer: Box, inner: Box) -> bool:
 
 
 def _box(clause: Clause) -> Box | None:
-    """None when the predicates contradict each other."""
+    """The box of a conjunction, or None if its predicates contradict each other."""
     by_attribute: dict[str, list[Predicate]] = {}
     for predicate in clause:
         by_attribute.setdefault(predicate.attribute, []).append(predicate)
@@ -240,7 +244,7 @@ def _text(test: Predicate) -> str:
 
 
 def _always_satisfy(values: ValueSet, tests: tuple[Predicate, ...], conclusion: Operator, text: str) -> bool:
-    """Is `asked text` true for all these values that pass the tests? Only "no" can be wrong."""
+    """Whether `conclusion text` is true for all of these values that pass the tests. Only False can be wrong."""
     if any(_implies(test.operator, _text(test), conclusion, text) for test in tests):
         return True
     if conclusion is Operator.ENDS_WITH:
@@ -251,12 +255,12 @@ def _always_satisfy(values: ValueSet, tests: tuple[Predicate, ...], conclusion: 
 
 
 def _implies(premise: Operator, known: str, conclusion: Operator, text: str) -> bool:
-    """Is `asked text` true for every string for which `given known` is? Only "no" can be wrong."""
+    """Whether every string that satisfies `premise known` satisfies `conclusion text`. Only False can be wrong."""
     match premise, conclusion:
         case Operator.ENDS_WITH, Operator.ENDS_WITH:
             return known.endswith(text)
         case Operator.ENDS_WITH, Operator.NOT_ENDS_WITH:
-            # Of two suffixes of one string, the shorter is a suffix of the longer.
+            # The shorter of two suffixes of a string is a suffix of the longer one.
             return not known.endswith(text) and not text.endswith(known)
         case ((Operator.ENDS_WITH | Operator.CONTAINS), Operator.CONTAINS):
             return text in known
@@ -269,13 +273,13 @@ def _implies(premise: Operator, known: str, conclusion: Operator, text: str) -> 
 
 
 def _common_prefix(lower: str, upper: Value | None) -> str:
-    """What all strings of [lower, upper) start with."""
+    """The longest common prefix of all strings in [lower, upper)."""
     if not isinstance(upper, str):
         return ""
     same = 0
     while same < min(len(lower), len(upper)) and lower[same] == upper[same]:
         same += 1
-    # ['aby', 'abz') has one character more in common than its two ends.
+    # The strings of ['aby', 'abz') share one character more than its two ends.
     longer = lower[: same + 1]
     following = after_prefix(longer)
     return longer if following is None or upper <= following else lower[:same]
@@ -302,7 +306,7 @@ def _intersection(one: Constraint | None, other: Constraint | None) -> Constrain
 
 
 def _examples(constraint: Constraint) -> Iterator[Value]:
-    """Values that satisfy the constraint: at least one, unless it has tests. Plain values come first."""
+    """Iterates over values that satisfy the constraint, plain ones first. At least one, unless it has tests."""
     if constraint.values is None:
         yield True
         return

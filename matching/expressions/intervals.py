@@ -1,10 +1,10 @@
 """Sets of values of one class, as sorted disjoint half-open intervals.
 
-Every class of values is a discrete order (see `values`), so an interval `[lower, upper)` describes open and
-closed ends alike: `x > 3` starts at the successor of 3. An upper end of None means that the interval has none. Two
-sets are equal as Python objects exactly when they hold the same values, and emptiness is exact.
+The order of every class is discrete (see `values`). An interval `[lower, upper)` can therefore describe open and closed
+ends: `x > 3` starts at the successor of 3. An interval whose upper end is None has no upper end. Two sets are equal as
+Python objects exactly if they contain the same values. `is_empty` is exact.
 
-PS-Tree cuts dimensions at the ends of these intervals [THESIS 6]; intersection and covering work on them directly.
+PS-Tree splits dimensions at the ends of these intervals [THESIS 6]. Intersection and covering use them directly.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ValueSet:
         return self.intervals == ((smallest(self.type_class), None),)
 
     def points(self, at_most: int) -> tuple[Value, ...] | None:
-        """The values one by one, ascending; None when there are more than that."""
+        """The values one by one, ascending, or None if there are more than `at_most`."""
         if len(self.intervals) > at_most:
             return None
         found: list[Value] = []
@@ -54,19 +54,19 @@ class ValueSet:
         return position >= 0 and _is_before(value, self.intervals[position][1])
 
     def intersects(self, other: ValueSet) -> bool:
-        """Is there a value in both? O(s log l) for s intervals in the smaller set and l in the larger."""
+        """Whether the sets share a value. O(s log l) for s intervals in the smaller set and l in the larger."""
         few, many = self.intervals, other.intervals
         if len(few) > len(many):
             few, many = many, few
         for lower, upper in few:
-            # Of those that start before this interval ends, the last one ends last.
+            # Of the intervals that start before this one ends, the last one also ends last.
             position = (len(many) if upper is None else bisect_left(many, upper, key=_START)) - 1
             if position >= 0 and _is_before(lower, many[position][1]):
                 return True
         return False
 
     def intersection(self, other: ValueSet) -> ValueSet:
-        """Linear in the number of intervals of both."""
+        """The values in both sets. Linear in the number of intervals of both."""
         common: list[Interval] = []
         mine, theirs = 0, 0
         while mine < len(self.intervals) and theirs < len(other.intervals):
@@ -82,6 +82,7 @@ class ValueSet:
         return ValueSet(self.type_class, tuple(common))
 
     def complement(self) -> ValueSet:
+        """All other values of the class."""
         gaps: list[Interval] = []
         start: Bound = smallest(self.type_class)
         for lower, upper in self.intervals:
@@ -95,6 +96,7 @@ class ValueSet:
         return ValueSet(self.type_class, tuple(gaps))
 
     def is_within(self, other: ValueSet) -> bool:
+        """Whether the other set contains all values of this one."""
         return self.intersection(other) == self
 
 
@@ -102,7 +104,10 @@ _START = itemgetter(0)
 
 
 def _is_countable(value: Value, upper: Bound) -> bool:
-    """Can steps from the value reach the end? Between strings there are endlessly many, unless zeros alone differ."""
+    """Whether repeated successors of the value reach the upper end.
+
+    Between two strings there are infinitely many others, unless they differ only in NUL characters at the end.
+    """
     return not isinstance(value, str) or (isinstance(upper, str) and upper.startswith(value))
 
 
@@ -120,11 +125,12 @@ def _smaller(first: Any, second: Any) -> Bound:
 
 
 def everything(type_class: TypeClass) -> ValueSet:
+    """The set of all values of the class."""
     return ValueSet(type_class, ((smallest(type_class), None),))
 
 
 def of_values(type_class: TypeClass, values: Iterable[Value]) -> ValueSet:
-    """The set of these values; neighbours in the order join into one interval."""
+    """The set of these values. Adjacent values form one interval."""
     joined: list[Interval] = []
     for value in sorted(set(values)):
         if joined and joined[-1][1] == value:
@@ -141,7 +147,7 @@ def _between(type_class: TypeClass, lower: Bound, upper: Bound) -> ValueSet:
 
 
 def satisfying(predicate: Predicate) -> ValueSet:
-    """The values of the predicate's class for which it is true, or more: see `is_exact`."""
+    """The values of the predicate's class for which it is true, or a larger set: see `is_exact`."""
     kind, values = predicate.type_class, predicate.values
     match predicate.operator:
         case Operator.EQ | Operator.IN:
@@ -165,9 +171,10 @@ def satisfying(predicate: Predicate) -> ValueSet:
 
 
 def satisfying_all(type_class: TypeClass, predicates: Iterable[Predicate]) -> ValueSet:
-    """The values that `satisfying` gives for each of these predicates of one class.
+    """The intersection of `satisfying` for these predicates of one class.
 
-    Sets are intersected in pairs, and the results again: a thousand `!=` on one attribute stay O(n log n).
+    Sets are intersected in pairs, then the results in pairs. A thousand `!=` on one attribute therefore take
+    O(n log n).
     """
     sets = [satisfying(predicate) for predicate in predicates] or [everything(type_class)]
     while len(sets) > 1:
@@ -189,5 +196,5 @@ INEXACT_OPERATORS = frozenset(
 
 
 def is_exact(predicate: Predicate) -> bool:
-    """Is `satisfying` the predicate's set itself? Suffixes, substrings and patterns are no intervals."""
+    """Whether `satisfying` is exact. It is not for suffixes, substrings and patterns, which are not intervals."""
     return predicate.operator not in INEXACT_OPERATORS

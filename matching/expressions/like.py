@@ -1,7 +1,7 @@
-"""LIKE patterns as the operators that indexes know.
+"""Converts LIKE patterns to operators that indexes support.
 
-`%` stands for any text and `_` for any one character. Most patterns are a prefix, a suffix, a part or a plain
-string, and become `STARTS WITH`, `ENDS WITH`, `CONTAINS` or `=`; the rest becomes an anchored regular expression.
+`%` matches any text, and `_` matches any one character. Most patterns are a prefix, a suffix, a substring or a plain
+string. They become `STARTS WITH`, `ENDS WITH`, `CONTAINS` or `=`. All others become an anchored regular expression.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _Part: TypeAlias = str | _Wildcard
 
 
 def like_operator(pattern: str, escape: str | None = None) -> tuple[Operator, str]:
-    """The operator that says the same as `LIKE pattern`, and its operand."""
+    """Returns the operator that is equivalent to `LIKE pattern`, and its operand."""
     parts = _split(pattern, escape)
     starts_open = parts[:1] == [_Wildcard.ANY_TEXT]
     ends_open = parts[-1:] == [_Wildcard.ANY_TEXT]
@@ -31,7 +31,7 @@ def like_operator(pattern: str, escape: str | None = None) -> tuple[Operator, st
     if len(literal) != len(inner):
         return Operator.MATCHES, _regular_expression(parts)
     if starts_open and ends_open:
-        # A lone % asks for any string at all.
+        # A single % matches every string.
         return (Operator.CONTAINS, literal) if literal else (Operator.STARTS_WITH, "")
     if starts_open:
         return Operator.ENDS_WITH, literal
@@ -39,7 +39,7 @@ def like_operator(pattern: str, escape: str | None = None) -> tuple[Operator, st
 
 
 def _split(pattern: str, escape: str | None) -> list[_Part]:
-    """Characters and wildcards; several % in a row are one."""
+    """Splits the pattern into characters and wildcards. Several % in a row become one."""
     if escape is not None and len(escape) != 1:
         raise ExpressionError(f"ESCAPE takes one character, not {escape!r}")
     parts: list[_Part] = []

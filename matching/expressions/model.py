@@ -1,11 +1,11 @@
 """Predicates and expressions: immutable values with Kleene's three-valued truth.
 
-A predicate on an attribute that a publication lacks, or that has a value of another class there, is undefined
-[THESIS 3.2]. `AND`, `OR`, `NOT`, `XOR` and `XNOR` combine as in [ATREE Table 2]; only true matches. Undefined is
-written None.
+A predicate is undefined if the publication lacks its attribute, or has a value of another class for it [THESIS 3.2].
+`AND`, `OR`, `NOT`, `XOR` and `XNOR` combine truth values as in [ATREE Table 2]. Only a true expression matches.
+Undefined is represented by None.
 
-Expressions may share nodes (normal forms do, so that a chain of n XORs stays O(n)), and may be thousands of levels
-deep: nothing here recurses over the tree, and what visits nodes visits a shared one once.
+Expressions may share nodes. Normal forms do this, so that a chain of n XORs has O(n) nodes. Expressions may be
+thousands of levels deep. No function here recurses over the tree, and every traversal visits a shared node once.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Truth: TypeAlias = bool | None
 
 
 class Operator(StrEnum):
-    """Every operator has a negation among the operators, so that NOT can always be pushed into the predicates."""
+    """The operators of predicates. The negation of each is an operator, so NOT can be moved into the predicates."""
 
     EQ = "="
     NE = "!="
@@ -99,33 +99,34 @@ _TESTS: dict[Operator, Callable[[Any, Any], bool]] = {
     Operator.NOT_CONTAINS: lambda value, operand: operand not in value,
     Operator.MATCHES: lambda value, operand: operand.search(value) is not None,
     Operator.NOT_MATCHES: lambda value, operand: operand.search(value) is None,
-    # Presence is decided before any test: whoever asks these has a value.
+    # `evaluate` decides presence without a test. A caller of these tests has a value.
     Operator.EXISTS: lambda _value, _operand: True,
     Operator.NOT_EXISTS: lambda _value, _operand: False,
 }
 
 
 class Expression:
-    """What a subscription or an advertisement says. Compares by structure; `str()` gives its text form."""
+    """The content of a subscription or an advertisement. Compares by structure. `str()` returns its text form."""
 
     __slots__ = ()
 
     children: tuple[Expression, ...]
     depth: int
-    """Levels of the tree: 1 for a predicate."""
+    """The number of levels of the tree: 1 for a predicate."""
     size: int
-    """Predicates when the tree is written out; a shared node counts wherever it occurs."""
+    """The number of predicates of the tree when it is written out. A shared node counts at each occurrence."""
     structural_hash: int
 
     def evaluate(self, publication: Publication) -> Truth:
-        """True, False or None (undefined). The publication is taken as valid: see `check_publication`."""
+        """Returns True, False or None (undefined). The publication must be valid: see `check_publication`."""
         raise TypeError(f"{type(self).__name__} cannot be evaluated")
 
     def matches(self, publication: Publication) -> bool:
+        """Whether the expression is true for the publication."""
         return self.evaluate(publication) is True
 
     def nodes(self) -> Iterator[Expression]:
-        """All distinct nodes, children before parents, by first occurrence."""
+        """Iterates over all distinct nodes, children before parents, in the order of first occurrence."""
         seen: set[int] = set()
         pending: list[tuple[Expression, bool]] = [(self, False)]
         while pending:
@@ -138,6 +139,7 @@ class Expression:
                 pending.extend((child, False) for child in reversed(node.children))
 
     def predicates(self) -> Iterator[Predicate]:
+        """Iterates over all distinct predicate nodes."""
         return (node for node in self.nodes() if isinstance(node, Predicate))
 
     def __eq__(self, other: object) -> bool:
@@ -202,7 +204,7 @@ def _same_structure(first: Expression, second: Expression) -> bool:
 class Predicate(Expression):
     """One condition on one attribute: `Predicate("price", Operator.BETWEEN, (80, 120))`.
 
-    The values of IN are kept sorted and without repetitions, so that equal conditions are equal predicates.
+    The values of IN are sorted and have no duplicates, so that equal conditions are equal predicates.
     """
 
     attribute: str
@@ -210,13 +212,13 @@ class Predicate(Expression):
     values: tuple[Value, ...] = ()
     type_class: TypeClass = field(init=False)
     operand: Any = field(init=False)
-    """What the operator's test takes: a value, a pair, a frozenset or a compiled pattern."""
+    """The argument of the operator's test: a value, a pair, a frozenset or a compiled pattern."""
     structural_hash: int = field(init=False)
     _test: Callable[[Any, Any], bool] = field(init=False)
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        # Many predicates name few attributes: one string for each is less memory, and mostly in a processor's cache.
+        # Many predicates share few attribute names. One string for each name saves memory and processor cache.
         put(self, "attribute", sys.intern(check_attribute(self.attribute)))
         put(self, "operator", Operator(self.operator))
         put(self, "values", _check_values(self.attribute, self.operator, self.values))
@@ -239,7 +241,7 @@ class Predicate(Expression):
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Equal for equal predicates alone: the class is part of it, because True == 1 in Python."""
+        """Equal only for equal predicates. The class is part of the key, because True == 1 in Python."""
         return (self.attribute, self.operator, self.type_class, self.values)
 
     @property
@@ -248,6 +250,7 @@ class Predicate(Expression):
 
     @property
     def negation(self) -> Predicate:
+        """The predicate that is true where this one is false, and undefined where this one is undefined."""
         return Predicate(self.attribute, self.operator.negated, self.values)
 
     def evaluate(self, publication: Publication) -> Truth:
@@ -259,7 +262,7 @@ class Predicate(Expression):
         return self._test(value, self.operand)
 
     def is_true_for(self, value: Value) -> bool:
-        """Is the predicate true for this value of its own class?"""
+        """Whether the predicate is true for a value of its own class."""
         return self._test(value, self.operand)
 
 
@@ -303,7 +306,7 @@ def _operand(operator: Operator, values: tuple[Value, ...]) -> object:
 
 @lru_cache(maxsize=4096)
 def compile_pattern(pattern: str) -> Any:
-    """The pattern on RE2, which runs in time linear in the text whatever the pattern is."""
+    """Compiles the pattern with RE2, which matches any pattern in time linear in the text."""
     import re2
 
     options = re2.Options()
@@ -317,7 +320,7 @@ def compile_pattern(pattern: str) -> Any:
 
 
 class _Connective(Expression):
-    """An inner node. Evaluation walks the distinct nodes once, children first, so that sharing pays."""
+    """An inner node. `evaluate` visits every distinct node once, children first."""
 
     __slots__ = ("_order", "children", "depth", "size", "structural_hash")
 
@@ -341,6 +344,7 @@ class _Connective(Expression):
         raise AttributeError(f"{type(self).__name__} is immutable; {name} cannot be deleted")
 
     def combine(self, truths: Sequence[Truth]) -> Truth:
+        """Returns the truth of the node for these truths of its children."""
         raise TypeError(f"{type(self).__name__} combines nothing")
 
     def evaluate(self, publication: Publication) -> Truth:
@@ -367,12 +371,12 @@ class _Variadic(_Connective):
 
     @classmethod
     def of(cls, children: Sequence[Expression]) -> Expression:
-        """Like the constructor, but one child alone is itself."""
+        """Like the constructor, but returns a single child itself."""
         return children[0] if len(children) == 1 else cls(children)
 
 
 class And(_Variadic):
-    """True when all children are; false when any is. Of nothing, it is `TRUE`."""
+    """True if all children are true, false if any child is false. Without children it is `TRUE`."""
 
     __slots__ = ()
 
@@ -380,7 +384,7 @@ class And(_Variadic):
         return False if False in truths else None if None in truths else True
 
     def matches(self, publication: Publication) -> bool:
-        """Stops at the first child that is not true, which is what makes a plain scan bearable."""
+        """Stops at the first child that is not true, which makes the linear scan much faster."""
         if self.depth > 2:
             return super().matches(publication)
         for child in self.children:
@@ -390,7 +394,7 @@ class And(_Variadic):
 
 
 class Or(_Variadic):
-    """True when any child is; false when all are. Of nothing, it is `FALSE`."""
+    """True if any child is true, false if all children are false. Without children it is `FALSE`."""
 
     __slots__ = ()
 

@@ -1,12 +1,12 @@
 """Negation, disjunctive and conjunctive normal forms.
 
-The negation normal form has AND, OR and predicates alone: NOT moves into the predicates (each operator has a
-negation), XOR and XNOR are written out by the zero suppression laws of [ATREE 5.2.1]. Both keep Kleene's truth
-value for every publication, undefined included. An operand of XOR is needed plain and negated; each of the two is
-built once and shared, so n nested XORs become O(n) nodes although the tree written out has 2^n.
+The negation normal form has only AND, OR and predicates. NOT moves into the predicates, because each operator has a
+negation. XOR and XNOR are replaced by the zero suppression laws of [ATREE 5.2.1]. Both steps keep Kleene's truth value
+for every publication, including undefined. An operand of XOR is used plain and negated. Each of the two is built once
+and shared. n nested XORs therefore become O(n) nodes, although the tree when written out has 2^n.
 
-Disjunctive and conjunctive forms can be exponentially large. Their size is computed first, and nothing is built
-past the limit.
+Disjunctive and conjunctive forms can be exponentially large. Their size is computed first, and no form beyond the limit
+is built.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LARGEST_COUNT = 10**30
 
 
 def negation_normal_form(expression: Expression) -> Expression:
-    """The same truth for every publication, with AND, OR and predicates only, and nodes shared."""
+    """Returns an equivalent expression that has only AND, OR and predicates, with shared nodes."""
     built: dict[tuple[int, bool], Expression] = {}
     for node, is_negated in _needed_forms(expression):
         built[id(node), is_negated] = _normal_node(node, is_negated, built)
@@ -33,7 +33,7 @@ def negation_normal_form(expression: Expression) -> Expression:
 
 
 def _needed_forms(expression: Expression) -> list[tuple[Expression, bool]]:
-    """Which nodes are needed plain and which negated, those they are built from first."""
+    """The nodes that are needed plain (False) and negated (True), children before parents."""
     ordered: list[tuple[Expression, bool]] = []
     seen: set[tuple[int, bool]] = set()
     pending = [(expression, False, False)]
@@ -76,7 +76,10 @@ def _exclusive(node: Expression, is_different: bool, built: dict[tuple[int, bool
 
 
 def as_conjunction(expression: Expression) -> Clause | None:
-    """The predicates of a conjunction, however nested or negated; None if it is none. `TRUE` has no predicates."""
+    """Returns the predicates of a conjunction, which may be nested and have negations. `TRUE` has no predicates.
+
+    Returns None if the expression is not a conjunction.
+    """
     if isinstance(expression, Predicate):
         return (expression,)
     if (
@@ -92,19 +95,19 @@ def as_conjunction(expression: Expression) -> Clause | None:
 
 
 def disjunctive_clauses(expression: Expression, limit: int = DEFAULT_CLAUSES) -> tuple[Clause, ...]:
-    """The expression as an OR of conjunctions; `FALSE` has none. Past the limit: ExpressionTooLargeError."""
+    """The expression as an OR of conjunctions. `FALSE` has none. Raises ExpressionTooLargeError beyond the limit."""
     return _clauses(negation_normal_form(expression), Or, limit, "the disjunctive normal form, in conjunctions,")
 
 
 def conjunctive_clauses(expression: Expression, limit: int = DEFAULT_CLAUSES) -> tuple[Clause, ...]:
-    """The expression as an AND of disjunctions; `TRUE` has none. Past the limit: ExpressionTooLargeError."""
+    """The expression as an AND of disjunctions. `TRUE` has none. Raises ExpressionTooLargeError beyond the limit."""
     return _clauses(negation_normal_form(expression), And, limit, "the conjunctive normal form, in disjunctions,")
 
 
 def count_disjunctive_clauses(expression: Expression) -> int:
-    """How many conjunctions the disjunctive normal form has before repetitions are dropped. Builds nothing.
+    """The number of conjunctions of the disjunctive normal form, before duplicates are removed. Builds nothing.
 
-    Counts no further than `LARGEST_COUNT`: with shared nodes, the digits alone could fill the memory.
+    The count stops at `LARGEST_COUNT`. With shared nodes, the digits of the exact number could fill the memory.
     """
     normal = negation_normal_form(expression)
     return _count_clauses(normal, Or)[id(normal)]
@@ -141,7 +144,7 @@ def _product(numbers: list[int]) -> int:
 
 
 def _clauses(normal: Expression, outer: type[Expression], limit: int, measure: str) -> tuple[Clause, ...]:
-    """`adding` is the connective between clauses: its children's clauses add up, the other's multiply."""
+    """`outer` is the connective between clauses. Its children's clauses add up, those of the other multiply."""
     counts = _count_clauses(normal, outer)
     if counts[id(normal)] > limit:
         raise ExpressionTooLargeError(measure, counts[id(normal)], limit)
@@ -158,7 +161,10 @@ def _clauses(normal: Expression, outer: type[Expression], limit: int, measure: s
 
 
 def _nodes_with_clauses(normal: Expression, counts: dict[int, int]) -> Iterator[Expression]:
-    """Children first. What multiplies with zero clauses is left out: it may be larger than the whole."""
+    """Iterates over the nodes that have clauses, children first.
+
+    Leaves out nodes that are multiplied with zero clauses, because they may be larger than the whole result.
+    """
     seen: set[int] = set()
     pending = [(normal, False)]
     while pending:

@@ -1,10 +1,10 @@
-"""The text of an expression: `parse(to_text(expression)) == expression`, with as few parentheses as that allows.
+"""Writes expressions as text, with as few parentheses as possible: `parse(to_text(expression)) == expression`.
 
-Binding from strong to weak: NOT, AND, XOR and XNOR (left to right), OR. A node inside a node of the same kind keeps
-its parentheses, because `a AND b AND c` is one AND of three. `NOT EXISTS a` is a predicate of its own, so the
-negation of `EXISTS a` is written `NOT (EXISTS a)`.
+Binding from strong to weak: NOT, AND, XOR and XNOR (left to right), OR. A node inside a node of the same kind has
+parentheses, because `a AND b AND c` is one AND of three. `NOT EXISTS a` is a predicate. The negation of `EXISTS a` is
+therefore written `NOT (EXISTS a)`.
 
-An expression whose nodes are shared can be exponentially larger when written out: past a limit it is refused.
+An expression with shared nodes can be exponentially larger when written out. It is refused beyond a limit.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from matching.expressions.values import Value
 
 LARGEST_TEXT_PREDICATES = 1_000_000
 LARGEST_TEXT_NODES = 4 * LARGEST_TEXT_PREDICATES
-"""Constants and NOTs are no predicates, and can be just as many."""
+"""Constants and NOTs do not count as predicates, so they have a limit of their own."""
 
 KEYWORDS = frozenset(
     [
@@ -56,7 +56,7 @@ KEYWORDS = frozenset(
     ]
 )
 PLAIN_NAME = re.compile(r"[^\W\d]\w*(?:\.\w+)*")
-"""As the grammar's NAME: letters, digits and underscores, parts joined by dots, the first not starting with a digit."""
+"""Like NAME of the grammar: parts of letters, digits and underscores, joined by dots, no digit at the start."""
 
 _OR, _XOR, _AND, _NOT, _LEAF = range(5)
 _BINDING: dict[type[Expression], int] = {Or: _OR, Xor: _XOR, Xnor: _XOR, And: _AND, Not: _NOT, Predicate: _LEAF}
@@ -64,7 +64,7 @@ _WORDS: dict[type[Expression], str] = {Or: " OR ", Xor: " XOR ", Xnor: " XNOR ",
 
 
 def to_text(expression: Expression) -> str:
-    """The SQL-like form."""
+    """Writes the expression in the SQL-like form."""
     check_written_size(expression)
     return write(expression, _leaf_text, _parts)
 
@@ -74,7 +74,7 @@ def write(
     leaf: Callable[[Expression], str],
     parts: Callable[[Expression], Sequence[str | Expression]],
 ) -> str:
-    """Joins what `leaf` says of nodes without children and `parts` of others, without recursion."""
+    """Writes the expression without recursion. `leaf` writes a node without children, `parts` splits any other."""
     written: list[str] = []
     pending: list[str | Expression] = [expression]
     while pending:
@@ -89,7 +89,7 @@ def write(
 
 
 def check_written_size(expression: Expression) -> None:
-    """Raises when the tree, shared nodes written out, is too large to be text."""
+    """Raises ExpressionTooLargeError if the tree, with shared nodes written out, is too large for text."""
     if expression.size > LARGEST_TEXT_PREDICATES:
         raise ExpressionTooLargeError(
             "the text of the expression, in predicates,", expression.size, LARGEST_TEXT_PREDICATES
@@ -145,14 +145,14 @@ def predicate_text(predicate: Predicate) -> str:
 
 
 def name_text(name: str) -> str:
-    """The attribute's name, in double quotes where it is not plain or a keyword."""
+    """The attribute name, in double quotes if it is a keyword or not plain."""
     if PLAIN_NAME.fullmatch(name) and name.upper() not in KEYWORDS:
         return name
     return '"' + name.replace('"', '""') + '"'
 
 
 def value_text(value: Value) -> str:
-    """The value so that it reads back as itself: 1.0 stays a float, 1 an int."""
+    """The value as text that parses to the same value and type: 1.0 stays a float, 1 an int."""
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, str):

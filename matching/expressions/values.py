@@ -1,11 +1,11 @@
-"""Values, their classes, and the order in which a class's values stand.
+"""Values, their classes, and the order of the values of a class.
 
-A value is a number (int or float, compared by exact value), a string or a boolean. A dimension is an attribute's
-name together with a class: a predicate on the number `a` says nothing about a publication whose `a` is a string.
+A value is a number (int or float, compared by exact value), a string or a boolean. A dimension is an attribute name
+together with a class. A predicate on the number `a` is undefined for a publication whose `a` is a string.
 
-Every class is a discrete order: after each value comes a next one. Between two neighbours there is nothing, so
-`x > v` and `x >= successor(v)` are the same predicate, and every set of values that predicates can describe is a
-union of half-open intervals. For numbers the order holds the 64-bit integers and the doubles together.
+The order of every class is discrete: each value has a successor, and no value is between the two. So `x > v` and
+`x >= successor(v)` are the same predicate. Every set of values that predicates can describe is a union of half-open
+intervals. The order of numbers contains the 64-bit integers and the doubles together.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class TypeClass(StrEnum):
     STRING = "string"
     BOOLEAN = "boolean"
     ANY = "any"
-    """Not a class of values: the dimension of `EXISTS`, which asks for presence alone."""
+    """Not a class of values. It is the dimension of `EXISTS`, which only tests presence."""
 
 
 Dimension: TypeAlias = tuple[str, TypeClass]
@@ -43,7 +43,7 @@ CLASS_BY_TYPE: dict[type, TypeClass] = {
 
 
 def check_value(value: object, where: str) -> Value:
-    """The value as an exact int, float, str or bool; `where` names the place in the error."""
+    """Returns the value as an exact int, float, str or bool. `where` is the place in the error message."""
     if isinstance(value, bool):
         return value
     if isinstance(value, int):
@@ -65,7 +65,7 @@ def _shortened(value: int) -> str:
 
 
 def _exact_text(text: str) -> str:
-    """A plain str of the same characters: str() of a member of an enumeration would be its name."""
+    """A plain str with the same characters. `str()` of a member of an enumeration would be its name."""
     return str.__str__(text)
 
 
@@ -79,6 +79,7 @@ def _check_text(text: str, where: str) -> None:
 
 
 def check_attribute(name: object) -> str:
+    """Returns the attribute name as an exact str. Raises if it is empty or not a valid string."""
     if not isinstance(name, str) or not name:
         raise ValueRefusedError(f"attribute name {name!r} is not a non-empty string")
     _check_text(name, "attribute name")
@@ -86,7 +87,7 @@ def check_attribute(name: object) -> str:
 
 
 def check_publication(publication: Mapping[str, object]) -> dict[str, Value]:
-    """A copy with exact Python types, or an error that names the attribute."""
+    """Returns a copy with exact Python types. Raises an error that names the invalid attribute."""
     if not isinstance(publication, Mapping):
         raise PublicationError(f"a publication maps names to values, not a {type(publication).__name__}")
     checked: dict[str, Value] = {}
@@ -101,7 +102,7 @@ def check_publication(publication: Mapping[str, object]) -> dict[str, Value]:
 
 
 def smallest(type_class: TypeClass) -> Value:
-    """The value of the class with which every order starts."""
+    """The smallest value of the class."""
     return _SMALLEST[type_class]
 
 
@@ -113,7 +114,7 @@ _SMALLEST: dict[TypeClass, Value] = {
 
 
 def successor(value: Value) -> Value | None:
-    """The next larger value of the same class; None after the largest."""
+    """The next larger value of the same class, or None for the largest."""
     if isinstance(value, bool):
         return None if value else True
     if isinstance(value, str):
@@ -135,11 +136,14 @@ def _next_number(value: int | float) -> int | float | None:
 
 
 def after_prefix(prefix: str) -> str | None:
-    """The smallest string after all strings that start with the prefix; None when every later string does."""
+    """The smallest string after all strings that start with the prefix.
+
+    None if every string after the prefix starts with it.
+    """
     while prefix:
         code = ord(prefix[-1])
         if code < 0x10FFFF:
-            # The code points from D800 to DFFF are no characters: no string of ours contains them.
+            # The code points from D800 to DFFF are not characters. `check_value` refuses strings with them.
             following = 0xE000 if code == 0xD7FF else code + 1
             return prefix[:-1] + chr(following)
         prefix = prefix[:-1]

@@ -1,4 +1,4 @@
 """The text forms of expressions and publications: SQL, PADRES and JSON.
 
-This package imports expressions.
+This package imports `matching.expressions`.
 """

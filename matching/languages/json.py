@@ -5,8 +5,13 @@
     {"attribute": "price", "operator": "between", "values": [80, 120]}
     {"attribute": "region", "operator": "exists"}
 
-Operators are those of the text form, in any case; `not_in` and `not-in` are read as `not in`. An `and` of nothing is
-true and of one expression is that expression; likewise `or`. What is wrong is said with a path: `$.and[1].operator`.
+Operators are those of the SQL-like form, in any case. `not_in` and `not-in` are read as `not in`. An empty `and` is
+true, and an empty `or` is false. An `and` or `or` of one expression is that expression. Errors report a path, such as
+`$.and[1].operator`.
+
+JSON text is parsed without recursion, so that `ParseLimits` limit the depth and not the interpreter's stack. The parser
+is stricter than `json.loads` where that would lose information: it refuses duplicate keys, NaN, Infinity and integers
+beyond 64 bits, and reports line and column.
 """
 
 from __future__ import annotations
@@ -61,7 +66,7 @@ _OPERATORS = {operator.lower(): operator for operator in Operator} | {"==": Oper
 
 
 def to_json(expression: Expression) -> Json:
-    """The expression as what `json.dumps` takes. Nodes that are shared are shared in the answer, too."""
+    """Converts the expression to objects that `json.dumps` accepts. Shared nodes are shared in the result, too."""
     check_written_size(expression)
     built: dict[int, Json] = {}
     for node in expression.nodes():
@@ -70,7 +75,7 @@ def to_json(expression: Expression) -> Json:
 
 
 def to_json_text(expression: Expression) -> str:
-    """The expression as JSON text, however deep."""
+    """Writes the expression as JSON text, at any depth."""
     check_written_size(expression)
     return write(expression, lambda leaf: json.dumps(_node_json(leaf, []), ensure_ascii=False), _parts)
 
@@ -102,13 +107,13 @@ def _parts(node: Expression) -> list[str | Expression]:
 
 
 def parse_json(source: Json, limits: ParseLimits = DEFAULT_LIMITS) -> Expression:
-    """The expression in a JSON text, or in what `json.loads` made of it."""
+    """Parses an expression from JSON text or from the result of `json.loads`."""
     return _ExpressionParser(limits).expression(parse_json_value(source, limits) if isinstance(source, str) else source)
 
 
 @dataclass(frozen=True, slots=True)
 class _Path:
-    """Linked, so that a path of a thousand steps is written out only when something is wrong."""
+    """A path in the JSON document. It is a linked list, so that its text is only built for an error message."""
 
     parent: _Path | None = None
     step: str = "$"
@@ -121,7 +126,7 @@ class _Path:
         return _Path(self, f"[{position}]", self.depth)
 
     def below(self) -> _Path:
-        """The same place as one level deeper in the expression."""
+        """The same path, counted as one level deeper in the expression."""
         return _Path(self.parent, self.step, self.depth + 1)
 
     def __str__(self) -> str:
@@ -135,13 +140,15 @@ class _Path:
 
 @dataclass(frozen=True, slots=True)
 class _ParseTask:
+    """Parse an expression from this source."""
+
     source: Json
     path: _Path
 
 
 @dataclass(frozen=True, slots=True)
 class _Combine:
-    """Make a node of the last `count` expressions that were finished."""
+    """Make a node from the last `count` finished expressions."""
 
     make: Callable[[Sequence[Expression]], Expression]
     count: int
@@ -151,7 +158,7 @@ _Task: TypeAlias = _ParseTask | _Combine
 
 
 class _ExpressionParser:
-    """One reading of one source; a stack of tasks takes the place of recursion."""
+    """Parses one source. It uses a stack of tasks instead of recursion."""
 
     def __init__(self, limits: ParseLimits) -> None:
         self._limits = limits
@@ -289,13 +296,13 @@ _LITERALS = {"true": True, "false": False, "null": None}
 
 
 def parse_json_value(text: str, limits: ParseLimits) -> Json:
-    """What the text says. Of the limits, only the length is looked at."""
+    """Parses JSON text. Of the limits, only the length applies."""
     value: Json = run_parser(_FORM, text, replace(UNLIMITED, max_length=limits.max_length))
     return value
 
 
 class _Builder:
-    """What the parser does when a rule of the grammar is complete; methods have the rules' names."""
+    """Builds the result. The parser calls a method when it completes the rule of the same name."""
 
     def object(self, children: list[tuple[Token, Json]]) -> Json:
         members: dict[str, Json] = {}
@@ -331,7 +338,7 @@ def _parser() -> Lark:
     def known(token: Token) -> Token:
         return token if token in _LITERALS else Token.new_borrow_pos("UNKNOWN_WORD", token.value, token)
 
-    builder: Any = _Builder()  # lark asks for attributes with the rules' names, not for a class of its own
+    builder: Any = _Builder()  # lark looks up methods by the names of rules; it does not need its own class
     return Lark(_GRAMMAR, parser="lalr", lexer="basic", transformer=builder, lexer_callbacks={"LITERAL": known})
 
 

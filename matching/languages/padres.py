@@ -2,11 +2,11 @@
 
     numbers and strings   =  eq  !=  <>  neq  <  <=  >  >=
     strings               str-lt  str-le  str-gt  str-ge  str-prefix  str-postfix  str-contains
-    presence              isPresent; PADRES wants a value after it, which only tells the type: it may be left out
+    presence              isPresent; the value after it, which PADRES requires to know the type, is optional here
 
-A string stands in single or double quotes (the quote twice is one inside), or plain when it is one word that is not
-a number, `true` or `false`. A name with spaces or commas stands in quotes, too. Operators are read in any case. One
-triple alone is the predicate itself.
+A string is in single or double quotes (a doubled quote is one quote inside). It may be plain if it is one word that is
+not a number, `true` or `false`. A name with spaces or commas is in quotes, too. Operators may be in any case. A single
+triple is parsed as a predicate, without an AND.
 """
 
 from __future__ import annotations
@@ -74,12 +74,13 @@ _PLAIN_WORD = re.compile(r"[^\s,\[\]'\"]+")
 
 
 def parse_padres(text: str, limits: ParseLimits = DEFAULT_LIMITS) -> Expression:
+    """Parses an expression in the form of PADRES."""
     expression: Expression = run_parser(_FORM, text, limits)
     return expression
 
 
 def to_padres(expression: Expression) -> str:
-    """A predicate or an AND of predicates, if PADRES has their operators."""
+    """Writes a predicate, or an AND of predicates, in the form of PADRES. Raises if PADRES lacks an operator."""
     parts = expression.children if isinstance(expression, And) and expression.children else (expression,)
     return ",".join(map(_triple, parts))
 
@@ -101,7 +102,7 @@ def _value_text(value: Value) -> str:
 
 
 class _Builder:
-    """What the parser does when a rule of the grammar is complete; methods have the rules' names."""
+    """Builds the expression. The parser calls a method when it completes the rule of the same name."""
 
     def start(self, children: list[Expression]) -> Expression:
         return And.of(children)
@@ -143,7 +144,7 @@ def _refused(problem: str, token: Token) -> ParseError:
 def _parser() -> Lark:
     from lark import Lark
 
-    builder: Any = _Builder()  # lark asks for attributes with the rules' names, not for a class of its own
+    builder: Any = _Builder()  # lark looks up methods by the names of rules; it does not need its own class
     return Lark(_GRAMMAR, parser="lalr", lexer="basic", transformer=builder)
 
 
@@ -158,14 +159,14 @@ _EXPECTATIONS = (
 
 
 def _expected(unexpected: Unexpected) -> list[str]:
-    if unexpected.before is not None and unexpected.before.type == "_OPEN":
+    if unexpected.previous is not None and unexpected.previous.type == "_OPEN":
         return ["an attribute name"]
     return describe_expected(unexpected.accepted, _EXPECTATIONS)
 
 
 def _explain(unexpected: Unexpected) -> str | None:
-    token, before = unexpected.token, unexpected.before
-    if token.type == "WORD" and before is not None and before.type == "WORD" and "_CLOSE" in unexpected.accepted:
+    token, previous = unexpected.token, unexpected.previous
+    if token.type == "WORD" and previous is not None and previous.type == "WORD" and "_CLOSE" in unexpected.accepted:
         return f"unexpected {quoted(token)}; a value with spaces stands in quotes"
     return None
 

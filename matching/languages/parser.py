@@ -1,8 +1,8 @@
-"""Runs a grammar over a text, within limits, and says what is wrong in a user's words.
+"""Parses a text with a grammar, enforces limits, and describes errors in the user's words.
 
-Each form of expressions (SQL-like, PADRES, JSON) is a `Form`: its parser, and how its terminals are called when
-they are missing. The parser is LALR(1) and builds as it goes: no step recurses, so a text nested a hundred thousand
-levels deep is read like any other, in time linear in its length.
+Each text form (SQL-like, PADRES, JSON) is a `Form`: its parser, and the words for its terminals in error messages. The
+parser is LALR(1) and builds the result while it reads. No step recurses. A text that is nested a hundred thousand
+levels deep therefore takes time linear in its length, as any other text.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _MAX_QUOTE_LENGTH = 40
 
 @dataclass(frozen=True, slots=True)
 class ParseLimits:
-    """What a text may cost. Past a limit `ExpressionTooLargeError` is raised."""
+    """The limits on a text. Beyond a limit, the parser raises `ExpressionTooLargeError`."""
 
     max_length: int = 65_536
     """Characters."""
     max_predicates: int = 4_096
     max_depth: int = 1_000
-    """Parentheses open at once, and levels of connectives above a predicate."""
+    """The number of parentheses that are open at once, and of connectives above a predicate."""
 
     def check_length(self, text: str) -> None:
         if len(text) > self.max_length:
@@ -50,13 +50,13 @@ UNLIMITED = ParseLimits(sys.maxsize, sys.maxsize, sys.maxsize)
 
 @dataclass(frozen=True, slots=True)
 class Unexpected:
-    """A token where no such token can stand; `$END` stands for the end of the text."""
+    """A token that the grammar does not allow at its place. `$END` is the end of the text."""
 
     token: Token
-    before: Token | None
+    previous: Token | None
     accepted: Set[str]
-    """The terminals that could stand here."""
-    open: Token | None
+    """The terminals that the grammar allows at this place."""
+    open_bracket: Token | None
     """The innermost bracket that is still open."""
 
     @property
@@ -65,7 +65,7 @@ class Unexpected:
 
 
 Expectations: TypeAlias = Sequence[tuple[Set[str], Sequence[str]]]
-"""Terminals that may stand in one place, and what to call them together; the first that fits is taken."""
+"""Sets of terminals and the words for each set. The first set whose terminals are all allowed is used."""
 
 
 def describe_expected(accepted: Set[str], expectations: Expectations) -> list[str]:
@@ -80,21 +80,23 @@ def describe_expected(accepted: Set[str], expectations: Expectations) -> list[st
 
 @dataclass(frozen=True, slots=True)
 class Form:
+    """A text form: its parser and its error messages."""
+
     parser: Callable[[], Lark]
     expected: Callable[[Unexpected], Sequence[str]]
-    """What could stand there, in a user's words."""
+    """Returns what the grammar allows at the place, in the user's words."""
     explain: Callable[[Unexpected], str | None]
-    """A better sentence than `unexpected …`, where there is one."""
+    """Returns a better message than `unexpected …`, or None."""
     explain_character: Callable[[str], str | None]
-    """The same for a text that no token begins with, as an open quote."""
+    """Returns a message for a text that no token begins with, such as an open quote, or None."""
     counted: Set[str]
-    """Terminals of which every predicate has exactly one."""
+    """Terminals that occur exactly once in every predicate."""
     brackets: Mapping[str, str]
-    """Opening terminals and what closes them."""
+    """Opening terminals, each with its closing terminal."""
 
 
 class _TokenCounter:
-    """What was read before the last token, measured against the limits."""
+    """Counts the tokens before the last one, and checks the counts against the limits."""
 
     def __init__(self, form: Form, limits: ParseLimits) -> None:
         self._limits = limits
@@ -104,12 +106,13 @@ class _TokenCounter:
         self._predicates = 0
         self.open: list[Token] = []
         self.last: Token | None = None
-        self.before_last: Token | None = None
+        self.previous_to_last: Token | None = None
 
     def advance(self, token: Token) -> None:
+        """Counts the previous token and stores this one as the last."""
         if self.last is not None:
             self._count(self.last)
-        self.before_last, self.last = self.last, token
+        self.previous_to_last, self.last = self.last, token
 
     def _count(self, token: Token) -> None:
         if token.type in self._counted:
@@ -123,7 +126,7 @@ class _TokenCounter:
 
 
 def run_parser(form: Form, text: str, limits: ParseLimits) -> Any:
-    """What the form's parser builds from the text."""
+    """Parses the text with the parser of the form and returns its result."""
     from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
     limits.check_length(text)
@@ -158,7 +161,7 @@ def _token_error(form: Form, text: str, counter: _TokenCounter) -> ParseError:
     assert counter.last is not None
     accepted = _accepted_after(form, text if counter.last.type == END else text[: counter.last.start_pos])
     innermost = counter.open[-1] if counter.open else None
-    unexpected = Unexpected(counter.last, counter.before_last, accepted, innermost)
+    unexpected = Unexpected(counter.last, counter.previous_to_last, accepted, innermost)
     return ParseError(
         form.explain(unexpected) or _plain_problem(unexpected, form),
         line=unexpected.token.line,
@@ -169,9 +172,9 @@ def _token_error(form: Form, text: str, counter: _TokenCounter) -> ParseError:
 
 
 def _accepted_after(form: Form, text: str) -> Set[str]:
-    """What may follow a text that is right so far.
+    """The terminals that may follow a text that is valid so far.
 
-    The parser that failed does not know any more: it may have closed rules on the strength of the wrong token.
+    The parser that failed cannot answer this: it may have reduced rules because of the wrong token.
     """
     parsing = form.parser().parse_interactive(text)
     parsing.exhaust_lexer()
@@ -180,9 +183,9 @@ def _accepted_after(form: Form, text: str) -> Set[str]:
 
 
 def _plain_problem(unexpected: Unexpected, form: Form) -> str:
-    token, innermost = unexpected.token, unexpected.open
+    token, innermost = unexpected.token, unexpected.open_bracket
     if unexpected.is_end:
-        if unexpected.before is None:
+        if unexpected.previous is None:
             return "the text is empty"
         if innermost is not None:
             return f"the text ends, but the {str(innermost)!r} at {place(innermost)} is not closed"
@@ -197,7 +200,7 @@ def place(token: Token) -> str:
 
 
 def quoted(text: str) -> str:
-    """The text as it stands, shortened, in quotes unless it brings its own."""
+    """The text, shortened, in quotes unless it has its own."""
     shortened = text if len(text) <= _MAX_QUOTE_LENGTH else text[: _MAX_QUOTE_LENGTH - 1] + "…"
     shortened = shortened.replace("\n", "\\n").replace("\r", "\\r")
     return shortened if text[:1] in ("'", '"') else f"'{shortened}'"

@@ -1,7 +1,7 @@
-"""Publications as people type them: `symbol=IBM price=92.5 urgent=true note='two words'`, or a JSON object.
+"""The text form of publications: `symbol=IBM price=92.5 urgent=true note='two words'`, or a JSON object.
 
-Pairs stand between spaces. A value is a number, `true` or `false`, a string in single or double quotes (the quote
-twice is one inside), or one plain word, which is a string. A name that is not plain stands in double quotes.
+Spaces separate the pairs. A value is a number, `true` or `false`, a string in single or double quotes (a doubled quote
+is one quote inside), or one plain word, which is a string. A name that is not plain is in double quotes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SPACE = re.compile(r"\s*")
 
 
 def parse_publication(text: str) -> dict[str, Value]:
-    """The publication that the text says, in either form."""
+    """Parses a publication in either form."""
     stripped = text.strip()
     pairs = _json_pairs(stripped) if stripped.startswith("{") else _plain_pairs(text)
     publication: dict[str, object] = {}
@@ -34,7 +34,7 @@ def parse_publication(text: str) -> dict[str, Value]:
 
 
 def to_publication_text(publication: Publication) -> str:
-    """Pairs that read back as the publication, where its numbers are finite."""
+    """Writes the publication as pairs. They parse back to the same publication if its numbers are finite."""
     return " ".join(f"{_name_text(name)}={_value_text(value)}" for name, value in publication.items())
 
 
@@ -100,14 +100,14 @@ def _json_pairs(text: str) -> list[tuple[str, object]]:
         problem = f"line {error.lineno}, column {error.colno}: not JSON: {error.msg}"
         raise PublicationError(problem) from None
     except (ValueError, RecursionError):
-        # Thousands of digits, or of brackets: no publication either way.
+        # The text has thousands of digits or brackets. Neither can be part of a publication.
         raise PublicationError("the JSON object holds a number or a nesting that no publication can have") from None
     assert isinstance(pairs, _Pairs)
     return [(name, dict(value) if isinstance(value, _Pairs) else value) for name, value in pairs]
 
 
 class _Pairs(list[tuple[str, object]]):
-    """An object's members as they stand, so that a name that occurs twice is seen."""
+    """The members of a JSON object as a list, so that a duplicate name can be detected."""
 
 
 def _refuse_constant(word: str) -> Value:

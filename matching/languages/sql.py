@@ -1,4 +1,4 @@
-"""The text of expressions, read: `parse("symbol = 'IBM' AND price BETWEEN 80 AND 120")`.
+"""The SQL-like form of expressions: `parse("symbol = 'IBM' AND price BETWEEN 80 AND 120")`.
 
     conditions   = (or ==)  != (or <>)  <  <=  >  >=      price < 100
                  BETWEEN … AND …, IN (…)                  region IN ('US', 'CA')
@@ -13,8 +13,8 @@
     values       12, -0.5, 1e6, 'text' ('' is one quote inside), TRUE, FALSE
     constants    TRUE matches every publication, FALSE none
 
-Keywords are read in any case. `a AND b AND c` is one AND of three; parentheses make a node of their own. Text that
-begins with `[` is the PADRES form, with `{` the JSON form.
+Keywords may be in any case. `a AND b AND c` is one AND of three children; parentheses create a separate node. `parse`
+reads text that begins with `[` as the PADRES form, and text that begins with `{` as the JSON form.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 def parse(text: str, limits: ParseLimits = DEFAULT_LIMITS) -> Expression:
-    """The expression that the text says, in any of the three forms."""
+    """Parses an expression in any of the three forms."""
     limits.check_length(text)
     beginning = text.lstrip()[:1]
     if beginning == "[":
@@ -63,6 +63,7 @@ def parse(text: str, limits: ParseLimits = DEFAULT_LIMITS) -> Expression:
 
 
 def parse_sql(text: str, limits: ParseLimits = DEFAULT_LIMITS) -> Expression:
+    """Parses an expression in the SQL-like form."""
     expression = parse_plain_conjunction(text, limits.max_predicates)
     if expression is None:
         expression = parse_with_grammar(text, limits)
@@ -71,12 +72,13 @@ def parse_sql(text: str, limits: ParseLimits = DEFAULT_LIMITS) -> Expression:
 
 
 def parse_with_grammar(text: str, limits: ParseLimits = DEFAULT_LIMITS) -> Expression:
+    """Like `parse_sql`, without the fast parser for plain conjunctions."""
     expression: Expression = run_parser(_FORM, text, limits)
     return expression
 
 
 def parse_trusted(text: str) -> Expression:
-    """Without limits: for text that this program wrote itself."""
+    """Parses without limits, for text that this program wrote itself."""
     return parse(text, UNLIMITED)
 
 
@@ -84,7 +86,7 @@ def _reduce(expression: Expression) -> tuple[Callable[[str], Expression], tuple[
     return parse_trusted, (str(expression),)
 
 
-# Expressions are pickled as text: their depth is then no matter of Python's stack.
+# Expressions are pickled as text, so that pickling a deep expression does not overflow Python's stack.
 for _kind in (And, Not, Or, Predicate, Xnor, Xor):
     copyreg.pickle(_kind, _reduce)
 
@@ -112,7 +114,7 @@ _TERMINALS = {word: f"_{word}" if word in _FILTERED_KEYWORDS else word for word 
 
 
 class _Builder:
-    """What the parser does when a rule of the grammar is complete; methods have the rules' names."""
+    """Builds the expression. The parser calls a method when it completes the rule of the same name."""
 
     def disjunction(self, children: list[Expression]) -> Expression:
         return Or(children)
@@ -183,14 +185,14 @@ def _parser() -> Lark:
     from lark import Lark, Token
 
     def keyword(token: Token) -> Token:
-        # Only ASCII letters make keywords: there are others whose upper case is ASCII.
+        # Keywords have only ASCII letters, but some other letters have an ASCII letter as their upper case.
         terminal = _TERMINALS.get(token.upper()) if token.isascii() else None
         return token if terminal is None else Token.new_borrow_pos(terminal, token.value, token)
 
     def comparison(token: Token) -> Token:
         return token if token in _COMPARISONS else Token.new_borrow_pos("UNKNOWN_SIGNS", token.value, token)
 
-    builder: Any = _Builder()  # lark asks for attributes with the rules' names, not for a class of its own
+    builder: Any = _Builder()  # lark looks up methods by the names of rules; it does not need its own class
     return Lark(
         importlib.resources.files("matching.languages").joinpath("sql.lark").read_text(encoding="utf-8"),
         parser="lalr",
@@ -226,7 +228,7 @@ _EXPECTATIONS = (
 )
 
 _OPERATOR_WORDS = ("BETWEEN", "IN", "STARTS WITH", "ENDS WITH", "CONTAINS", "MATCHES", "LIKE", "IS NULL")
-# What other languages write, and how it is written here.
+# The operators of other languages, each with its equivalent here.
 _OPERATOR_HABITS = {
     "=>": ">=",
     "=<": "<=",
@@ -247,7 +249,7 @@ def _expected(unexpected: Unexpected) -> list[str]:
 
 
 def _explain(unexpected: Unexpected) -> str | None:
-    """A sentence for what people get wrong."""
+    """A message for a common mistake, or None."""
     token, accepted = unexpected.token, unexpected.accepted
     if unexpected.is_end:
         return None
@@ -270,7 +272,7 @@ def _suggestion(token: Token, habits: Mapping[str, str], known: tuple[str, ...])
 
 def _explain_missing_value(unexpected: Unexpected) -> str | None:
     token = unexpected.token
-    if token.type == "_CLOSE" and unexpected.before is not None and unexpected.before.type == "_OPEN":
+    if token.type == "_CLOSE" and unexpected.previous is not None and unexpected.previous.type == "_OPEN":
         return "the list of IN is empty"
     if token.lower() in NOT_NUMBERS:
         return f"{quoted(token)} is not a value; for the string write '{token}'"

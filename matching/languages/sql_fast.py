@@ -1,8 +1,8 @@
-"""Plain conjunctions read without the grammar: `symbol = 'IBM' AND price BETWEEN 80 AND 120`.
+"""A fast parser for plain conjunctions such as `symbol = 'IBM' AND price BETWEEN 80 AND 120`.
 
-Most subscriptions are of this shape, and a broker reads thousands of them when clients connect. Whatever is not plain,
-and whatever is wrong, is left to the grammar, which alone says what is an expression: tests hold that what is read here
-is what the grammar reads.
+Most subscriptions have this shape, and a broker parses thousands of them when clients connect. All other texts, and all
+invalid ones, are left to the grammar. The grammar alone defines the language. Tests check that this parser returns the
+same expression as the grammar.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _OPERATORS = {
 
 
 def parse_plain_conjunction(text: str, max_predicates: int) -> Expression | None:
-    """None: the grammar is to read it."""
+    """Parses the text, or returns None if the grammar must parse it."""
     predicates: list[Predicate] = []
     position, expects_more = 0, True
     try:

@@ -1,4 +1,4 @@
-"""Values and names with the place in the text where they stand, so that what the model refuses is refused there."""
+"""Values and names with their token, so that an error of the expression model reports the place in the text."""
 
 from __future__ import annotations
 
@@ -18,25 +18,27 @@ if TYPE_CHECKING:
 
 NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 NOT_NUMBERS = frozenset(("nan", "inf", "infinity"))
-"""What other programs print for numbers that have no place here: refused, not taken for strings."""
+"""Words that other programs print for numbers. They are refused instead of being read as strings."""
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _MAX_INTEGER_LENGTH = len(str(SMALLEST_INT))
 
 
 @dataclass(frozen=True, slots=True)
 class LocatedValue:
+    """A value or a name, with the token that it was read from."""
+
     value: Value
     token: Token
 
 
 def parse_number(text: str) -> int | float:
-    """A number as expressions and publications write it; the caller has matched it with `NUMBER`."""
+    """Parses a number of an expression or a publication. The caller must have matched the text with `NUMBER`."""
     if not _INTEGER.fullmatch(text):
         number = float(text)
         if math.isinf(number):
             raise ValueRefusedError(f"{quoted(text)} is beyond the largest number, 1.7976931348623157e308")
         return number
-    # Python refuses to convert thousands of digits, and none of them could fit.
+    # Python refuses to convert thousands of digits. Such a number does not fit in 64 bits anyway.
     digits = text.lstrip("+-").lstrip("0")
     if len(digits) > _MAX_INTEGER_LENGTH or not SMALLEST_INT <= int(text) <= LARGEST_INT:
         raise ValueRefusedError(f"integer {quoted(text)} does not fit in 64 bits")
@@ -44,6 +46,7 @@ def parse_number(text: str) -> int | float:
 
 
 def error_at(error: ExpressionError | ValueRefusedError, token: Token) -> ParseError:
+    """The same message as a ParseError at the token's place."""
     return ParseError(str(error), line=token.line, column=token.column, token=str(token))
 
 
@@ -55,13 +58,13 @@ def parse_number_token(token: Token) -> LocatedValue:
 
 
 def unquote(token: Token) -> str:
-    """The text between a token's quotes; the same quote twice stands for itself."""
+    """The text between a token's quotes. A doubled quote becomes one quote."""
     quote = token[0]
     return token[1:-1].replace(quote * 2, quote)
 
 
 def build_predicate(name: LocatedValue, operator: Operator, operands: Sequence[LocatedValue]) -> Predicate:
-    """The predicate, or what is wrong with it and which of its parts is to blame."""
+    """Builds the predicate. Raises ParseError at the token of the invalid part."""
     try:
         return Predicate(str(name.value), operator, tuple(operand.value for operand in operands))
     except (ExpressionError, ValueRefusedError) as error:

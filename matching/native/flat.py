@@ -1,6 +1,6 @@
 """Flat: a conjunctive index in C++, with access-predicate lists whose entries decide most subscriptions.
 
-The algorithm is described in `matching/native/flat.hpp`, and what it takes from [THESIS 6, 7] and changes. Cost: add
+The algorithm is described in `matching/native/src/flat/flat_index.hpp`, and what it takes from [THESIS 6, 7] and changes. Cost: add
 and remove O(copies), at most sixteen; match O(cache lines of the lists that the publication's values lead to).
 
 The core knows neither Python nor regular expressions. What is not plainly a conjunction, a publication or MessagePack
