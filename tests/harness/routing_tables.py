@@ -34,21 +34,21 @@ def remote_advertisements(world: World, broker: str, domain: str = "") -> Rows:
 
 
 def remote_subscriptions(world: World, broker: str, domain: str = "") -> Rows:
-    followed = router_of(world, broker)._domains[domain]._followed
-    return sorted((entry.broker, offer.source) for entry, offer in followed.items() if entry.number != GAP)
+    offers = router_of(world, broker)._domains[domain]._used_offers
+    return sorted((entry.broker, offer.source) for entry, offer in offers.items() if entry.number != GAP)
 
 
 def topology(world: World, broker: str, domain: str = "") -> TopologyTable:
-    return router_of(world, broker)._domains[domain].multicasting.topology
+    return router_of(world, broker)._domains[domain].multicast.topology
 
 
 def holders(world: World, entry_of: str) -> list[str]:
     """The brokers with a subscription made at the given broker in an R-PRT."""
-    return [name for name in world.seats if any(entry.broker == entry_of for entry in _followed(world, name))]
+    return [name for name in world.seats if any(entry.broker == entry_of for entry in _remote_entries(world, name))]
 
 
-def _followed(world: World, broker: str) -> list[EntryId]:
-    return [entry for domain in router_of(world, broker)._domains.values() for entry in domain._followed]
+def _remote_entries(world: World, broker: str) -> list[EntryId]:
+    return [entry for domain in router_of(world, broker)._domains.values() for entry in domain._used_offers]
 
 
 def matching_brokers(world: World, publication: PublicationId) -> list[str]:
