@@ -18,6 +18,7 @@ MAY_IMPORT = {
     "routing": {"matching"},
     "broker": {"routing", "matching", "topologies"},
     "experiments": {"broker", "routing", "matching", "topologies"},
+    "mercast": {"experiments", "broker", "routing", "matching", "topologies"},
 }
 PACKAGES = set(MAY_IMPORT)
 
@@ -59,7 +60,7 @@ ONLY_IN = {
     "networkx": ("topologies/",),
     "cryptography": ("broker/security/",),
     "simpy": ("broker/simulation/",),
-    "pyarrow": ("broker/trace/files.py", "experiments/analysis/"),
+    "pyarrow": ("broker/trace/files.py", "broker/trace/recorded_trace.py", "experiments/analysis/"),
     "aiomqtt": ("broker/mqtt/",),
     "paho": ("broker/mqtt/",),
 }

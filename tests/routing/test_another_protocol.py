@@ -1,4 +1,4 @@
-"""A protocol is one module with a router and one row in the registry: brokers, configurations and simulations take it."""
+"""A protocol is one module with a router and one row in the registry. Brokers, overlay files and simulations use it."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""The command line: puts together the commands that each package defines, and nothing else.
+"""The command line. It composes the commands that each package defines.
 
-Every package has a `commands.py` with `COMMANDS`, a table from a command's words to its function. Only the modules of
-the group that was asked for are loaded, and these import what a command needs when it runs: `mercast --help` stays
-quick, and a broker host needs no plotting library.
+A package has modules `commands.py` with `COMMANDS`, a table from a command's words to its function. Only the modules of
+the requested group are loaded, and a command imports what it needs when it runs. So `mercast --help` is quick, and a
+broker host needs no plotting library.
 
-An exception with an `exit_code` is the user's to fix: it is printed in one line, without a traceback.
+An exception with an `exit_code` is an error that the user can fix. It is printed in one line, without a traceback.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Part:
 
     help: str
     modules: tuple[str, ...]
-    """Where it is defined."""
+    """The modules that define it."""
 
 
 GROUPS = {
@@ -82,7 +82,7 @@ def _show_version(wanted: bool) -> None:
 
 
 def compose(arguments: Sequence[str]) -> typer.Typer:
-    """The command line, with the commands of the group that the arguments name."""
+    """Builds the command line, with the commands of the group that the arguments name."""
     app = typer.Typer(
         name="mercast",
         help="Content-based publish/subscribe: match, route, simulate, deploy.",
@@ -111,7 +111,7 @@ def compose(arguments: Sequence[str]) -> typer.Typer:
             (module,) = command.modules
             app.command(name)(importlib.import_module(module).COMMANDS[name])
         else:
-            app.command(name, help=command.help)(_not_asked_for)
+            app.command(name, help=command.help)(_not_loaded)
     return app
 
 
@@ -122,8 +122,8 @@ def _add(commands: typer.Typer, group: str, module: str) -> None:
             commands.command(name)(function)
 
 
-def _not_asked_for() -> None:
-    """Stands in the list of commands for one whose module need not be loaded."""
+def _not_loaded() -> None:
+    """Represents a command in the list of commands without loading its module."""
 
 
 def main() -> None:
@@ -131,7 +131,3 @@ def main() -> None:
         compose(sys.argv[1:])()
     except Exception as error:
         exit_with_error(error)
-
-
-if __name__ == "__main__":
-    main()
