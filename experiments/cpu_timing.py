@@ -1,7 +1,7 @@
-"""CPU time of blocks of work, each with the best of its rounds.
+"""CPU time of blocks of work: the best of several rounds of each block.
 
-On a shared machine the wall clock measures the neighbours; CPU time mostly does not, and what is left of their
-influence (caches, clock rates) only ever adds. So a block is done several times and its best time counts.
+On a shared machine, wall-clock time includes the work of other processes. CPU time mostly does not. The remaining
+influence of others (caches, clock rates) only adds time. So a block is repeated and its best time counts.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ class BestTimes:
         return result
 
     def total(self, blocks: Iterable[int] | None = None) -> float:
-        """Seconds of the given blocks, or of all that were measured."""
+        """Seconds of the given blocks, or of all measured blocks."""
         return sum(self._seconds.values()) if blocks is None else sum(self._seconds[block] for block in blocks)
 
 
 @contextmanager
 def garbage_collection_paused() -> Iterator[None]:
-    """Keeps the cyclic collector from running inside what is measured.
+    """Prevents the cyclic garbage collector from running during measurements.
 
-    Its passes over all live objects fall on whoever allocates next, and cost more the more the other indexes hold.
-    Call `gc.collect()` between measurements: objects from before the pause are frozen and cost nothing then.
+    Its passes over all live objects happen at arbitrary allocations, and their cost grows with the objects of other
+    indexes. Call `gc.collect()` between measurements: objects from before the pause are frozen and cost no time.
     """
     was_enabled = gc.isenabled()
     gc.collect()
@@ -58,10 +58,10 @@ def garbage_collection_paused() -> Iterator[None]:
 
 @contextmanager
 def collecting_rarely() -> Iterator[None]:
-    """For work that makes many short-lived objects and few cycles, as a simulation does.
+    """Makes garbage collection rarer, for work with many short-lived objects and few cycles, such as a simulation.
 
-    The collector looks at the youngest objects once in so many allocations, and most of what it finds alive by then is
-    a message under way. Memory stays bounded: cycles are found later, not never.
+    At a collection of the youngest objects, most live ones are messages in flight, so frequent collections gain little.
+    Memory stays bounded: cycles are collected later.
     """
     thresholds = gc.get_threshold()
     gc.set_threshold(50_000, 20, 100)

@@ -1,19 +1,19 @@
-"""What can go wrong in experiments.
+"""Errors of experiments.
 
     ExperimentError
-    ├── WorkloadError       no workload or parameter of that name, or a value that it cannot have
+    ├── WorkloadError       an unknown workload or parameter, or an invalid value
     ├── QuoteFileError      a file of quotes that cannot be read; the message names file, line and column
-    ├── ScenarioError       a scenario that says what cannot be; the message names the file and the key
-    ├── SimulationError     a run that broke a promise
-    ├── CountingError       lists that cannot be counted without simulating: several ways between clusters
-    ├── FigureError         no experiment of that name, or results that are missing or damaged
-    ├── PackageMissingError an extra of the installation is missing; the message has the command that installs it
-    ├── OutputError         results cannot be written where they are wanted; the message names the path and why
-    ├── BenchPlanError      a comparison that cannot be made: an index that cannot hold the workload, no common backend
-    ├── WrongAnswerError    an index did not find what the reference found
-    └── NotEmptyError       an index kept something after all subscriptions were removed
+    ├── ScenarioError       an invalid scenario; the message names the file and the key
+    ├── SimulationError     a run that missed or repeated an owed delivery, or that is not deterministic
+    ├── CountingError       lists that cannot be counted without simulating: several paths between clusters
+    ├── FigureError         an unknown figure, or results that are missing or damaged
+    ├── PackageMissingError an optional package is missing; the message has the command that installs it
+    ├── OutputError         results cannot be written; the message names the path and the reason
+    ├── BenchPlanError      an impossible comparison: an index that cannot store the workload, no common backend
+    ├── WrongAnswerError    an index gave another answer than the reference
+    └── NotEmptyError       an index was not empty after all subscriptions were removed
 
-`exit_code` is what the command line returns for it.
+`exit_code` is the exit code of the command line.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ScenarioError(ExperimentError, ValueError):
 
 
 class SimulationError(ExperimentError):
-    """A run that broke a promise: something owed was missed or came twice, or two equal runs differ."""
+    """An owed delivery was missed or repeated, or two runs with the same seed differ."""
 
 
 class CountingError(ExperimentError, ValueError):
@@ -62,7 +62,7 @@ class OutputError(ExperimentError):
     def __init__(self, path: Path, reason: str) -> None:
         self.path = path
         self.reason = reason
-        # The arguments as they are: workers' errors come back pickled.
+        # Errors of workers are pickled, which calls the constructor with these arguments.
         super().__init__(path, reason)
 
     def __str__(self) -> str:

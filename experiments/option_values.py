@@ -1,4 +1,4 @@
-"""Values of command-line options that several commands read."""
+"""Converts values of command-line options that several commands have."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from experiments.errors import BenchPlanError
 
 
 def whole_numbers(option: str, text: str) -> tuple[int, ...]:
-    """Numbers with commas between; none for an empty text."""
+    """The numbers of a text with commas between; none for an empty text."""
     try:
         return tuple(int(number) for number in text.split(",")) if text else ()
     except ValueError:

@@ -1,4 +1,4 @@
-"""Packages that only some commands need: asked for before the work, with what to type where one is missing."""
+"""Checks packages that only some commands need. If one is missing, the error has the command that installs it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FIGURES = ("matplotlib",)
 
 
 def check_packages(purpose: str, extra: str, packages: tuple[str, ...]) -> None:
-    """`purpose` in the plural, as `simulations`; `extra` is the part of the distribution that brings the packages."""
+    """`purpose` is a plural such as `simulations`. `extra` is the extra of the distribution that has the packages."""
     for package in packages:
         try:
             importlib.import_module(package)

@@ -1,4 +1,4 @@
-"""Can results be written where the user wants them? Asked before work that takes minutes, not after it."""
+"""Checks that results can be written to a path, before work that takes minutes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from experiments.errors import OutputError
 
 
 def check_folder(folder: Path) -> None:
-    """Refuses a folder in which no file can be made. A folder that is not there yet is made, tried and removed."""
+    """Refuses a folder in which no file can be created. Creates a missing folder for the test, and removes it."""
     missing: list[Path] = []
     try:
         missing = [each for each in (folder, *folder.parents) if not each.exists()]
         folder.mkdir(parents=True, exist_ok=True)
-        # Rights alone do not tell: root may write everywhere, and still not below /proc or on a read-only disk.
+        # Permissions are not enough: root has all of them, but cannot write below /proc or on a read-only disk.
         with tempfile.TemporaryFile(dir=folder):
             pass
     except FileExistsError as error:
@@ -29,7 +29,7 @@ def check_folder(folder: Path) -> None:
 
 
 def check_file(path: Path, *, makes_folder: bool = True) -> None:
-    """Refuses a file that cannot be written. Its folder need not be there, unless nobody would make it."""
+    """Refuses a file that cannot be written. Its folder may be missing if `makes_folder`: the caller creates it."""
     try:
         if path.is_dir():
             raise OutputError(path, "it is a folder; name a file")

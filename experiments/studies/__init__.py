@@ -1,1 +1,1 @@
-"""Studies of routing that need no event simulation: destination lists, memory, reorganisation."""
+"""Studies of routing without simulated time: destination lists, memory, reorganisation."""

@@ -1,16 +1,16 @@
-"""Destination lists, counted without simulating time: 10,000 publications on 1,000 brokers in seconds.
+"""Counts destination lists without simulating time: 10,000 publications on 1,000 brokers take seconds.
 
 A broker's next hop towards a destination is its smallest neighbour that is nearer (see `routing.shortest_paths`). So
-the way from a source to a destination is the first of all shortest ones in alphabetical order, and the ways from one
-source to all destinations are a tree: the one that a breadth-first search finds that visits neighbours in ascending
-order. The message over a link of the tree lists the destinations below that link. In preorder, what is below a link
-is a slice, and its destinations are a difference of two running sums.
+the path from a source to a destination is the first of all shortest paths in alphabetical order. The paths from one
+source to all destinations are a tree: the tree of a breadth-first search that visits neighbours in ascending order. The
+message over a link of the tree lists the destinations below that link. In preorder, the brokers below a link are a
+slice, and the number of destinations among them is a difference of two running sums.
 
-Under MERC this holds inside each cluster, from wherever a publication enters it. Counted are overlays whose clusters
-hang together as a tree, with one edge broker between neighbouring clusters, as in transit-stub overlays: with several
-ways between clusters, which one is taken depends on what brokers have heard of each other.
+Under MERC this holds inside each cluster, from the broker by which a publication enters it. The clusters of an overlay
+must form a tree with one edge broker between neighbouring clusters, as in transit-stub overlays. With several paths
+between clusters, the choice depends on the updates that brokers have received from each other.
 
-What is counted for a publication is what a simulation's trace has for it [THESIS 10.1.2].
+The counts for a publication equal those of a simulation's trace [THESIS 10.1.2].
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ CHUNK = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Publications:
-    """Many publications: who publishes each, and who is interested."""
+    """Many publications with their source brokers and interested brokers."""
 
     sources: Numbers
     interested: Flags
-    """A row for each publication, a column for each broker, in the order of the overlay's ids."""
+    """One row for each publication and one column for each broker, in the order of the overlay's ids."""
 
 
 def draw_publications(brokers: int, count: int, interested: int, seed: int) -> Iterator[Publications]:
-    """Random sources, and so many random interested brokers for each, in handy portions.
+    """Draws random sources, each with `interested` random brokers, in chunks.
 
-    Only raw bits are drawn: numpy promises that they stay the same from version to version, unlike its distributions.
-    The interested are those with the smallest of the numbers that all brokers draw.
+    It draws raw bits only: numpy guarantees that they are the same in all versions, unlike its distributions. Every
+    broker draws a number, and the brokers with the smallest numbers are interested.
     """
     if not 1 <= interested <= brokers:
         raise CountingError(f"{interested} interested brokers of {brokers}; it must be 1 to {brokers}")
@@ -61,7 +61,7 @@ def draw_publications(brokers: int, count: int, interested: int, seed: int) -> I
 
 
 class ListCounts:
-    """How many messages had how many destinations; all, and those that sources sent."""
+    """Histograms of the destinations in a message: of all messages, and of those that sources send."""
 
     def __init__(self) -> None:
         self._all: Numbers = np.zeros(1, dtype=np.int64)
@@ -75,7 +75,7 @@ class ListCounts:
 
     @property
     def histogram(self) -> tuple[int, ...]:
-        """Messages with 1, 2, 3, … destinations."""
+        """Numbers of messages with 1, 2, 3, … destinations."""
         return tuple(int(count) for count in self._all[1:])
 
     @property
@@ -95,7 +95,7 @@ class ListCounts:
         return _mean(self.histogram_at_source)
 
     def share_below(self, size: int) -> float:
-        """The share of lists that are shorter."""
+        """The share of lists shorter than `size`."""
         return sum(self.histogram[: size - 1]) / max(1, self.messages)
 
 
@@ -113,20 +113,20 @@ def _mean(histogram: Sequence[int]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Tree:
-    """The ways from one broker, in preorder: the source first, what is below a broker right behind it."""
+    """The paths from one broker as a tree in preorder: the source first, each broker before the brokers below it."""
 
     preorder: Numbers
     ends: Numbers
-    """Of each position, where what is below it ends."""
+    """For each position, the end of the slice of brokers below it."""
     children: Numbers
     """Positions of the source's children."""
 
 
 class _Trees:
-    """The trees of all brokers of a domain, made when they are first asked for."""
+    """The trees of all brokers of a domain, computed on first use."""
 
     def __init__(self, neighbours: Sequence[Sequence[int]]) -> None:
-        """`neighbours` ascend."""
+        """`neighbours` must be in ascending order."""
         self._neighbours = neighbours
         self._trees: dict[int, _Tree] = {}
 
@@ -163,7 +163,7 @@ def _tree(source: int, neighbours: Sequence[Sequence[int]]) -> _Tree:
 
 
 def _count_legs(tree: _Tree, destinations: Flags, counts: ListCounts, *, is_source: bool) -> None:
-    """Counts publications that all start at the tree's source; it is not among the destinations."""
+    """Counts the lists of publications that start at the tree's source, which is not a destination."""
     running = np.zeros((len(destinations), len(tree.preorder) + 1), dtype=np.int64)
     np.cumsum(destinations[:, tree.preorder], axis=1, out=running[:, 1:])
     sizes = running[:, tree.ends] - running[:, :-1]
@@ -173,7 +173,7 @@ def _count_legs(tree: _Tree, destinations: Flags, counts: ListCounts, *, is_sour
 
 
 class FlatCounter:
-    """D-DBR: the overlay is one domain."""
+    """Counts under D-DBR: the overlay is one domain."""
 
     def __init__(self, overlay: Overlay) -> None:
         numbers = {broker: number for number, broker in enumerate(overlay.ids)}
@@ -198,7 +198,7 @@ class _Cluster:
 
 
 class ClusteredCounter:
-    """MERC on clusters that hang together as a tree."""
+    """Counts under MERC on clusters that form a tree."""
 
     def __init__(self, overlay: Overlay) -> None:
         joints = sum(len(overlay.broker(id).clusters) for id in overlay.edge_brokers)
@@ -211,10 +211,10 @@ class ClusteredCounter:
         self._clusters = [_Cluster(name, overlay) for name in overlay.clusters]
         number_of = {broker: number for number, broker in enumerate(overlay.ids)}
         self._behind: dict[tuple[str, int], Numbers] = {}
-        """For a cluster and one of its edge brokers (its position there), the brokers beyond it."""
+        """For a cluster and the position of one of its edge brokers, the brokers beyond that edge broker."""
         self._entrance: dict[str, Numbers] = {}
-        """For a cluster, the position of the broker by which each broker's publications come in; its own start at
-        themselves."""
+        """For a cluster, the position of the broker by which each broker's publications enter it. For members of the
+        cluster it is their own position."""
         for cluster in self._clusters:
             entrance = np.full(len(overlay.ids), -1, dtype=np.int64)
             entrance[cluster.members] = np.arange(len(cluster.members))
@@ -225,7 +225,7 @@ class ClusteredCounter:
             self._entrance[cluster.name] = entrance
 
     def _beyond(self, cluster: str, edge: str) -> list[str]:
-        """All brokers that a publication reaches from the cluster by way of this edge broker, itself not counted."""
+        """All brokers that a publication from the cluster reaches through this edge broker, without the edge broker."""
         found: list[str] = []
         pending = [(cluster, edge)]
         while pending:

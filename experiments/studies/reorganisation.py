@@ -1,8 +1,7 @@
 """Self-reorganisation under a given load, cycle by cycle, without simulating time [THESIS 4.3, 10.1.2].
 
-Every broker runs the `Reorganisation` that it runs anywhere else. What is left out is the time between: in a cycle all
-brokers count the messages of the load, then decide on the same overlay, proposals and answers arrive, and links come
-and go.
+Every broker uses the `Reorganisation` of real brokers. In a cycle all brokers count the messages of the load and decide
+on the same overlay. Then proposals and answers arrive, and links are opened and closed.
 """
 
 from __future__ import annotations
@@ -18,16 +17,16 @@ from topologies.random_streams import stream
 from topologies.registry import generate
 
 Load = dict[tuple[str, str], int]
-"""Messages a cycle between two brokers, the smaller id first."""
+"""Messages of a cycle between two brokers, the smaller id first."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReorganisationResult:
     hops: tuple[float, ...]
-    """Of a message on average: before, and after each cycle."""
+    """Mean hops of a message, before the first cycle and after each cycle."""
     links: tuple[int, ...]
     changes: int
-    """Links that came or went."""
+    """The number of links that were opened or closed."""
     by_hops_before: tuple[float, ...]
     """Shares of messages that travel 1, 2, 3, … hops."""
     by_hops_after: tuple[float, ...]
@@ -47,7 +46,7 @@ class _Overlay:
 
 
 class _BrokerView:
-    """A broker's place in the overlay, as `Reorganisation` sees it."""
+    """A broker's view of the overlay, as `Reorganisation` needs it."""
 
     domain = ""
 
@@ -77,7 +76,7 @@ class _BrokerView:
 def reorganise_by_load(
     *, brokers: int, degree: float, most_links: int, most_messages: int, cycles: int, seed: int
 ) -> ReorganisationResult:
-    """A random overlay, with 1 to `most_messages` messages a cycle between any two brokers."""
+    """Reorganises a random overlay with 1 to `most_messages` messages a cycle between any two brokers."""
     drawn = generate("random", {"brokers": brokers, "degree": degree}, seed=seed)
     overlay = _Overlay(drawn.ids, [link.ends for link in drawn.links])
     rng = stream(seed, "reorganising/load")
@@ -94,10 +93,14 @@ def reorganise_by_load(
         _run_cycle(overlay, views, reorganisations, load)
         hops.append(_mean(_by_hops(overlay, load)))
         links.append(len(overlay.links))
-    return ReorganisationResult(tuple(hops), tuple(links), overlay.changes, _shares(before), _shares(_by_hops(overlay, load)))
+    return ReorganisationResult(
+        tuple(hops), tuple(links), overlay.changes, _shares(before), _shares(_by_hops(overlay, load))
+    )
 
 
-def _run_cycle(overlay: _Overlay, views: list[_BrokerView], reorganisations: dict[str, Reorganisation], load: Load) -> None:
+def _run_cycle(
+    overlay: _Overlay, views: list[_BrokerView], reorganisations: dict[str, Reorganisation], load: Load
+) -> None:
     for (first, second), messages in load.items():
         for _ in range(messages):
             reorganisations[first].count(second)
@@ -107,7 +110,9 @@ def _run_cycle(overlay: _Overlay, views: list[_BrokerView], reorganisations: dic
     _deliver(views, reorganisations)
     links = set(overlay.links)
     for view in views:
-        requested = [request.peer for request in reorganisations[view.me].link_requests if isinstance(request, OpenLink)]
+        requested = [
+            request.peer for request in reorganisations[view.me].link_requests if isinstance(request, OpenLink)
+        ]
         links.update(_ends(view.me, peer) for peer in requested)
         links.difference_update(_ends(view.me, peer) for peer in view.withdrawn)
         reorganisations[view.me].link_requests.clear()
@@ -123,7 +128,7 @@ def _ends(first: str, second: str) -> tuple[str, str]:
 
 
 def _deliver(views: list[_BrokerView], reorganisations: dict[str, Reorganisation]) -> None:
-    """Proposals, then the answers to them."""
+    """Delivers proposals, then the answers to them."""
     while any(view.sent for view in views):
         messages = [message for view in views for message in view.sent]
         for view in views:

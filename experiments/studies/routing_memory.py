@@ -1,4 +1,4 @@
-"""What routing tables take at brokers, and what a change of the overlay costs in messages [THESIS 10.1.2]."""
+"""Memory of routing tables, and messages for a change of the overlay [THESIS 10.1.2]."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from topologies.overlay import Overlay
 
 @dataclass(frozen=True, slots=True)
 class RoutingMemory:
-    """The most that any broker needs for TRT and SPRT, and the messages that tell the largest domain of a change."""
+    """The largest memory of a broker for TRT and SPRT, and the messages of a change in the largest domain."""
 
     bytes_inside: int
     bytes_at_edges: int
-    """Edge brokers hold the tables of all their clusters; 0 without clusters."""
+    """Memory of edge brokers, which have the tables of all their clusters; 0 without clusters."""
     messages_multicast: int
-    """Along a shortest-path tree: each broker but the first hears it once."""
+    """Messages along a shortest-path tree: each broker but the first receives one."""
     messages_flooded: int
-    """Every broker passes it on to all neighbours but the one it has it from."""
+    """Messages of a flood: every broker forwards to all neighbours but the sender."""
 
 
 def measure(overlay: Overlay, protocol: str) -> RoutingMemory:

@@ -4,5 +4,5 @@
     for expression in workload.subscriptions(): …
     for publication in workload.publications(): …
 
-The same seed gives the same workload on any machine. A generator can be asked again, and starts over.
+The same seed gives the same workload on any machine. Each call of `subscriptions` or `publications` starts over.
 """

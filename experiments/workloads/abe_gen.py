@@ -1,12 +1,12 @@
 """ABE-Gen: arbitrary expressions, as trees of connectives over predicates.
 
-A tree is drawn from its root: a connective, then its children, down to predicates at the last level. Subexpressions
-recur: below the root, a level's subexpressions are drawn from a pool by a Zipf distribution, so that some are in many
-expressions and most in few. With exponent 0 each is drawn anew.
+A tree is drawn from its root: a connective, then its children, down to predicates at the last level. Below the root, a
+level's subexpressions are drawn from a pool by a Zipf distribution, so that some occur in many expressions and most in
+few. With exponent 0 each subexpression is drawn independently.
 
-[ATREE 6.1, Table 3], [THESIS 10.4.1, Table 10.4.1]. The papers do not say how large a pool is, nor which operators the
-predicates have. A pool of a quarter of the subexpressions that a level needs gives each about 4.4 uses at the default
-exponent (the paper reports 4.33); predicates are equalities or one of the other comparisons.
+[ATREE 6.1, Table 3], [THESIS 10.4.1, Table 10.4.1]. The papers state neither the size of a pool nor the operators of
+predicates. Here a pool has a quarter of the subexpressions that a level needs, which gives each about 4.4 uses at the
+default exponent (the paper reports 4.33). Predicates are equalities or one of the other comparisons.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ class AbeGenParameters:
     depth: int = 3
     """Levels of an expression, predicates included."""
     children: int = 4
-    """Mean number of children of AND and OR; there are 2 to 2 * children - 2."""
+    """Mean number of children of AND and OR. The number is uniform from 2 to 2 * children - 2."""
     connectives: tuple[float, ...] = (0.4, 0.4, 0.1, 0.05, 0.05)
     """Shares of AND, OR, NOT, XOR and XNOR."""
     sharing: float = 0.6
-    """Exponent of the distribution of subexpressions; 0 shares none on purpose."""
+    """Exponent of the distribution of subexpressions; with 0 they are shared by chance only."""
     pool_share: float = 0.25
     """Size of a level's pool, as a share of the subexpressions that the level needs."""
     repeats: int = 0
-    """How often each expression comes again."""
+    """The number of additional copies of each expression."""
     dimensions: int = 1000
     cardinality: int = 100
     event_size: int = 20
@@ -84,7 +84,7 @@ class AbeGen:
 
     def subscriptions(self) -> Iterator[Expression]:
         for number in range(self._subscriptions):
-            # Drawn anew instead of kept: a repeated expression is an equal one, not the same object.
+            # Drawn again, not cached: a repeated expression must be equal, but not the same object.
             original = number // (self._parameters.repeats + 1)
             yield self._expression(stream(self._seed, f"abe-gen/expression {original}"), self._parameters.depth)
 
@@ -96,7 +96,7 @@ class AbeGen:
 
     @cached_property
     def _pools(self) -> dict[int, RankSampler]:
-        """The ranks of the subexpressions of each level between the predicates, level 1, and the root."""
+        """Samplers of the ranks of subexpressions, for each level between the predicates (level 1) and the root."""
         parameters = self._parameters
         expressions = self._subscriptions / (parameters.repeats + 1)
         pools = {}
@@ -120,8 +120,8 @@ class AbeGen:
     def _child(self, rng: random.Random, level: int) -> Expression:
         if level == 1 or self._parameters.sharing == 0:
             return self._expression(rng, level)
-        # A stream for each rank makes the pool without storing it, and of fresh objects: an index must find
-        # what expressions share by comparing them, as when they come from different clients.
+        # A stream for each rank gives the pool without storing it, and gives new objects: an index must find shared
+        # subexpressions by comparison, as if they came from different clients.
         rank = self._pools[level].draw(rng)
         return self._expression(stream(self._seed, f"abe-gen/level {level}/{rank}"), level)
 

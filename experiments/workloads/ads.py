@@ -1,9 +1,9 @@
 """Display advertisements against sessions of visitors, with the statistics that the papers publish.
 
-The data behind [THESIS 10.3.4], the advertisements of an online shop, is not public. This is a generator with its
-published statistics: an advertisement is a conjunction of 1 to 56 conditions, 8 on average, over 122 dimensions such
-as channel and region; a session has 20 pairs. How often dimensions and values occur is not published; both sides draw
-them from Zipf distributions. Conditions are on strings, mostly `=` and `IN`, a few their negations.
+The data of [THESIS 10.3.4], the advertisements of an online shop, is not public. This generator has its published
+statistics. An advertisement is a conjunction of 1 to 56 conditions, 8 on average, over 122 dimensions such as channel
+and region. A session has 20 pairs. The frequencies of dimensions and values are not published; both are drawn from Zipf
+distributions. Conditions are on strings, mostly `=` and `IN`, some their negations.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NAMED_DIMENSIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("gender", ("female", "male", "other")),
     ("age", ("18-24", "25-34", "35-44", "45-54", "55-64", "65+")),
 )
-"""The most frequent dimensions have names and values of their own; the others are numbered."""
+"""Names and values of the most frequent dimensions. The others are numbered."""
 
 _LARGEST_LIST = 6
 
@@ -43,7 +43,7 @@ class AdsParameters:
     equality: float = 0.6
     """Share of conditions that are equalities."""
     negation: float = 0.1
-    """Share of conditions that are `!=` or `NOT IN`; what is left is `IN`."""
+    """Share of conditions that are `!=` or `NOT IN`. The rest are `IN`."""
     zipf: float = 0.8
     """Exponent of the distributions of dimensions and of the values of each."""
 
@@ -100,7 +100,7 @@ class Ads:
         if kind < self._parameters.equality or (is_negation and rng.random() < 0.5):
             operator = Operator.NE if is_negation else Operator.EQ
             return Predicate(name, operator, (values[self._sampler(values).draw(rng)],))
-        # At least one value stays outside the list: a list of all would say nothing, or could never hold.
+        # At least one value is not in the list: with all values, `IN` would always hold and `NOT IN` never.
         count = rng.randint(min(2, len(values) - 1), min(_LARGEST_LIST, len(values) - 1))
         listed = tuple(values[rank] for rank in self._sampler(values).draw_distinct(rng, count))
         return Predicate(name, Operator.NOT_IN if is_negation else Operator.IN, listed)

@@ -1,16 +1,16 @@
-"""BE-Gen: conjunctions whose probability to match is under control.
+"""BE-Gen: conjunctions with a given probability to match.
 
-With many dimensions, subscriptions drawn at random match nothing. So base events are drawn first; every subscription
-is derived from one of them: some of its pairs, each weakened to a predicate that the pair implies. The publications
-are the base events. With 1 / p base events, a publication matches the subscriptions derived from its own, a share p
-of all, and a few others by chance: with few dimensions, short subscriptions or a steep Zipf distribution these may be
-more than a few.
+With many dimensions, random subscriptions match nothing. So base events are drawn first, and every subscription is
+derived from one of them: it has some of the event's pairs, each weakened to a predicate that the pair implies. The
+publications are the base events. With 1 / p base events, a publication matches the subscriptions derived from its
+event, a share p of all, and a few others by chance. With few dimensions, short subscriptions or a steep Zipf
+distribution there may be more of these.
 
-[BET 8.2.1]; defaults from [THESIS Table 10.3.1], and from [BET Table III] what the thesis does not state (operators,
+[BET 8.2.1]. Defaults are from [THESIS Table 10.3.1], and from [BET Table III] where the thesis states none (operators,
 lengths of lists and ranges).
 
-Departs from [BET 8.2.1]: a subscription keeps a fixed number of pairs, not each pair with a probability, because the
-very short subscriptions that this yields match so often by chance that they alone decide the matching probability.
+Departs from [BET 8.2.1]: a subscription keeps a fixed number of pairs, not each pair with a probability. The latter
+gives very short subscriptions, which match so often by chance that they alone decide the matching probability.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from experiments.errors import WorkloadError
-from experiments.workloads.derivation import BESIDE_EQUALITY, Domain, OperatorClass, implied_predicate
+from experiments.workloads.derivation import OTHER_OPERATORS, Domain, OperatorClass, implied_predicate
 from experiments.workloads.sampling import zipf
 from experiments.workloads.workload import attribute, check_at_least, check_between
 from matching.expressions.model import And, Expression, Operator
@@ -37,16 +37,16 @@ class BeGenParameters:
     subscription_size: int = 5
     event_size: int = 30
     matching_probability: float = 0.001
-    """There are 1 / p base events, rounded: 0.4 gives two, and so 0.5."""
+    """There are 1 / p base events, rounded: both 0.4 and 0.5 give two."""
     equality: float = 0.2
-    """Share of predicates that are equalities; with the operators `min` all are."""
+    """Share of predicates that are equalities. With the operators `min` all are."""
     operators: OperatorClass = OperatorClass.MEDIUM
     zipf: float = 0.0
     """Exponent of the distribution of dimensions; 0 is uniform."""
     range_share: float = 0.12
     largest_list: int = 6
     repeats: int = 0
-    """How often each subscription comes again."""
+    """The number of additional copies of each subscription."""
 
     def __post_init__(self) -> None:
         check_at_least("be-gen", "cardinality", self.cardinality, 2)
@@ -76,10 +76,10 @@ class BeGen:
 
     def subscriptions(self) -> Iterator[Expression]:
         for number in range(self._subscriptions):
-            # Drawn anew instead of kept: a repeated subscription is an equal expression, not the same object.
+            # Drawn again, not cached: a repeated subscription must be an equal expression, but not the same object.
             original = number // (self._parameters.repeats + 1)
             rng = stream(self._seed, f"be-gen/subscription {original}")
-            yield self._derived(rng, self.base_event_of(number))
+            yield self._derive(rng, self.base_event_of(number))
 
     def publications(self) -> Iterator[dict[str, Value]]:
         rng = stream(self._seed, "be-gen/publications")
@@ -100,10 +100,10 @@ class BeGen:
         ]
 
     def base_event_of(self, number: int) -> dict[str, int]:
-        """The base event from which a subscription is derived. They take turns, so that all have an equal share."""
+        """The base event of a subscription. Subscriptions use base events in turn, so that all have an equal share."""
         return self.base_events[number // (self._parameters.repeats + 1) % len(self.base_events)]
 
-    def _derived(self, rng: random.Random, base_event: dict[str, int]) -> Expression:
+    def _derive(self, rng: random.Random, base_event: dict[str, int]) -> Expression:
         kept = rng.sample(list(base_event.items()), self._parameters.subscription_size)
         return And.of([implied_predicate(rng, name, value, self._operator(rng), self._domain) for name, value in kept])
 
@@ -113,7 +113,7 @@ class BeGen:
         return Domain(parameters.cardinality, parameters.range_share, parameters.largest_list)
 
     def _operator(self, rng: random.Random) -> Operator:
-        others = BESIDE_EQUALITY[self._parameters.operators]
+        others = OTHER_OPERATORS[self._parameters.operators]
         if not others or rng.random() < self._parameters.equality:
             return Operator.EQ
         return rng.choice(others)

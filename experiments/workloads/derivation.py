@@ -1,7 +1,7 @@
-"""Predicates that a pair (attribute, value) implies, the rules of [BET Table II].
+"""Derives predicates that a pair (attribute, value) implies, by the rules of [BET Table II].
 
-Departs from [BET Table II]: `i < v` needs v strictly above the pair's value and `i > v` strictly below, because at
-equality the pair does not imply them.
+Departs from [BET Table II]: `i < v` needs v strictly above the pair's value and `i > v` strictly below, because the
+pair does not imply them at equality.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class OperatorClass(StrEnum):
 
 _MEDIUM = (Operator.LT, Operator.LE, Operator.GE, Operator.GT, Operator.IN, Operator.BETWEEN)
 
-BESIDE_EQUALITY: dict[OperatorClass, tuple[Operator, ...]] = {
+OTHER_OPERATORS: dict[OperatorClass, tuple[Operator, ...]] = {
     OperatorClass.MIN: (),
     OperatorClass.LOW: (Operator.IN,),
     OperatorClass.MEDIUM: _MEDIUM,
@@ -35,13 +35,13 @@ BESIDE_EQUALITY: dict[OperatorClass, tuple[Operator, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """The values 0 to cardinality - 1, and how wide the predicates on them are."""
+    """The values 0 to cardinality - 1, and the sizes of predicates on them."""
 
     cardinality: int
     range_share: float
     """Mean length of a BETWEEN, as a share of the domain."""
     largest_list: int
-    """Most values of an IN or NOT IN."""
+    """The largest number of values of an IN or NOT IN."""
 
 
 def implied_predicate(rng: random.Random, attribute: str, value: int, operator: Operator, domain: Domain) -> Predicate:
@@ -89,7 +89,10 @@ def _list_without(rng: random.Random, value: int, domain: Domain) -> tuple[int, 
 
 
 def _range_around(rng: random.Random, value: int, domain: Domain) -> tuple[int, ...]:
-    """The length is uniform around its mean, the place of the value in it uniform; the domain's ends cut it off."""
+    """A range that contains the value. Its length is uniform around the mean, and the value's position in it uniform.
+
+    The range is cut at the ends of the domain.
+    """
     mean = max(1, round(domain.range_share * domain.cardinality))
     length = rng.randrange(1, 2 * mean)
     low = value - rng.randrange(length)

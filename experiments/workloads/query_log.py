@@ -1,9 +1,9 @@
 """Keyword queries against documents, with the statistics that the papers publish.
 
-The data behind [THESIS 10.3.3], the queries and documents of the SIGMOD 2013 programming contest, is not public here.
-This is a generator with its published statistics: a query is a conjunction of equalities on strings, 2.78 on average,
-over 17,577 dimensions; a document has 93 pairs. How often words occur is not published; both sides draw dimensions and
-values from Zipf distributions, as words of a language do.
+The data of [THESIS 10.3.3], the queries and documents of the SIGMOD 2013 programming contest, is not public here. This
+generator has its published statistics. A query is a conjunction of equalities on strings, 2.78 on average, over 17,577
+dimensions. A document has 93 pairs. The frequencies of words are not published; dimensions and values are drawn from
+Zipf distributions, which words of a language follow.
 """
 
 from __future__ import annotations

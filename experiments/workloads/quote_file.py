@@ -1,10 +1,10 @@
-"""Daily stock quotes from a CSV file, such as a download of a ticker's history.
+"""Reads daily stock quotes from a CSV file, such as a download of a ticker's history.
 
     date,ticker,open,high,low,close,volume
     2015-01-05,IBM,161.27,161.27,159.19,159.51,4880389
 
-The first line names the columns, in any order and any case; `symbol` is another name for `ticker`, and columns of
-other names are passed over. Prices are read as exact decimals and kept in cents.
+The first line names the columns, in any order and any case. `symbol` is another name for `ticker`. Other columns are
+ignored. Prices are read as exact decimals and stored in cents.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _VOLUME = re.compile(r"[0-9]{1,15}")
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A symbol's trading day; prices in cents."""
+    """The quote of a symbol for a trading day, with prices in cents."""
 
     symbol: str
     day: date
@@ -38,7 +38,7 @@ class Quote:
 
 
 def read_quotes(path: Path) -> list[Quote]:
-    """The file's quotes, in its order; a file without any is refused."""
+    """The file's quotes, in its order. Refuses a file without quotes."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as lines:
             quotes = list(_quotes(lines, path))
@@ -57,17 +57,17 @@ def _quotes(lines: Iterable[str], path: Path) -> Iterator[Quote]:
         head = next(rows, [])
         columns = _columns(head, path)
         for row in rows:
-            place = f"{path}, line {rows.line_num}"
+            location = f"{path}, line {rows.line_num}"
             if row and len(row) != len(head):
-                raise QuoteFileError(f"{place} has {len(row)} columns, and the first line names {len(head)}")
+                raise QuoteFileError(f"{location} has {len(row)} columns, and the first line names {len(head)}")
             if row:
-                yield _quote(row, columns, place)
+                yield _quote(row, columns, location)
     except csv.Error as error:
         raise QuoteFileError(f"{path}, line {rows.line_num}: {error}") from error
 
 
 def _columns(head: list[str], path: Path) -> dict[str, int]:
-    """Where each column stands."""
+    """The position of each column."""
     names = [name.strip().casefold() for name in head]
     columns: dict[str, int] = {}
     for position, name in enumerate(_OTHER_NAMES.get(name, name) for name in names):
@@ -82,30 +82,30 @@ def _columns(head: list[str], path: Path) -> dict[str, int]:
     return columns
 
 
-def _quote(row: list[str], columns: Mapping[str, int], place: str) -> Quote:
+def _quote(row: list[str], columns: Mapping[str, int], location: str) -> Quote:
     fields = {name: row[columns[name]].strip() for name in COLUMNS}
     if not fields["ticker"]:
-        raise QuoteFileError(f"{place}, column ticker is empty")
-    prices = {name: _cents(fields[name], f"{place}, column {name}") for name in ("open", "high", "low", "close")}
+        raise QuoteFileError(f"{location}, column ticker is empty")
+    prices = {name: _cents(fields[name], f"{location}, column {name}") for name in ("open", "high", "low", "close")}
     if prices["low"] > prices["high"]:
-        raise QuoteFileError(f"{place}, column low is {fields['low']}, above the high of {fields['high']}")
+        raise QuoteFileError(f"{location}, column low is {fields['low']}, above the high of {fields['high']}")
     if not _VOLUME.fullmatch(fields["volume"]):
-        raise QuoteFileError(f"{place}, column volume is {fields['volume']!r}; it must be a whole number")
-    day = _day(fields["date"], f"{place}, column date")
+        raise QuoteFileError(f"{location}, column volume is {fields['volume']!r}; it must be a whole number")
+    day = _day(fields["date"], f"{location}, column date")
     return Quote(fields["ticker"], day, **prices, volume=int(fields["volume"]))
 
 
-def _day(text: str, place: str) -> date:
+def _day(text: str, location: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise QuoteFileError(f"{place} is {text!r}; it must be a date such as 2015-01-05") from None
+        raise QuoteFileError(f"{location} is {text!r}; it must be a date such as 2015-01-05") from None
 
 
-def _cents(text: str, place: str) -> int:
-    """Exact: the third decimal decides the rounding, as it does on paper, and no float is in between."""
+def _cents(text: str, location: str) -> int:
+    """The price in cents, rounded by the third decimal. Exact, because no float is involved."""
     match = _PRICE.fullmatch(text)
     if match is None:
-        raise QuoteFileError(f"{place} is {text!r}; it must be a price such as 161.27")
+        raise QuoteFileError(f"{location} is {text!r}; it must be a price such as 161.27")
     decimals = (match[2] or "").ljust(3, "0")
     return int(match[1]) * 100 + int(decimals[:2]) + (decimals[2] >= "5")

@@ -1,4 +1,4 @@
-"""The workloads by name: a literal table, so that reading it tells what there is."""
+"""The workloads by name, as a literal table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class WorkloadInfo:
     name: str
     title: str
     makes: Accepts
-    """What an index must accept to hold the workload's subscriptions."""
+    """The expressions that an index must accept to store the workload's subscriptions."""
     workload: Callable[..., Workload]
     parameters: type[Parameters]
 
@@ -71,22 +71,22 @@ def create(parameters: Parameters, *, subscriptions: int, publications: int, see
 
 
 def parameters_from_text(name: str, settings: Mapping[str, str]) -> Parameters:
-    """A workload's parameters from what a user typed; what is not mentioned has its default."""
+    """A workload's parameters from texts of the command line. Missing parameters have their defaults."""
     chosen = info(name)
     types = typing.get_type_hints(chosen.parameters)
     values: dict[str, Any] = {}
-    for typed, text in settings.items():
-        parameter = typed.replace("-", "_")
+    for key, text in settings.items():
+        parameter = key.replace("-", "_")
         if parameter not in chosen.parameter_names:
             raise WorkloadError(
-                f"{name} has no parameter {typed!r}{nearest(parameter, chosen.parameter_names)}; "
+                f"{name} has no parameter {key!r}{nearest(parameter, chosen.parameter_names)}; "
                 f"there are {', '.join(chosen.parameter_names)}"
             )
-        values[parameter] = _read(f"{name}: {parameter}", types[parameter], text)
+        values[parameter] = _parse(f"{name}: {parameter}", types[parameter], text)
     return chosen.parameters(**values)
 
 
-def _read(where: str, wanted: Any, text: str) -> int | float | str | tuple[float, ...]:
+def _parse(where: str, wanted: Any, text: str) -> int | float | str | tuple[float, ...]:
     if isinstance(wanted, type) and issubclass(wanted, StrEnum):
         if text not in list(wanted):
             raise WorkloadError(f"{where} is {text!r}; it must be one of {', '.join(wanted)}")
@@ -97,8 +97,8 @@ def _read(where: str, wanted: Any, text: str) -> int | float | str | tuple[float
         str: (str, "text"),
         tuple[float, ...]: (lambda many: tuple(float(one) for one in many.split(",")), "numbers with commas between"),
     }
-    read, in_words = readers[wanted]
+    read, type_text = readers[wanted]
     try:
         return read(text)
     except ValueError:
-        raise WorkloadError(f"{where} is {text!r}; it must be {in_words}") from None
+        raise WorkloadError(f"{where} is {text!r}; it must be {type_text}") from None

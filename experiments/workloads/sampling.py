@@ -1,7 +1,7 @@
 """Sampling of ranks by the exact inverse of their cumulative distribution, in integers.
 
-Weights are integers, so that a rank's probability is exactly its weight over the total, and so that the last bit of a
-platform's `pow` does not reach the draws: weights of 40 bits round it away.
+Weights are integers, so that a rank's probability is exactly its weight over the total. Weights have 40 bits, so that
+rounding removes the last bit of `pow`, which differs between platforms.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SCALE = 2**40
 
 
 class RankSampler:
-    """Draws ranks 0 to n - 1, each in proportion to its weight."""
+    """Draws ranks 0 to n - 1, each with a probability proportional to its weight."""
 
     __slots__ = ("_cumulative", "_total", "_weights")
 
@@ -30,36 +30,36 @@ class RankSampler:
         return bisect_right(self._cumulative, rng.randrange(self._total))
 
     def draw_distinct(self, rng: random.Random, count: int) -> list[int]:
-        """Ranks drawn one after the other without putting any back. All weights must be positive.
+        """Draws distinct ranks, one after the other, without replacement. All weights must be positive.
 
-        A steep Zipf distribution would make drawing again until a new rank comes endless; so the weights of the
-        ranks that are gone are skipped instead. Time: O(count²).
+        It skips the weights of ranks already drawn. Drawing again until a new rank appears would never end with a steep
+        Zipf distribution. Time: O(count²).
         """
         if count > len(self._weights):
             raise WorkloadError(f"cannot draw {count} different ranks of {len(self._weights)}")
         drawn: list[int] = []
-        gone: list[int] = []
+        excluded: list[int] = []
         remaining = self._total
         for _ in range(count):
             point = rng.randrange(remaining)
-            for rank in gone:
+            for rank in excluded:
                 if point < self._cumulative[rank] - self._weights[rank]:
                     break
                 point += self._weights[rank]
             rank = bisect_right(self._cumulative, point)
-            insort(gone, rank)
+            insort(excluded, rank)
             drawn.append(rank)
             remaining -= self._weights[rank]
         return drawn
 
 
 def zipf(count: int, exponent: float) -> RankSampler:
-    """Rank r (from 0) in proportion to 1 / (r + 1)**exponent; uniform for exponent 0. No rank is impossible."""
+    """Draws rank r (from 0) in proportion to 1 / (r + 1)**exponent. Exponent 0 is uniform. Every rank is possible."""
     return RankSampler([max(1, round(_SCALE * float(rank) ** -exponent)) for rank in range(1, count + 1)])
 
 
 def sizes(mean: float, largest: int) -> RankSampler:
-    """Sizes 1 to `largest`, as ranks from 0, falling geometrically so that the mean size is `mean`."""
+    """Draws sizes 1 to `largest`, as ranks from 0, from a geometric distribution with the mean size `mean`."""
     if not 1 <= mean <= (1 + largest) / 2:
         raise WorkloadError(f"sizes of 1 to {largest} cannot fall towards a mean of {mean}")
     low, high = 0.0, 1.0

@@ -1,12 +1,12 @@
-"""Stock quotes, and subscriptions that express an interest in some of them, as in [THESIS 10.1.1].
+"""Stock quotes, and subscriptions to some of them, as in [THESIS 10.1.1].
 
-The Yahoo! Finance quotes behind the thesis's experiments are not public here. So quotes are generated, one for a
-symbol and trading day: each symbol's price walks at random by small factors, its volume varies around its mean. Who
-has daily quotes in a file publishes these instead (parameter `file`, see `quote_file`). What the thesis's subscriptions
-look like is not stated; these ask for a symbol, alone or with a price range or a least volume, or for a sector with a
-price range. Which symbols they ask for follows a Zipf distribution, or is uniform.
+The Yahoo! Finance quotes of the thesis's experiments are not public here. So quotes are generated, one for each symbol
+and trading day. A symbol's price is a random walk by small factors, and its volume varies around a mean. The parameter
+`file` replaces them by daily quotes from a file (see `quote_file`). The thesis does not state its subscriptions. Here
+they are for a symbol, alone or with a price range or a least volume, or for a sector with a price range. Symbols of
+subscriptions follow a Zipf distribution, or are uniform.
 
-Prices walk in whole cents and factors in basis points: no step depends on a platform's floating point.
+Prices are in whole cents and factors in basis points, so that no step depends on a platform's floating point.
 """
 
 from __future__ import annotations
@@ -44,41 +44,42 @@ SECTORS = (
 )
 EXCHANGES = ("NYSE", "NASDAQ", "TSX", "LSE")
 ATTRIBUTES = ("symbol", "date", "open", "high", "low", "close", "volume", "sector", "exchange")
-"""All that a quote can have; one from a file has no sector and no exchange."""
+"""The attributes of a quote. A quote from a file has no sector and no exchange."""
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _MOST_SYMBOLS = len(_LETTERS) ** 4
 _FIRST_DAY = date(2015, 1, 5)
 _DAYS_BEFORE_REPEAT = 26_000
 _WHOLE = 10_000
-"""In basis points."""
+"""The factor 1 in basis points."""
 
 
 class Coverage(StrEnum):
-    """What a publisher quotes, and so advertises."""
+    """The symbols that a publisher publishes and advertises."""
 
     ALL = "all"
     OWN = "own"
-    """The symbols in order of popularity are shared out in equal parts, one for each publisher."""
+    """Each publisher has an equal part of the symbols in the order of popularity."""
 
 
 @dataclass(frozen=True, slots=True)
 class StockQuoteParameters:
     symbols: int = 100
-    """How many are generated; a file brings its own."""
+    """The number of generated symbols; a file has its own."""
     sectors: int = 10
     zipf: float = 0.0
     """Exponent of the distribution of symbols in subscriptions; 0 is uniform."""
     kinds: tuple[float, ...] = (0.25, 0.35, 0.2, 0.2)
     """Shares of subscriptions for a symbol, a symbol in a price range, a symbol with a least volume, and a sector in a
-    price range. Quotes from a file have no sector: there the last kind asks for the price range alone."""
+    price range. Quotes from a file have no sector: the last kind has the price range alone."""
     range_share: float = 0.2
-    """Most that a price range's middle lies off the symbol's price, and most of its half width, as a share of it."""
+    """The largest distance of a price range's middle from the symbol's price, and its largest half width, both as a
+    share of the price."""
     volatility_bp: int = 50
     """Largest change of a price in a day, in basis points."""
     coverage: Coverage = Coverage.ALL
     file: str = ""
-    """Daily quotes to publish instead of generated ones."""
+    """A file of daily quotes that replace generated ones."""
 
     def __post_init__(self) -> None:
         check_between("stock-quotes", "symbols", self.symbols, 1, _MOST_SYMBOLS)
@@ -95,7 +96,7 @@ class StockQuoteParameters:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A symbol that is traded. Subscriptions are drawn around its price, in cents, and its volume."""
+    """A traded symbol. Subscriptions are drawn around its price, in cents, and its volume."""
 
     symbol: str
     price: int
@@ -105,19 +106,23 @@ class Listing:
 
 
 class Market(Protocol):
+    """A source of quotes."""
+
     listings: Sequence[Listing]
-    """The most popular first."""
+    """Sorted by popularity, the most popular first."""
 
     def next_quote(self, listing: int) -> Quote: ...
 
 
 class GeneratedMarket:
-    """Every symbol has its own stream, so its quotes do not depend on when others are quoted."""
+    """Generates quotes. Every symbol has its own random stream, so its quotes do not depend on those of others."""
 
     def __init__(self, parameters: StockQuoteParameters, seed: int) -> None:
         self._seed = seed
         self._volatility_bp = parameters.volatility_bp
-        self.listings: Sequence[Listing] = [self._listed(number, parameters) for number in range(parameters.symbols)]
+        self.listings: Sequence[Listing] = [
+            self._make_listing(number, parameters) for number in range(parameters.symbols)
+        ]
         self._walks: dict[int, Iterator[Quote]] = {}
 
     def next_quote(self, listing: int) -> Quote:
@@ -125,12 +130,12 @@ class GeneratedMarket:
             self._walks[listing] = self._walk(self.listings[listing])
         return next(self._walks[listing])
 
-    def _listed(self, number: int, parameters: StockQuoteParameters) -> Listing:
+    def _make_listing(self, number: int, parameters: StockQuoteParameters) -> Listing:
         symbol = _symbol(number, parameters.symbols)
         rng = stream(self._seed, f"stock-quotes/listing {symbol}")
         return Listing(
             symbol,
-            # As many symbols between 5 and 10 as between 10 and 20, and so on up to 640.
+            # Equal numbers of symbols between 5 and 10, between 10 and 20, and so on up to 640.
             price=rng.randrange(500, 1_000) << rng.randrange(7),
             volume=rng.randrange(1_000, 100_000) * 100,
             sector=SECTORS[number % parameters.sectors],
@@ -143,21 +148,22 @@ class GeneratedMarket:
         largest = self._volatility_bp
         overnight = largest // 3
         for number in cycle(range(_DAYS_BEFORE_REPEAT)):
-            opened = _moved(close, rng.randint(-overnight, overnight))
-            close = _moved(opened, rng.randint(-largest, largest))
+            opened = _change_price(close, rng.randint(-overnight, overnight))
+            close = _change_price(opened, rng.randint(-largest, largest))
             yield Quote(
                 listing.symbol,
                 _FIRST_DAY + timedelta(weeks=number // 5, days=number % 5),
                 open=opened,
-                high=_moved(max(opened, close), rng.randint(0, largest)),
-                low=_moved(min(opened, close), -rng.randint(0, largest)),
+                high=_change_price(max(opened, close), rng.randint(0, largest)),
+                low=_change_price(min(opened, close), -rng.randint(0, largest)),
                 close=close,
                 volume=listing.volume * rng.randrange(50, 151) // 100,
             )
 
 
 class RecordedMarket:
-    """Quotes from a file, each symbol's by date; after the last the first comes again. Popular is who comes first."""
+    """Quotes from a file, for each symbol by date. They repeat after the last. The file's first symbol is the most
+    popular."""
 
     def __init__(self, path: Path) -> None:
         by_symbol: dict[str, list[Quote]] = {}
@@ -200,18 +206,18 @@ class StockQuotes:
         return self.published_by(repeat(0, self._publications), publishers=1)
 
     def published_by(self, numbers: Iterable[int], publishers: int) -> Iterator[dict[str, Value]]:
-        """A quote for each number, by that publisher of so many: a random one of its symbols on its next day."""
+        """A quote for each number, of publisher `number` of `publishers`: one of its symbols on the symbol's next day."""
         rng = stream(self._seed, "stock-quotes/publications")
         market = self._new_market()
         for number in numbers:
-            listing = rng.choice(self._covered(number, publishers))
-            yield _attributes(market.next_quote(listing), market.listings[listing])
+            listing = rng.choice(self._symbols_of(number, publishers))
+            yield _to_attributes(market.next_quote(listing), market.listings[listing])
 
     def advertisement(self, number: int, publishers: int) -> Expression:
-        """What all quotes of that publisher satisfy, and of other symbols none."""
+        """An expression that all quotes of the publisher satisfy, and no quotes of other symbols."""
         if self._parameters.coverage is Coverage.ALL:
             return Predicate("symbol", Operator.EXISTS)
-        covered = [self._listings[listing] for listing in self._covered(number, publishers)]
+        covered = [self._listings[listing] for listing in self._symbols_of(number, publishers)]
         parts = {
             "symbol": [listing.symbol for listing in covered],
             "sector": [listing.sector for listing in covered if listing.sector is not None],
@@ -230,8 +236,8 @@ class StockQuotes:
             return RecordedMarket(Path(self._parameters.file))
         return GeneratedMarket(self._parameters, self._seed)
 
-    def _covered(self, number: int, publishers: int) -> range:
-        """Never empty: where publishers outnumber the symbols, several quote the same one."""
+    def _symbols_of(self, number: int, publishers: int) -> range:
+        """The positions of the publisher's listings. Never empty: with few symbols, publishers share them."""
         count = len(self._listings)
         if self._parameters.coverage is Coverage.ALL:
             return range(count)
@@ -253,14 +259,14 @@ class StockQuotes:
         return And([Predicate("sector", Operator.EQ, (listing.sector,)), price_range])
 
     def _price_range(self, rng: random.Random, listing: Listing) -> Predicate:
-        """Half of all ranges hold the price around which they are drawn."""
+        """A random price range. Half of all ranges contain the price around which they are drawn."""
         largest = round(self._parameters.range_share * _WHOLE)
-        middle = _moved(listing.price, rng.randint(-largest, largest))
+        middle = _change_price(listing.price, rng.randint(-largest, largest))
         half_width = listing.price * rng.randint(0, largest) // _WHOLE
         return Predicate("close", Operator.BETWEEN, (_money(middle - half_width), _money(middle + half_width)))
 
 
-def _attributes(quote: Quote, listing: Listing) -> dict[str, Value]:
+def _to_attributes(quote: Quote, listing: Listing) -> dict[str, Value]:
     attributes: dict[str, Value] = {
         "symbol": quote.symbol,
         "date": quote.day.isoformat(),
@@ -278,7 +284,7 @@ def _attributes(quote: Quote, listing: Listing) -> dict[str, Value]:
 
 
 def _symbol(number: int, count: int) -> str:
-    """Letters enough for all: AAA, AAB, …"""
+    """The symbol of this number: AAA, AAB, … It has as many letters as `count` symbols need."""
     length = 3
     while len(_LETTERS) ** length < count:
         length += 1
@@ -289,11 +295,11 @@ def _symbol(number: int, count: int) -> str:
     return "".join(reversed(letters))
 
 
-def _moved(cents: int, basis_points: int) -> int:
-    """The price after a change, rounded to the nearest cent; never nothing."""
+def _change_price(cents: int, basis_points: int) -> int:
+    """The price after a change, rounded to the nearest cent, at least one cent."""
     return max(1, cents + (cents * basis_points + _WHOLE // 2) // _WHOLE)
 
 
 def _money(cents: int) -> float:
-    """A division by 100 is rounded correctly everywhere: 12345 cents are the float that 123.45 denotes."""
+    """The price as a float. Every platform rounds a division by 100 correctly: 12345 cents are the float 123.45."""
     return cents / 100

@@ -1,4 +1,4 @@
-"""What every workload is, and the checks that their parameters share."""
+"""The protocol of workloads, and checks of their parameters."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from matching.expressions.values import Value
 
 
 class Workload(Protocol):
-    """Subscriptions and publications, generated as they are asked for. Asked again, a generator starts over."""
+    """Generates subscriptions and publications one at a time. Each call of a method starts over."""
 
     notice: ClassVar[str]
-    """What must be said wherever the workload's results are shown; empty if nothing."""
+    """A notice that every display of the workload's results must show; may be empty."""
 
     def subscriptions(self) -> Iterator[Expression]: ...
 

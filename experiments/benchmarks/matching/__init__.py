@@ -1,1 +1,1 @@
-"""Matching indexes compared on one workload: `mercast match bench`."""
+"""Comparison of matching indexes on one workload: `mercast match bench`."""

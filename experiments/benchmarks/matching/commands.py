@@ -1,4 +1,4 @@
-"""Commands that need workloads or scenarios."""
+"""`mercast match bench`: compare matching indexes on a generated workload."""
 
 from __future__ import annotations
 

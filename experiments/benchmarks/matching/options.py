@@ -1,4 +1,4 @@
-"""What users type for `mercast match bench`, read into the parts of a plan."""
+"""Converts command-line options of `mercast match bench` to parts of a plan."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from experiments.errors import BenchPlanError
 
 
 def workload_settings(named: Mapping[str, float | None], assignments: Sequence[str]) -> dict[str, str]:
-    """The workload's parameters as text: options of their own, where given, and `--set key=value`."""
+    """The workload's parameters as text, from their own options and from `--set key=value`."""
     settings = {name: _as_text(value) for name, value in named.items() if value is not None}
     for assignment in assignments:
         key, separator, value = assignment.partition("=")
@@ -23,7 +23,7 @@ def workload_settings(named: Mapping[str, float | None], assignments: Sequence[s
 
 
 def _as_text(value: float) -> str:
-    """`--subscription-size 5` is a whole number for the workloads that need one, although the option takes 2.78."""
+    """Writes 5.0 as 5: `--subscription-size` accepts 2.78, but some workloads need a whole number."""
     return str(int(value)) if float(value).is_integer() else str(value)
 
 
@@ -31,8 +31,8 @@ def index_choices(names: Sequence[str], assignments: Sequence[str]) -> tuple[Ind
     """The indexes to compare, each with its `--option index.key=value`."""
     options: dict[str, dict[str, object]] = {name: {} for name in names}
     for assignment in assignments:
-        place, separator, value = assignment.partition("=")
-        name, dot, key = place.strip().partition(".")
+        target, separator, value = assignment.partition("=")
+        name, dot, key = target.strip().partition(".")
         if not (separator and dot and key):
             raise BenchPlanError(
                 f"--option {assignment}: write index.key=value, as --option pst-hash.access_predicates=3"

@@ -1,4 +1,4 @@
-"""What a comparison of matching indexes is to measure, what it measured, and whether it can be made at all."""
+"""Plan and result of a comparison of matching indexes, and checks of the plan."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ OPTION_KINDS: tuple[tuple[type, tuple[type, ...], str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class IndexChoice:
+    """An index of the comparison, with its options."""
+
     name: str
     options: Mapping[str, object] = field(default_factory=dict)
 
@@ -37,7 +39,7 @@ class IndexChoice:
             raise BenchPlanError(f"{self.name} refuses its options: {error}") from None
 
     def _check_options(self, backend: str | None) -> None:
-        """Over a value of another kind than an option's default an index would fail much later, or never say so."""
+        """Refuses a value of another type than the option's default. An index would fail much later, or not at all."""
         index = registry.info(self.name)
         backend = backend or index.backends[0]
         if not self.options or backend not in index.available_backends:
@@ -45,7 +47,7 @@ class IndexChoice:
         parameters = inspect.signature(index.load(backend)).parameters
         for option, value in self.options.items():
             if option not in parameters:
-                # The registry refuses it, and says which there are.
+                # The registry refuses it and lists the options.
                 continue
             default = type(parameters[option].default)
             wanted = next(((types, words) for kind, types, words in OPTION_KINDS if kind is default), None)
@@ -58,20 +60,20 @@ class IndexChoice:
 @dataclass(frozen=True, slots=True)
 class BenchPlan:
     parameters: workloads.Parameters
-    """They also say which workload it is."""
+    """Parameters of the workload. Their type determines the workload."""
     subscriptions: int
     publications: int
     indexes: tuple[IndexChoice, ...]
     seed: int = 0
     warm_up: int = 100
-    """Publications that are matched before any is timed."""
+    """Publications that are matched before timing starts."""
     rounds: int = 3
     scan_publications: int | None = None
-    """How many publications the scan matches, rounded up to whole blocks; None for what takes some ten seconds."""
+    """The number of publications that the scan matches, rounded up to whole blocks; None for about ten seconds."""
     scaling: tuple[int, ...] = ()
-    """Numbers of subscriptions at which construction is timed as well."""
+    """Further numbers of subscriptions at which construction is timed."""
     backend: str | None = None
-    """None for the first that all indexes have."""
+    """None for the first backend that all indexes have."""
 
     @property
     def workload(self) -> str:
@@ -82,18 +84,18 @@ class BenchPlan:
 class ScalingPoint:
     subscriptions: int
     construction_us: float
-    """For each subscription."""
+    """Time for each subscription."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexResult:
-    """Times are CPU time, for each subscription or publication unless said otherwise."""
+    """The measurements of one index. Times are CPU time for each subscription or publication, unless said otherwise."""
 
     index: str
     options: Mapping[str, object]
     construction_us: float
     construction_s: float
-    """For all subscriptions."""
+    """Time for all subscriptions."""
     matching_us: float
     ratio_to_scan: float
     """Matching time over the scan's, on the publications that both matched."""
@@ -105,11 +107,11 @@ class IndexResult:
     levels: int
     removal_us: float
     publications: int
-    """How many this index matched."""
+    """The number of publications that this index matched."""
     checksum: str
-    """Over all publications that this index matched."""
+    """Checksum of all publications that this index matched."""
     checksum_with_scan: str
-    """Over the publications that the scan matched as well: the same for all indexes."""
+    """Checksum of the publications that the scan matched too. It is the same for all indexes."""
     scaling: tuple[ScalingPoint, ...]
 
 
@@ -121,11 +123,11 @@ class BenchResult:
     notice: str
     scan_publications: int
     results: tuple[IndexResult, ...]
-    """The scan's first, then in the order of the plan."""
+    """The result of the scan first, then those of the plan in its order."""
 
 
 def check_plan(plan: BenchPlan) -> str:
-    """The backend on which all indexes will run, or an error that says why they cannot be compared."""
+    """Checks the plan and returns the backend of all indexes. Raises an error if they cannot be compared."""
     counts = {"subscriptions": plan.subscriptions, "publications": plan.publications, "rounds": plan.rounds}
     if plan.scan_publications is not None:
         counts["scan publications"] = plan.scan_publications
@@ -152,7 +154,7 @@ def _check_indexes_hold_workload(plan: BenchPlan) -> None:
 
 
 def indexes_for(workload: str, backend: str | None = None) -> tuple[str, ...]:
-    """The names of the indexes that can hold the workload's subscriptions, in Python unless a backend is given."""
+    """The names of the indexes that can store the workload's subscriptions, in Python unless a backend is given."""
     makes = workloads.info(workload).makes
     return tuple(
         name
@@ -162,7 +164,7 @@ def indexes_for(workload: str, backend: str | None = None) -> tuple[str, ...]:
 
 
 def common_backend(choices: Sequence[IndexChoice], wanted: str | None) -> str:
-    """The wanted backend if all these indexes and the scan have it, or the first that all have."""
+    """The wanted backend, or by default the first that all indexes and the scan have. Raises if one lacks it."""
     names = [choice.name for choice in with_baseline(choices)]
     for name in names:
         if names.count(name) > 1:
@@ -171,17 +173,17 @@ def common_backend(choices: Sequence[IndexChoice], wanted: str | None) -> str:
     if is_native and not registry.has_native_module():
         raise BackendMissingError(names[-1])
     offered = {name: registry.info(name).available_backends for name in names}
-    in_words = "; ".join(f"{name}: {', '.join(backends)}" for name, backends in offered.items())
+    offers_text = "; ".join(f"{name}: {', '.join(backends)}" for name, backends in offered.items())
     common = [backend for backend in offered[names[-1]] if all(backend in backends for backends in offered.values())]
     if wanted is not None:
         common = [backend for backend in common if backend == wanted]
     if not common:
-        lacking = f"backend {wanted!r}" if wanted is not None else "a backend"
-        raise BenchPlanError(f"the indexes do not all have {lacking} ({in_words}); backends are never mixed")
+        missing = f"backend {wanted!r}" if wanted is not None else "a backend"
+        raise BenchPlanError(f"the indexes do not all have {missing} ({offers_text}); backends are never mixed")
     return common[0]
 
 
 def with_baseline(choices: Sequence[IndexChoice]) -> list[IndexChoice]:
-    """The baseline first, whether or not it was asked for."""
+    """The indexes with the baseline first. Adds the baseline if it is missing."""
     baseline = [choice for choice in choices if choice.name == BASELINE] or [IndexChoice(BASELINE)]
     return baseline + [choice for choice in choices if choice.name != BASELINE]

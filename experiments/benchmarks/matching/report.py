@@ -1,4 +1,4 @@
-"""The result of a comparison of matching indexes, for people as tables and for programs as JSON."""
+"""Prints the result of a comparison of matching indexes as tables or as JSON."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def print_tables(result: BenchResult) -> None:
     from rich.console import Console
 
     tables = [comparison(result), scaling(result)] if result.plan.scaling else [comparison(result)]
-    # Whatever is narrower, a file without a width of its own or a small terminal, must not cut numbers off.
+    # A file without a width or a small terminal must not cut numbers off.
     unlimited = Console(width=1_000)
     needed = max(unlimited.measure(table).maximum for table in tables)
     console = Console(width=max(Console().width, needed))
@@ -42,7 +42,7 @@ def print_tables(result: BenchResult) -> None:
 
 
 def as_json(result: BenchResult) -> str:
-    """A list with one row for each index; a row stands for itself, with all that the run depended on."""
+    """A list with one row for each index. Each row has all parameters of the run."""
     plan = result.plan
     provenance = {
         "workload": plan.workload,
@@ -82,7 +82,7 @@ def comparison(result: BenchResult) -> Table:
 
 
 def scaling(result: BenchResult) -> Table:
-    """Time to add one subscription, by the number of subscriptions: level where construction is linear."""
+    """Time to add one subscription, by the number of subscriptions. It is constant if construction is linear."""
     from rich import box
     from rich.table import Table
 

@@ -1,12 +1,12 @@
-"""Matching indexes side by side on one workload: time to add, match and remove, memory, and whether they are right.
+"""Compares matching indexes on one workload: time to add, match and remove, memory, and correctness.
 
-All indexes hold the same subscriptions at the same time, and take turns in blocks: a block of subscriptions or
-publications is given to each index, in random order, before the next one. A slow minute of the machine therefore hits
-all alike. Each block is done in several rounds; its best CPU time counts.
+All indexes store the same subscriptions at the same time and work in blocks. Each index processes a block of
+subscriptions or publications, in random order of the indexes, before the next block starts. So a slow phase of the
+machine affects all indexes equally. Each block is repeated in several rounds, and its best CPU time counts.
 
-The linear scan always runs along as the baseline and the judge. It is slow, so on a large workload it takes part in
-some of the blocks only, spread evenly; ratios to the scan are over these blocks. In the other blocks the indexes are
-compared with each other.
+The linear scan is the baseline and the reference for answers. It is slow, so on a large workload it processes only some
+of the blocks, spread evenly. Ratios to the scan are over these blocks. In the other blocks the answers of the indexes
+are compared with each other.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from matching.matcher import Matcher, MatchReport, Structure
 from topologies.random_streams import stream
 
 Progress: TypeAlias = Callable[[str, int, int], None]
-"""Told what is being done, how many steps of it are done, and how many there are."""
+"""A function of the current activity, its completed steps and its total steps."""
 
 Item = TypeVar("Item")
 
 PUBLICATIONS_IN_BLOCK = 10
 SUBSCRIPTION_BLOCKS = 20
 PREDICATES_FOR_SCAN = 10_000_000
-"""What the scan may evaluate in a round when nothing is said: some ten seconds."""
+"""The number of predicates that the scan evaluates in a round by default: about ten seconds."""
 
 
 class Checksum:
@@ -58,8 +58,8 @@ class Checksum:
         return f"{self._sum:016x}"
 
 
-class Contestant:
-    """One index of the comparison, and what was measured of it."""
+class MeasuredIndex:
+    """One index of the comparison, and its measurements."""
 
     def __init__(self, choice: IndexChoice, backend: str) -> None:
         self.choice = choice
@@ -95,18 +95,24 @@ class Contestant:
 
 
 def run(plan: BenchPlan, progress: Progress) -> BenchResult:
-    """Raises `WrongAnswerError` as soon as two indexes disagree, `NotEmptyError` if one keeps what was removed."""
+    """Runs the comparison.
+
+    Raises `WrongAnswerError` as soon as two indexes disagree, and `NotEmptyError` if an index is not empty after all
+    subscriptions were removed.
+    """
     backend = check_plan(plan)
-    contestants = [Contestant(choice, backend) for choice in with_baseline(plan.indexes)]
+    measured_indexes = [MeasuredIndex(choice, backend) for choice in with_baseline(plan.indexes)]
     workload = workloads.create(
         plan.parameters,
         subscriptions=plan.subscriptions,
         publications=plan.publications + plan.warm_up,
         seed=plan.seed,
     )
-    subscriptions = list(_counted("generate subscriptions", workload.subscriptions(), plan.subscriptions, progress))
+    subscriptions = list(
+        _with_progress("generate subscriptions", workload.subscriptions(), plan.subscriptions, progress)
+    )
     publications = list(workload.publications())
-    bench = _Bench(plan, contestants, subscriptions, publications, progress)
+    bench = _Bench(plan, measured_indexes, subscriptions, publications, progress)
     with garbage_collection_paused():
         bench.run()
     return BenchResult(
@@ -114,12 +120,12 @@ def run(plan: BenchPlan, progress: Progress) -> BenchResult:
         backend=backend,
         python=platform.python_version(),
         notice=workload.notice,
-        scan_publications=contestants[0].publications,
+        scan_publications=measured_indexes[0].publications,
         results=tuple(bench.results()),
     )
 
 
-def _counted(what: str, items: Iterator[Item], total: int, progress: Progress) -> Iterator[Item]:
+def _with_progress(what: str, items: Iterator[Item], total: int, progress: Progress) -> Iterator[Item]:
     every = max(1, total // 100)
     for number, item in enumerate(items, start=1):
         yield item
@@ -137,13 +143,13 @@ class _Bench:
     def __init__(
         self,
         plan: BenchPlan,
-        contestants: Sequence[Contestant],
+        measured_indexes: Sequence[MeasuredIndex],
         subscriptions: list[Expression],
         publications: list[dict[str, Value]],
         progress: Progress,
     ) -> None:
         self._plan = plan
-        self._contestants = contestants
+        self._measured_indexes = measured_indexes
         self._subscriptions = list(enumerate(subscriptions))
         self._publications = publications[: plan.publications]
         # The last ones, so that the timed publications and their checksum do not depend on the warm-up's length.
@@ -154,46 +160,46 @@ class _Bench:
 
     def run(self) -> None:
         for round_number in range(1, self._plan.rounds + 1):
-            in_words = f"round {round_number} of {self._plan.rounds}"
-            for contestant in self._contestants:
-                contestant.index = contestant.empty_index()
-            self._construct(f"add, {in_words}")
+            round_text = f"round {round_number} of {self._plan.rounds}"
+            for measured_index in self._measured_indexes:
+                measured_index.index = measured_index.empty_index()
+            self._construct(f"add, {round_text}")
             if round_number == self._plan.rounds:
                 self._match()
                 self._describe()
-            self._remove(f"remove, {in_words}")
+            self._remove(f"remove, {round_text}")
             gc.collect()
         for size in self._plan.scaling:
             self._scale(size)
 
     def results(self) -> Iterator[IndexResult]:
         subscriptions = len(self._subscriptions)
-        scan_s = self._contestants[0].matching.total(self._scanned)
-        for contestant in self._contestants:
-            assert contestant.structure is not None
-            matched = contestant.publications
+        scan_s = self._measured_indexes[0].matching.total(self._scanned)
+        for measured_index in self._measured_indexes:
+            assert measured_index.structure is not None
+            matched = measured_index.publications
             yield IndexResult(
-                index=contestant.name,
-                options=contestant.choice.options,
-                construction_us=contestant.construction.total() / subscriptions * 1e6,
-                construction_s=contestant.construction.total(),
-                matching_us=contestant.matching.total() / matched * 1e6,
-                ratio_to_scan=contestant.matching.total(self._scanned) / scan_s,
-                candidates=contestant.candidates / matched,
-                evaluated=contestant.evaluated / matched,
-                matched=contestant.matched / matched,
-                bytes=contestant.structure.bytes,
-                nodes=contestant.structure.nodes,
-                levels=contestant.structure.levels,
-                removal_us=contestant.removal.total() / subscriptions * 1e6,
+                index=measured_index.name,
+                options=measured_index.choice.options,
+                construction_us=measured_index.construction.total() / subscriptions * 1e6,
+                construction_s=measured_index.construction.total(),
+                matching_us=measured_index.matching.total() / matched * 1e6,
+                ratio_to_scan=measured_index.matching.total(self._scanned) / scan_s,
+                candidates=measured_index.candidates / matched,
+                evaluated=measured_index.evaluated / matched,
+                matched=measured_index.matched / matched,
+                bytes=measured_index.structure.bytes,
+                nodes=measured_index.structure.nodes,
+                levels=measured_index.structure.levels,
+                removal_us=measured_index.removal.total() / subscriptions * 1e6,
                 publications=matched,
-                checksum=str(contestant.checksum),
-                checksum_with_scan=str(contestant.checksum_with_scan),
-                scaling=tuple(contestant.scaling),
+                checksum=str(measured_index.checksum),
+                checksum_with_scan=str(measured_index.checksum_with_scan),
+                scaling=tuple(measured_index.scaling),
             )
 
     def _scanned_blocks(self) -> list[int]:
-        """The numbers of the blocks of publications in which the scan takes part."""
+        """The numbers of the blocks of publications that the scan matches."""
         blocks = math.ceil(len(self._publications) / PUBLICATIONS_IN_BLOCK)
         wanted = self._plan.scan_publications
         if wanted is None:
@@ -202,8 +208,8 @@ class _Bench:
         scanned = min(blocks, math.ceil(wanted / PUBLICATIONS_IN_BLOCK))
         return [number * blocks // scanned for number in range(scanned)]
 
-    def _shuffled(self, contestants: Sequence[Contestant]) -> list[Contestant]:
-        return self._order.sample(contestants, len(contestants))
+    def _shuffled(self, measured_indexes: Sequence[MeasuredIndex]) -> list[MeasuredIndex]:
+        return self._order.sample(measured_indexes, len(measured_indexes))
 
     def _subscription_blocks(self, count: int) -> list[Sequence[tuple[int, Expression]]]:
         return _blocks(self._subscriptions[:count], math.ceil(count / SUBSCRIPTION_BLOCKS))
@@ -211,15 +217,15 @@ class _Bench:
     def _construct(self, what: str) -> None:
         blocks = self._subscription_blocks(len(self._subscriptions))
         for number, block in enumerate(blocks):
-            for contestant in self._shuffled(self._contestants):
-                contestant.construction.measure(number, _add_all, contestant.index, block)
+            for measured_index in self._shuffled(self._measured_indexes):
+                measured_index.construction.measure(number, _add_all, measured_index.index, block)
             self._progress(what, number + 1, len(blocks))
 
     def _match(self) -> None:
-        baseline, *others = self._contestants
+        baseline, *others = self._measured_indexes
         for number, publication in enumerate(self._warm_up, start=1):
-            for contestant in others:
-                contestant.index.match(publication)
+            for measured_index in others:
+                measured_index.index.match(publication)
             self._progress("warm up", number, len(self._warm_up))
         blocks = _blocks(self._publications, PUBLICATIONS_IN_BLOCK)
         for number, block in enumerate(blocks):
@@ -227,56 +233,59 @@ class _Bench:
             self._match_block(number, block, present)
             self._progress("match", number + 1, len(blocks))
 
-    def _match_block(self, number: int, block: Sequence[dict[str, Value]], present: Sequence[Contestant]) -> None:
-        """Every round's answers are compared, because an index may change its structure between two rounds."""
+    def _match_block(self, number: int, block: Sequence[dict[str, Value]], present: Sequence[MeasuredIndex]) -> None:
+        """Matches a block in all rounds. Compares the answers of every round, because an index may change its structure
+        between rounds."""
         first = number * PUBLICATIONS_IN_BLOCK
         expected: list[MatchReport] = []
         for round_number in range(self._plan.rounds):
             answers: dict[str, list[MatchReport]] = {}
-            for contestant in self._shuffled(present):
-                answers[contestant.name] = contestant.matching.measure(number, _match_all, contestant.index, block)
-            for contestant in present:
-                reports = answers[contestant.name]
+            for measured_index in self._shuffled(present):
+                answers[measured_index.name] = measured_index.matching.measure(
+                    number, _match_all, measured_index.index, block
+                )
+            for measured_index in present:
+                reports = answers[measured_index.name]
                 expected = expected or reports
-                _compare(contestant.name, reports, present[0].name, expected, first)
+                _compare(measured_index.name, reports, present[0].name, expected, first)
                 if round_number == 0:
                     for offset, report in enumerate(reports):
-                        contestant.count(first + offset, report, is_scanned=number in self._scanned)
+                        measured_index.count(first + offset, report, is_scanned=number in self._scanned)
 
     def _describe(self) -> None:
-        for number, contestant in enumerate(self._contestants, start=1):
-            contestant.structure = contestant.index.describe()
-            self._progress("weigh", number, len(self._contestants))
+        for number, measured_index in enumerate(self._measured_indexes, start=1):
+            measured_index.structure = measured_index.index.describe()
+            self._progress("weigh", number, len(self._measured_indexes))
 
     def _remove(self, what: str) -> None:
         ids = [id for id, _ in self._subscriptions]
         stream(self._plan.seed, "match bench/removal").shuffle(ids)
         blocks = _blocks(ids, math.ceil(len(ids) / SUBSCRIPTION_BLOCKS))
         for number, block in enumerate(blocks):
-            for contestant in self._shuffled(self._contestants):
-                contestant.removal.measure(number, _remove_all, contestant.index, block)
+            for measured_index in self._shuffled(self._measured_indexes):
+                measured_index.removal.measure(number, _remove_all, measured_index.index, block)
             self._progress(what, number + 1, len(blocks))
-        for contestant in self._contestants:
-            left = contestant.index.describe()
+        for measured_index in self._measured_indexes:
+            left = measured_index.index.describe()
             if left.subscriptions or left.nodes:
-                raise NotEmptyError(contestant.name, left.subscriptions, left.nodes)
+                raise NotEmptyError(measured_index.name, left.subscriptions, left.nodes)
 
     def _scale(self, size: int) -> None:
-        contestants = self._contestants[1:]
-        times = {contestant.name: BestTimes() for contestant in contestants}
+        measured_indexes = self._measured_indexes[1:]
+        times = {measured_index.name: BestTimes() for measured_index in measured_indexes}
         blocks = self._subscription_blocks(size)
         steps = self._plan.rounds * len(blocks)
         for step in range(steps):
             number = step % len(blocks)
             if number == 0:
-                for contestant in contestants:
-                    contestant.index = contestant.empty_index()
+                for measured_index in measured_indexes:
+                    measured_index.index = measured_index.empty_index()
                 gc.collect()
-            for contestant in self._shuffled(contestants):
-                times[contestant.name].measure(number, _add_all, contestant.index, blocks[number])
+            for measured_index in self._shuffled(measured_indexes):
+                times[measured_index.name].measure(number, _add_all, measured_index.index, blocks[number])
             self._progress(f"add {size:,}", step + 1, steps)
-        for contestant in contestants:
-            contestant.scaling.append(ScalingPoint(size, times[contestant.name].total() / size * 1e6))
+        for measured_index in measured_indexes:
+            measured_index.scaling.append(ScalingPoint(size, times[measured_index.name].total() / size * 1e6))
 
 
 def _add_all(index: Matcher, subscriptions: Sequence[tuple[int, Expression]]) -> None:

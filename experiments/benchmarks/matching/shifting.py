@@ -1,11 +1,11 @@
-"""Does an index recover when the workload changes under it?
+"""Measures how an index adapts when the workload changes.
 
-Subscriptions and publications move from a uniform distribution of attributes to a Zipf distribution and back, step by
-step: in each step a share of the old subscriptions goes, as many of the new kind come, and publications of the new
-kind are matched. Work per publication (candidates and evaluated subscriptions) does not depend on the machine; an
-index that adapts comes back to the level from which it started [BET 8, adaptation].
+Subscriptions and publications change from a uniform distribution of attributes to a Zipf distribution and back, step by
+step. Each step replaces a share of the old subscriptions by new ones, and matches publications of the new distribution.
+Work per publication (candidates and evaluated subscriptions) does not depend on the machine. An index that adapts
+returns to the work with which it started [BET 8, adaptation].
 
-Every answer is compared with the linear scan's.
+Every answer is compared with that of the linear scan.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 
 NAME = "shifting"
 STEPS = 4
-"""In so many steps, one distribution takes the place of the other; after as many more, it has settled."""
+"""The number of steps in which one distribution replaces the other. The same number of steps follows without change."""
 DEFAULT_ZIPF = 2.0
 
 
@@ -39,12 +39,12 @@ class ShiftingPlan:
     indexes: tuple[IndexChoice, ...]
     subscriptions: int
     publications: int
-    """In each step."""
+    """Publications of each step."""
     parameters: BeGenParameters
-    """`zipf` is the exponent of the phase in the middle."""
+    """Parameters of the workload. `zipf` is the exponent of the second phase."""
     seed: int = 0
     backend: str | None = None
-    """None for the first that all indexes have."""
+    """None for the first backend that all indexes have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def run_shifting(plan: ShiftingPlan, progress: Progress) -> list[ShiftingRow]:
     backend = common_backend(plan.indexes, plan.backend)
     indexes = {choice.name: choice.create(backend) for choice in with_baseline(plan.indexes)}
     phases = (("uniform", 0.0), ("Zipf", plan.parameters.zipf or DEFAULT_ZIPF), ("uniform again", 0.0))
-    stored = _Stored(indexes)
+    stored = _StoredSubscriptions(indexes)
     rows: list[ShiftingRow] = []
     steps = len(phases) * 2 * STEPS
     with garbage_collection_paused():
@@ -81,33 +81,33 @@ def run_shifting(plan: ShiftingPlan, progress: Progress) -> list[ShiftingRow]:
                     stored.replace(
                         list(itertools.islice(subscriptions, plan.subscriptions // STEPS)), plan.subscriptions
                     )
-                rows += _matched(phase, step, indexes, list(itertools.islice(publications, plan.publications)))
+                rows += _match_step(phase, step, indexes, list(itertools.islice(publications, plan.publications)))
                 progress(f"{phase}, step {step + 1}", number * 2 * STEPS + step + 1, steps)
     return rows
 
 
-class _Stored:
-    """The subscriptions that all indexes hold, oldest first."""
+class _StoredSubscriptions:
+    """The subscriptions that all indexes store, oldest first."""
 
     def __init__(self, indexes: dict[str, Matcher]) -> None:
         self._indexes = indexes
         self._ids: deque[int] = deque()
         self._next_id = 0
 
-    def replace(self, new: Sequence[Expression], most: int) -> None:
-        """The new ones come; of the oldest, as many go as there are too many."""
+    def replace(self, new: Sequence[Expression], limit: int) -> None:
+        """Adds the new subscriptions, and removes the oldest until at most `limit` are stored."""
         for expression in new:
             for index in self._indexes.values():
                 index.add(self._next_id, expression)
             self._ids.append(self._next_id)
             self._next_id += 1
-        while len(self._ids) > most:
+        while len(self._ids) > limit:
             oldest = self._ids.popleft()
             for index in self._indexes.values():
                 index.remove(oldest)
 
 
-def _matched(
+def _match_step(
     phase: str, step: int, indexes: dict[str, Matcher], publications: Sequence[dict[str, Value]]
 ) -> list[ShiftingRow]:
     times = {name: BestTimes() for name in indexes}

@@ -1,1 +1,1 @@
-"""The speed of simulations, and the calibration of their costs."""
+"""Benchmark of the simulation's speed, and calibration of its cost profile."""

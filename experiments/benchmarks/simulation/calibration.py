@@ -1,8 +1,9 @@
-"""Measures what matching and forwarding cost here, for the simulation's cost profile `native`.
+"""Measures the costs of matching and forwarding on this machine, for the simulation's cost profile `native`.
 
-An index is asked at several sizes, and with more or fewer subscriptions that match. Its cost is then taken as linear in
-what every exact index has in common: a constant, the subscriptions stored, and those that matched, by least squares
-with no coefficient below zero. Forwarding is a frame read, passed on by a broker's core, and written again.
+An index is measured at several sizes and with different numbers of matching subscriptions. Its cost is modelled as
+linear in a constant, the stored subscriptions and the matched subscriptions, which every exact index has. The
+coefficients are fitted by least squares and are not negative. Forwarding is decoding a frame, handling it in a broker's
+core, and encoding it again.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from experiments.workloads import registry as workloads
 from experiments.workloads.be_gen import BeGenParameters
 from matching.indexes.with_fallback import for_any_expression
 from matching.matcher import Matcher
-from matching.registry import backend_in_words
+from matching.registry import describe_backend
 from routing.messages import LinkState, Neighbour, PublicationId, Publish
 from routing.registry import create as create_router
 
@@ -44,11 +45,13 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Observation:
+    """The measured cost of an index for one publication."""
+
     stored: int
     matched: float
-    """On average."""
+    """Mean number of matching subscriptions."""
     ns: float
-    """For one publication."""
+    """Time for one publication."""
 
 
 def calibrate(
@@ -58,8 +61,8 @@ def calibrate(
     with garbage_collection_paused():
         for done, name in enumerate(indexes):
             progress("indexes calibrated", done, len(indexes))
-            costs[name] = fitted(
-                [_observed(name, size, probability, publications) for size in sizes for probability in PROBABILITIES]
+            costs[name] = fit_costs(
+                [_observe(name, size, probability, publications) for size in sizes for probability in PROBABILITIES]
             )
         frame_ns = round(_forwarding_ns() / 2)
     progress("indexes calibrated", len(indexes), len(indexes))
@@ -68,7 +71,7 @@ def calibrate(
         "mercast": code.version,
         "commit": code.commit,
         "python": platform.python_version(),
-        "backend": backend_in_words(),
+        "backend": describe_backend(),
         "processor": f"{platform.machine()}, {os.cpu_count()} cores",
         "system": platform.system(),
         "workload": f"be-gen, {min(sizes)} to {max(sizes)} subscriptions, {publications} publications",
@@ -76,7 +79,7 @@ def calibrate(
     return MeasuredCosts(frame_ns, frame_ns, costs, machine, "this machine")
 
 
-def _observed(name: str, size: int, probability: float, publications: int) -> Observation:
+def _observe(name: str, size: int, probability: float, publications: int) -> Observation:
     parameters = BeGenParameters(matching_probability=probability)
     workload = workloads.create(parameters, subscriptions=size, publications=publications, seed=1)
     index: Matcher = for_any_expression(name)
@@ -92,11 +95,11 @@ def _observed(name: str, size: int, probability: float, publications: int) -> Ob
 
 
 def _forwarding_ns() -> float:
-    """A frame through a broker that has nobody interested: the middle of a line of three."""
+    """Time of a frame through the middle broker of a line of three, which has no subscriptions."""
     settings = Settings(is_open=False, credit=10**9)
     broker = Broker(create_router("d-dbr", "b2", 1, "scan", ()), "b2", 1, settings)
     names = {"b1": ("b2",), "b2": ("b1", "b3"), "b3": ("b2",)}
-    broker.router.start_with(
+    broker.router.load_link_states(
         tuple(LinkState(name, 1, 1, "", tuple(Neighbour(each, 1) for each in others)) for name, others in names.items())
     )
     greeting = broker.router.greeting()
@@ -123,23 +126,23 @@ def _forwarding_ns() -> float:
     return times.total() * 1e9 / FRAMES
 
 
-def fitted(observations: Sequence[Observation]) -> IndexCosts:
-    """Relative errors are minimised, so that small tables count as much as large ones."""
+def fit_costs(observations: Sequence[Observation]) -> IndexCosts:
+    """Fits the coefficients. Minimises relative errors, so that small tables count as much as large ones."""
     best = (float("inf"), (0.0, 0.0, 0.0))
     for wanted in itertools.product((False, True), repeat=3):
-        columns = [place for place, is_wanted in enumerate(wanted) if is_wanted]
+        columns = [position for position, is_wanted in enumerate(wanted) if is_wanted]
         solution = _least_squares(observations, columns)
         if solution is not None and min(solution) >= 0:
             best = min(best, (_error(observations, solution), solution))
-    asked, stored, matched = best[1]
-    return IndexCosts(round(asked, 1), round(stored, 3), round(matched, 1))
+    constant, stored, matched = best[1]
+    return IndexCosts(round(constant, 1), round(stored, 3), round(matched, 1))
 
 
 Coefficients: TypeAlias = tuple[float, float, float]
 
 
 def _factors(observation: Observation) -> Coefficients:
-    """Of the three coefficients, in a sum that should come to 1."""
+    """The factors of the three coefficients in a sum whose ideal value is 1."""
     return (1 / observation.ns, observation.stored / observation.ns, observation.matched / observation.ns)
 
 
@@ -148,10 +151,13 @@ def _error(observations: Sequence[Observation], solution: Coefficients) -> float
 
 
 def _least_squares(observations: Sequence[Observation], columns: Sequence[int]) -> Coefficients | None:
-    """By the normal equations, with the other coefficients zero. None: the observations do not determine them."""
+    """Solves the normal equations for these coefficients; the others are zero.
+
+    Returns None if the observations do not determine the coefficients.
+    """
     rows = [[_factors(each)[column] for column in columns] for each in observations]
-    # Columns of like size, or the small ones are lost in rounding.
-    scales = [max(row[place] for row in rows) or 1.0 for place in range(len(columns))]
+    # Scales columns to the same size: rounding would remove small ones.
+    scales = [max(row[position] for row in rows) or 1.0 for position in range(len(columns))]
     rows = [[value / scale for value, scale in zip(row, scales, strict=True)] for row in rows]
     size = len(columns)
     system = [
@@ -167,8 +173,8 @@ def _least_squares(observations: Sequence[Observation], columns: Sequence[int]) 
                 factor = system[row][pivot] / system[pivot][pivot]
                 system[row] = [a - factor * b for a, b in zip(system[row], system[pivot], strict=True)]
     solution = [0.0, 0.0, 0.0]
-    for place, column in enumerate(columns):
-        solution[column] = system[place][size] / system[place][place] / scales[place]
+    for position, column in enumerate(columns):
+        solution[column] = system[position][size] / system[position][position] / scales[position]
     return (solution[0], solution[1], solution[2])
 
 

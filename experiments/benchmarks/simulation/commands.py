@@ -1,4 +1,4 @@
-"""`mercast simulate-bench` and `mercast calibrate`: how fast simulations are, and what work costs on this machine."""
+"""`mercast simulate-bench` and `mercast calibrate`: the speed of simulations, and the costs of work on this machine."""
 
 from __future__ import annotations
 

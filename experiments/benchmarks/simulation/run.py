@@ -1,6 +1,6 @@
-"""How fast the simulation is: hops a second, the set-up of a large overlay, and what a publication costs.
+"""Measures the speed of the simulation: hops a second, the set-up of a large overlay, the cost of a publication.
 
-Times are CPU time of this one process, the best of several rounds. The trace is written as in any run.
+Times are CPU time of this process, the best of several rounds. The trace is written as in any run.
 """
 
 from __future__ import annotations
@@ -34,29 +34,29 @@ RATE = 2_000
 """Publications a second of simulated time."""
 HEAP_MESSAGES, HEAP_HOPS = 10_000, 5
 HOP_NS = 1_400_000
-"""What a hop takes on an idle overlay: a millisecond on the link and two frames of work."""
+"""Simulated time of a hop on an idle overlay: a millisecond on the link, and work for two frames."""
 CLUSTERS, CLUSTER_BROKERS = 10, 100
 ADVERTISEMENTS, SUBSCRIPTIONS = 100, 10_000
 QUIET = Settings(is_open=False, tick=3600 * SECOND, dead_after=3 * 3600 * SECOND, patience=3600 * SECOND)
-"""Without heartbeats, so that only what publications cause is counted."""
+"""Settings without heartbeats, so that only frames of publications count."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forwarding:
-    """D-DBR along a line, one subscriber at its end: brokers between the ends read headers."""
+    """Speed of D-DBR along a line with one subscriber at its end. Brokers between the ends read headers only."""
 
     brokers: int
     hops: int
-    """Of publications, in all rounds. Acknowledgements travel back beside them and do not count."""
+    """Hops of publications in all rounds, without acknowledgements."""
     hops_per_s: float
     heap_hops_per_s: float
-    """A bare loop over a heap: it takes a message and schedules its next hop, nothing else."""
+    """Speed of a bare loop over a heap, which removes a message and schedules its next hop."""
     share_of_heap: float
 
 
 @dataclass(frozen=True, slots=True)
 class SetUp:
-    """MERC: stub clusters and a backbone of edge brokers, until every subscription is where it must be."""
+    """Set-up of MERC on stub clusters and a backbone of edge brokers, until all subscriptions have arrived."""
 
     brokers: int
     clusters: int
@@ -64,22 +64,22 @@ class SetUp:
     subscriptions: int
     seconds: float
     memory_bytes_max: int
-    """Of the process, in its life so far."""
+    """Peak memory of the process since its start."""
     messages: int
 
 
 @dataclass(frozen=True, slots=True)
 class PublicationCost:
-    """D-DBR on a random overlay of degree 6."""
+    """Cost of a publication under D-DBR on a random overlay of degree 6."""
 
     brokers: int
     destinations: int
     hops: float
     """Frames of one publication."""
     inputs: float
-    """What brokers took up for one publication, acknowledgements included."""
+    """Inputs that brokers handled for one publication, acknowledgements included."""
     evaluated: float
-    """Subscriptions looked at, in all tables that were asked."""
+    """Subscriptions that were evaluated in all tables."""
     microseconds: float
 
 
@@ -92,17 +92,17 @@ class BenchResult:
 
 @dataclass(slots=True)
 class EvaluatedCount:
-    """A trace that counts how many subscriptions were looked at."""
+    """A trace that counts the evaluated subscriptions."""
 
-    onward: Trace
+    trace: Trace
     evaluated: int = 0
 
     def record(self, row: object) -> None:
-        self.onward.record(row)  # type: ignore[arg-type]
+        self.trace.record(row)  # type: ignore[arg-type]
         self.evaluated += getattr(row, "evaluated", 0)
 
 
-def world_of(overlay: topologies.Overlay, protocol: str, trace: Trace) -> SimulatedOverlay:
+def simulated_overlay(overlay: topologies.Overlay, protocol: str, trace: Trace) -> SimulatedOverlay:
     return SimulatedOverlay(
         overlay,
         protocol,
@@ -117,24 +117,24 @@ def world_of(overlay: topologies.Overlay, protocol: str, trace: Trace) -> Simula
 
 
 def publish(world: SimulatedOverlay, broker: str, publications: int) -> None:
-    """From now on at a steady rate; then until all of it has arrived and is acknowledged."""
+    """Publishes at a steady rate from now on, and runs until all publications have arrived and are acknowledged."""
     attributes = msgpack.packb({"a": 1})
 
     def request(number: int) -> Callable[[], None]:
         return lambda: world.submit(broker, Published("publisher", number, attributes))
 
     for number in range(publications):
-        world.later(world.now + number * SECOND // RATE, request(number))
+        world.schedule(world.now + number * SECOND // RATE, request(number))
     world.run_until(world.now + publications * SECOND // RATE + 10 * SECOND)
 
 
 def forwarding(publications: int, rounds: int, folder: Path, progress: Progress) -> Forwarding:
-    """In turn with the bare loop, in short rounds, so that neighbours on the machine disturb both alike."""
+    """Alternates with the bare loop in short rounds, so that other processes disturb both equally."""
     overlay = topologies.generate("line", {"brokers": LINE})
     first, last = overlay.brokers[0].id, overlay.brokers[-1].id
     simulated, heap = BestTimes(), BestTimes()
     with TraceWriter(folder / "forwarding", "bench") as trace, collecting_rarely():
-        world = world_of(overlay, "d-dbr", trace)
+        world = simulated_overlay(overlay, "d-dbr", trace)
         world.submit(first, Advertised("publisher", "all", "TRUE"))
         world.run_until(5 * SECOND)
         world.submit(last, Subscribed("subscriber", "all", "a = 1"))
@@ -149,15 +149,15 @@ def forwarding(publications: int, rounds: int, folder: Path, progress: Progress)
 
 
 def heap_loop(messages: int) -> int:
-    """Messages that go five hops each between a hundred brokers, all scheduled beforehand. How many hops there were."""
-    agenda = [(number * 1_000, number, number % 100, HEAP_HOPS) for number in range(messages)]
+    """Moves messages by five hops each between a hundred brokers; all are scheduled at the start. Returns the hops."""
+    queue = [(number * 1_000, number, number % 100, HEAP_HOPS) for number in range(messages)]
     order = messages
     hops = 0
-    while agenda:
-        at, _, broker, left = heapq.heappop(agenda)
+    while queue:
+        at, _, broker, left = heapq.heappop(queue)
         hops += 1
         if left > 1:
-            heapq.heappush(agenda, (at + HOP_NS, order, (broker + 1) % 100, left - 1))
+            heapq.heappush(queue, (at + HOP_NS, order, (broker + 1) % 100, left - 1))
             order += 1
     return hops
 
@@ -169,7 +169,7 @@ def set_up(folder: Path, progress: Progress) -> SetUp:
     rng = random.Random(1)
     started = time.process_time()
     with TraceWriter(folder / "set-up", "bench") as trace, collecting_rarely():
-        world = world_of(overlay, "merc", trace)
+        world = simulated_overlay(overlay, "merc", trace)
         for number in range(ADVERTISEMENTS):
             broker = names[number * len(names) // ADVERTISEMENTS]
             world.submit(broker, Advertised(f"p{number}", "all", f"topic = {number} AND x >= 0"))
@@ -202,11 +202,11 @@ def peak_memory_bytes() -> int:
 def publication_cost(
     overlay: topologies.Overlay, destinations: int, publications: int, folder: Path
 ) -> PublicationCost:
-    """A publisher at the first broker, a subscriber at each of the `destinations` next to it in the overlay's order."""
+    """The cost with a publisher at the first broker and a subscriber at each of the next `destinations` brokers."""
     names = [broker.id for broker in overlay.brokers]
     with TraceWriter(folder, "bench") as writer, collecting_rarely():
         trace = EvaluatedCount(writer)
-        world = world_of(overlay, "d-dbr", trace)
+        world = simulated_overlay(overlay, "d-dbr", trace)
         world.submit(names[0], Advertised("publisher", "all", "TRUE"))
         world.run_until(5 * SECOND)
         for name in names[1 : destinations + 1]:

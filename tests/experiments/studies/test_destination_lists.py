@@ -59,7 +59,7 @@ def simulated_lists(overlay: Overlay, protocol: str, publications: Publications)
         attributes = msgpack.packb({overlay.ids[each]: True for each in np.flatnonzero(interested)})
         broker = overlay.ids[source]
         request = Published(f"at {broker}", number, attributes, b"")
-        world.later((20 + number) * SECOND, lambda at=broker, what=request: world.submit(at, what))  # type: ignore[misc]
+        world.schedule((20 + number) * SECOND, lambda at=broker, what=request: world.submit(at, what))  # type: ignore[misc]
     world.run_until((40 + len(publications.sources)) * SECOND)
     return lists
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.studies.reorganisation import Reorganised, reorganise_by_load
+from experiments.studies.reorganisation import ReorganisationResult, reorganise_by_load
 from experiments.studies.routing_memory import measure
 from topologies.clustering.clusters import cluster_by_domain
 from topologies.registry import generate
 
 
-def reorganised(most_links: int, cycles: int = 8, seed: int = 1) -> Reorganised:
+def reorganised(most_links: int, cycles: int = 8, seed: int = 1) -> ReorganisationResult:
     return reorganise_by_load(brokers=25, degree=3, most_links=most_links, most_messages=20, cycles=cycles, seed=seed)
 
 

@@ -20,7 +20,7 @@ from experiments.errors import WorkloadError
 from experiments.workloads.abe_gen import AbeGen, AbeGenParameters
 from experiments.workloads.ads import Ads, AdsParameters
 from experiments.workloads.be_gen import BeGen, BeGenParameters
-from experiments.workloads.derivation import BESIDE_EQUALITY, Domain, OperatorClass, implied_predicate
+from experiments.workloads.derivation import OTHER_OPERATORS, Domain, OperatorClass, implied_predicate
 from experiments.workloads.query_log import QueryLog, QueryLogParameters
 from experiments.workloads.registry import Parameters, create, info, names, parameters_from_text
 from matching.expressions.model import And, Expression, Not, Operator, Or, Predicate, Xnor, Xor
@@ -99,7 +99,7 @@ def test_a_workload_of_conjunctions_makes_conjunctions_on_distinct_attributes(na
         assert len(set(attributes)) == len(attributes)
 
 
-@pytest.mark.parametrize("operator", [Operator.EQ, *BESIDE_EQUALITY[OperatorClass.HIGH]])
+@pytest.mark.parametrize("operator", [Operator.EQ, *OTHER_OPERATORS[OperatorClass.HIGH]])
 @given(
     st.integers(2, 12),
     st.floats(0, 1),
@@ -114,7 +114,7 @@ def test_a_pair_implies_every_predicate_derived_from_it(
     domain = Domain(cardinality, range_share, largest_list)
     predicate = implied_predicate(stream(seed, "test"), "a1", value, operator, domain)
     assert predicate.operator is operator
-    assert predicate.holds_for(value)
+    assert predicate.is_true_for(value)
 
 
 @settings(max_examples=40, deadline=None)
@@ -158,7 +158,7 @@ def test_be_gen_defaults_have_the_shape_of_the_papers() -> None:
     predicates = [predicate for expression in workload.subscriptions() for predicate in expression.predicates()]
     operators = Counter(predicate.operator for predicate in predicates)
     assert operators[Operator.EQ] / len(predicates) == pytest.approx(0.2, abs=0.01)
-    assert set(operators) == {Operator.EQ, *BESIDE_EQUALITY[OperatorClass.MEDIUM]}
+    assert set(operators) == {Operator.EQ, *OTHER_OPERATORS[OperatorClass.MEDIUM]}
     assert {predicate.attribute for predicate in predicates} == {f"a{rank}" for rank in range(100)}
     assert {len(p.values) for p in predicates if p.operator is Operator.IN} == {2, 3, 4, 5, 6}
     lengths = [int(p.values[1]) - int(p.values[0]) + 1 for p in predicates if p.operator is Operator.BETWEEN]
@@ -170,7 +170,7 @@ def test_be_gen_defaults_have_the_shape_of_the_papers() -> None:
 def test_be_gen_uses_the_operators_of_the_class(operators: OperatorClass) -> None:
     workload = BeGen(BeGenParameters(operators=operators), subscriptions=400, publications=0, seed=1)
     used = {predicate.operator for expression in workload.subscriptions() for predicate in expression.predicates()}
-    assert used == {Operator.EQ, *BESIDE_EQUALITY[operators]}
+    assert used == {Operator.EQ, *OTHER_OPERATORS[operators]}
 
 
 def test_a_zipf_exponent_makes_the_first_dimensions_frequent() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker.simulation.cost_file import CostFileError, IndexCosts, MeasuredCosts, read_costs
-from experiments.benchmarks.simulation.calibration import Observation, calibrate, fitted, to_toml
+from experiments.benchmarks.simulation.calibration import Observation, calibrate, fit_costs, to_toml
 from experiments.errors import ScenarioError
 from experiments.scenario.load import Scenario, load
 from experiments.simulate.run import simulate
@@ -29,13 +29,13 @@ def observations(asked: float, stored: float, matched: float) -> list[Observatio
 
 
 def test_the_coefficients_behind_observations_are_found_again() -> None:
-    assert fitted(observations(9_000, 3, 700)) == IndexCosts(9_000, 3, 700)
-    assert fitted(observations(0, 950, 0)) == IndexCosts(0, 950, 0)
+    assert fit_costs(observations(9_000, 3, 700)) == IndexCosts(9_000, 3, 700)
+    assert fit_costs(observations(0, 950, 0)) == IndexCosts(0, 950, 0)
 
 
 def test_no_coefficient_is_below_zero() -> None:
     """A cost that shrinks as tables grow cannot be told by these three; a table never costs less than nothing."""
-    costs = fitted([Observation(size, 1, 1e6 - 100 * size) for size in (500, 1_000, 4_000)])
+    costs = fit_costs([Observation(size, 1, 1e6 - 100 * size) for size in (500, 1_000, 4_000)])
     assert min(costs.asked_ns, costs.stored_ns, costs.matched_ns) >= 0
 
 
@@ -48,7 +48,7 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
     assert (again.frame_in_ns, again.frame_out_ns) == (7_000, 8_000)
     assert (again.indexes, again.machine) == (measured.indexes, measured.machine)
     profile = again.profile("scan")
-    assert profile.cost_of_asking(TableWork("L-PRT", 10, 0, 0, 2)) == 1.5 + 10 * 900.25 + 2 * 3.0
+    assert profile.match_cost(TableWork("L-PRT", 10, 0, 0, 2)) == 1.5 + 10 * 900.25 + 2 * 3.0
 
 
 def test_this_machine_can_be_calibrated() -> None:
