@@ -1,14 +1,15 @@
-"""Frames between clients and brokers: as bytes, and back.
+"""Encodes and decodes frames between clients and brokers.
 
-They are built as the frames between brokers are (see `framing`): a length, a MessagePack header that starts with
-version, kind and its own size, and for a publication its attributes and its payload as they are. Their kinds have
-numbers of their own, from `FIRST_KIND` on, so that one look at a connection's first frame tells who is there.
+They have the format of frames between brokers (see `framing`): a length, then a MessagePack header that starts with
+version, kind and its own size. For a publication, its attributes and its payload follow unchanged. Client frames have
+their own kind numbers, from `FIRST_KIND` on. So the first frame of a connection shows whether a client or a broker
+connects.
 
-Publications and deliveries make nearly all of the traffic, so their numbers have fixed places, and are read without a
-look at the rest. A delivery differs between clients in its number and the names of subscriptions alone: a broker puts
-the rest together once (`DeliveryWriter`).
+Nearly all traffic is publications and deliveries. Their numbers have fixed offsets and are read without decoding the
+rest. Deliveries of one publication differ between clients only in the number and the names of subscriptions. A broker
+packs the other fields once (`DeliveryWriter`).
 
-Whatever the bytes are, `decode` raises `WireError` and nothing else.
+For any bytes, `decode` raises `WireError` and nothing else.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ import msgpack
 from broker.wire.client_frames import ClientFrame, Delivery, PublishRequest
 from broker.wire.client_kinds import CONTROL, DELIVERY, FIRST_KIND, NAMES, PUBLISH, WRITERS
 from broker.wire.framing import (
-    A_32_BIT_INTEGER,
     FOUR_ELEMENTS,
     PREFIX_BYTES,
     START,
+    UINT32,
     Kinds,
+    check_no_body,
+    pack_start,
     read_fields,
     read_start,
-    refuse_body,
-    written_start,
 )
-from broker.wire.limits import LARGEST_NUMBER, Limits, WireError, beyond
-from broker.wire.shapes import Shape, texts
+from broker.wire.limits import LARGEST_NUMBER, Limits, WireError, limit_exceeded
+from broker.wire.shapes import Shape, check_texts
 from routing.messages import PublicationId
 
 CLIENT_VERSION = 1
@@ -43,7 +44,7 @@ _KINDS = Kinds(
 )
 
 _SEVEN_ELEMENTS = 0x97
-_64_BITS = 0xCF
+_UINT64 = 0xCF
 _FALSE, _TRUE = 0xC2, 0xC3
 
 _PUBLISH = Struct(">IBBBBI B BQ BI BQ B")
@@ -52,18 +53,18 @@ _PUBLISH_HEADER = _PUBLISH.size - PREFIX_BYTES
 _LARGEST_LENGTH = 0xFFFFFFFF
 
 _DELIVERY_START = Struct(">IBBBBI B BQ")
-"""As above, then seven fields, of which the first is the number."""
+"""As above, then seven fields. The first is the number."""
 _DELIVERY_SHARED = Struct(">BI BI BQ BQ")
 """Size of attributes, hops, and the id's incarnation and counter; its broker and the subscriptions follow."""
 _DELIVERY_SIZE = _DELIVERY_START.size + _DELIVERY_SHARED.size
 _DELIVERY_MARKS = (
-    *(FOUR_ELEMENTS, CLIENT_VERSION, DELIVERY, A_32_BIT_INTEGER, _SEVEN_ELEMENTS, _64_BITS),
-    *(A_32_BIT_INTEGER, A_32_BIT_INTEGER, _64_BITS, _64_BITS),
+    *(FOUR_ELEMENTS, CLIENT_VERSION, DELIVERY, UINT32, _SEVEN_ELEMENTS, _UINT64),
+    *(UINT32, UINT32, _UINT64, _UINT64),
 )
 _DELIVERY_NAMES = Shape("the end of the header", broker=str, subscriptions=tuple)
-_MOST_NAMES_KEPT = 1 << 14
-_names_kept: dict[bytes, tuple[str, tuple[str, ...]]] = {}
-"""Brokers and subscriptions as they stand in headers, and what they say: mostly they are the same again and again."""
+_MOST_NAMES_CACHED = 1 << 14
+_names_cache: dict[bytes, tuple[str, tuple[str, ...]]] = {}
+"""Decoded broker and subscriptions by their packed bytes. Most deliveries repeat the same names."""
 
 __all__ = [
     "CLIENT_VERSION",
@@ -74,12 +75,12 @@ __all__ = [
     "encode",
     "encode_publish",
     "kind_of",
-    "packed_subscriptions",
+    "pack_subscriptions",
 ]
 
 
 def encode(frame: ClientFrame) -> bytes:
-    """The frame, length prefix included."""
+    """Returns the frame's bytes, with the length prefix."""
     if isinstance(frame, PublishRequest):
         return encode_publish(frame.reference, frame.attributes, frame.payload, frame.lifetime_ms, frame.is_traced)
     if isinstance(frame, Delivery):
@@ -88,7 +89,7 @@ def encode(frame: ClientFrame) -> bytes:
     kind, write = WRITERS[type(frame)]
     fields = _packed(write(frame), NAMES[kind])
     header_bytes = START.size - PREFIX_BYTES + len(fields)
-    return written_start(kind, CLIENT_VERSION, header_bytes) + fields
+    return pack_start(kind, CLIENT_VERSION, header_bytes) + fields
 
 
 def encode_publish(
@@ -104,14 +105,14 @@ def encode_publish(
         FOUR_ELEMENTS,
         CLIENT_VERSION,
         PUBLISH,
-        A_32_BIT_INTEGER,
+        UINT32,
         _PUBLISH_HEADER,
         FOUR_ELEMENTS,
-        _64_BITS,
+        _UINT64,
         reference,
-        A_32_BIT_INTEGER,
+        UINT32,
         len(attributes),
-        _64_BITS,
+        _UINT64,
         lifetime_ms,
         _TRUE if is_traced else _FALSE,
     )
@@ -119,7 +120,7 @@ def encode_publish(
 
 
 class DeliveryWriter:
-    """One publication for several clients: what is the same for all of them is packed once."""
+    """Encodes the deliveries of one publication to several clients. Packs the common fields once."""
 
     __slots__ = ("_body", "_follows", "_header", "_shared")
 
@@ -128,7 +129,7 @@ class DeliveryWriter:
         if min(numbers) < 0 or max(hops, len(attributes)) > _LARGEST_LENGTH or max(numbers) > LARGEST_NUMBER:
             raise WireError(f"Delivery: one of the numbers {numbers} cannot be written")
         self._shared = _DELIVERY_SHARED.pack(
-            A_32_BIT_INTEGER, numbers[0], A_32_BIT_INTEGER, hops, _64_BITS, id.incarnation, _64_BITS, id.counter
+            UINT32, numbers[0], UINT32, hops, _UINT64, id.incarnation, _UINT64, id.counter
         ) + _packed(id.broker, "Delivery")
         self._body = attributes + payload
         self._header = _DELIVERY_START.size - PREFIX_BYTES + len(self._shared)
@@ -137,26 +138,26 @@ class DeliveryWriter:
             raise WireError(f"Delivery: {self._follows} bytes are more than a frame's length can say")
 
     def frame(self, number: int, subscriptions: tuple[str, ...]) -> bytes:
-        return self.frame_for(number, packed_subscriptions(subscriptions))
+        return self.frame_for(number, pack_subscriptions(subscriptions))
 
     def frame_for(self, number: int, packed: bytes) -> bytes:
-        """`packed` comes from `packed_subscriptions`; a broker may keep it for the next publication."""
+        """`packed` comes from `pack_subscriptions`. A broker may cache it for the next publication."""
         size = len(packed)
         start = _DELIVERY_START.pack(
             self._follows + size,
             FOUR_ELEMENTS,
             CLIENT_VERSION,
             DELIVERY,
-            A_32_BIT_INTEGER,
+            UINT32,
             self._header + size,
             _SEVEN_ELEMENTS,
-            _64_BITS,
+            _UINT64,
             number,
         )
         return b"".join((start, self._shared, packed, self._body))
 
 
-def packed_subscriptions(names: tuple[str, ...]) -> bytes:
+def pack_subscriptions(names: tuple[str, ...]) -> bytes:
     return _packed(names, "Delivery")
 
 
@@ -164,24 +165,24 @@ def _packed(fields: object, kind: str) -> bytes:
     try:
         packed: bytes = msgpack.packb(fields)
     except (ValueError, OverflowError) as error:
-        # A lone surrogate in a text, or an integer of more than 64 bits.
+        # The text has a lone surrogate, or an integer has more than 64 bits.
         raise WireError(f"{kind}: cannot be written: {error}") from None
     return packed
 
 
 def kind_of(frame: bytes) -> int:
-    """The number of a frame's kind, whichever protocol it belongs to; 0 when the frame is too short to have one."""
+    """The kind number of a frame of either protocol; 0 if the frame is too short to have one."""
     return frame[6] if len(frame) >= START.size else 0
 
 
 def decode(frame: bytes, limits: Limits) -> ClientFrame:
-    """The content of a whole frame, length prefix included."""
+    """Decodes a whole frame, with its length prefix."""
     kind, name, body = read_start(frame, _KINDS, limits)
     if kind == DELIVERY:
         return decode_delivery(frame, limits)
     if kind == PUBLISH:
         return _read_publish(frame, body - PREFIX_BYTES)
-    refuse_body(frame, name, body)
+    check_no_body(frame, name, body)
     _, _, read = CONTROL[kind]
     return read(read_fields(frame[START.size : body], name, limits, longest_bytes=0), limits)
 
@@ -191,7 +192,7 @@ def _read_publish(frame: bytes, header_bytes: int) -> PublishRequest:
         raise WireError(f"PublishRequest: the header has {header_bytes} bytes, not {_PUBLISH_HEADER}")
     *_, four, wide, reference, narrow, attributes_bytes, also_wide, lifetime_ms, flag = _PUBLISH.unpack_from(frame)
     marks = (four, wide, narrow, also_wide)
-    if marks != (FOUR_ELEMENTS, _64_BITS, A_32_BIT_INTEGER, _64_BITS) or flag not in (_FALSE, _TRUE):
+    if marks != (FOUR_ELEMENTS, _UINT64, UINT32, _UINT64) or flag not in (_FALSE, _TRUE):
         raise WireError(f"PublishRequest: the header is not one: {frame[START.size : _PUBLISH.size].hex()}")
     if reference > LARGEST_NUMBER or lifetime_ms > LARGEST_NUMBER:
         raise WireError(f"PublishRequest: {max(reference, lifetime_ms)} is beyond {LARGEST_NUMBER}")
@@ -203,7 +204,7 @@ def _read_publish(frame: bytes, header_bytes: int) -> PublishRequest:
 
 
 def decode_delivery(frame: bytes, limits: Limits) -> Delivery:
-    """As `decode`, for a frame that came whole and whose kind says that it is a delivery: the quickest way."""
+    """Like `decode`, but faster, for a whole frame of the kind `DELIVERY`."""
     if not _DELIVERY_SIZE < len(frame) <= limits.frame_bytes:
         raise WireError(f"Delivery: a frame of {len(frame)} bytes is none")
     start, rest = _DELIVERY_START.unpack_from(frame), _DELIVERY_SHARED.unpack_from(frame, _DELIVERY_START.size)
@@ -219,7 +220,7 @@ def decode_delivery(frame: bytes, limits: Limits) -> Delivery:
             f"{len(frame) - PREFIX_BYTES} follow"
         )
     names = frame[_DELIVERY_SIZE:body]
-    found = _names_kept.get(names)
+    found = _names_cache.get(names)
     if found is None:
         found = _read_names(names, limits)
     if max(number, incarnation, counter) > LARGEST_NUMBER:
@@ -231,12 +232,14 @@ def decode_delivery(frame: bytes, limits: Limits) -> Delivery:
 
 def _read_names(packed: bytes, limits: Limits) -> tuple[str, tuple[str, ...]]:
     if len(packed) > limits.header_bytes:
-        raise beyond("Delivery", f"the header has {len(packed)} bytes of names", "header_bytes", limits.header_bytes)
-    # An array of the two, as the shape has it.
+        raise limit_exceeded(
+            "Delivery", f"the header has {len(packed)} bytes of names", "header_bytes", limits.header_bytes
+        )
+    # The marker of an array of two elements, which the shape expects.
     fields = read_fields(b"\x92" + packed, "Delivery", limits, longest_bytes=0)
     broker, subscriptions = _DELIVERY_NAMES.check(fields, "Delivery")
-    texts(subscriptions, "Delivery", "subscriptions", "items", limits.items)
-    if len(_names_kept) >= _MOST_NAMES_KEPT:
-        _names_kept.clear()
-    _names_kept[packed] = (broker, subscriptions)
+    check_texts(subscriptions, "Delivery", "subscriptions", "items", limits.items)
+    if len(_names_cache) >= _MOST_NAMES_CACHED:
+        _names_cache.clear()
+    _names_cache[packed] = (broker, subscriptions)
     return broker, subscriptions

@@ -1,4 +1,4 @@
-"""What a client and its broker say to each other.
+"""The frames between a client and its broker.
 
     client                                  broker
     Hello                              ►
@@ -11,12 +11,15 @@
     Acknowledge (up to a number)       ►
     Ping, Pong, Goodbye                ◄►
 
-References of publications and numbers of requests count from 1 over a client's session, reconnects included; they are
-sent in order. A broker that still knows the session says in `Welcome` which publications it accepted: all up to `taken`
-but those in `missing`. These are answered by that. All others that had no answer are sent again, in the order of their
-references and before new ones: what was refused is judged again; what is being stored is recognised, and answered once.
-So nothing is published twice, and nothing that was refused or lost counts as accepted.
-Deliveries are numbered on each connection; a delivery with number 0 (at most once) is never acknowledged.
+References of publications and numbers of requests count from 1 over a client's session, reconnects included. The
+client sends them in order.
+
+After a reconnect, a broker that still has the session lists in `Welcome` the publications that it accepted: all up to
+`taken` except those in `missing`. This answers them. The client resends all others that had no answer, in the order of
+their references and before new ones. The broker decides again about a refused publication. It recognises one that is
+being stored, and answers it once. So nothing is published twice, and no refused or lost publication counts as accepted.
+
+Deliveries are numbered on each connection. A delivery with the number 0 (at most once) is never acknowledged.
 """
 
 from __future__ import annotations
@@ -30,23 +33,23 @@ from routing.messages import PublicationId
 
 class DeliveryMode(StrEnum):
     AT_LEAST_ONCE = "at-least-once"
-    """Publications are answered, deliveries acknowledged and sent again after a reconnect."""
+    """The broker answers publications. The client acknowledges deliveries; others are sent again after a reconnect."""
     AT_MOST_ONCE = "at-most-once"
-    """Publications are answered only when they are refused; deliveries are sent once and not acknowledged."""
+    """The broker answers a publication only if it refuses it. It sends deliveries once, without acknowledgement."""
 
 
 class Reason(StrEnum):
-    """Why something was refused or a connection ended, for programs; the text beside it is for people."""
+    """Why a request was refused or a connection ended, for programs. A text for people accompanies it."""
 
     MALFORMED = "malformed"
     VERSION = "version"
     UNAUTHORISED = "unauthorised"
     FORBIDDEN = "forbidden"
-    """The client is known, and may not do this."""
+    """The client is authenticated, but its rights do not cover this."""
     NAME_IN_USE = "name-in-use"
     NOT_ADVERTISED = "not-advertised"
     NOT_DURABLE = "not-durable"
-    """A durable client asked a broker that has no data directory."""
+    """A durable client connected to a broker that has no data directory."""
     OVERLOADED = "overloaded"
     TOO_LARGE = "too-large"
     LIMIT = "limit"
@@ -58,9 +61,9 @@ class Reason(StrEnum):
     STOPPING = "stopping"
     IDLE = "idle"
     SLOW = "slow"
-    """The client did not take its deliveries."""
+    """The client received its deliveries too slowly."""
     DONE = "done"
-    """The client goes in good order."""
+    """The client disconnects in good order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +71,13 @@ class Hello:
     client: str
     """The client's name: unique at a broker while it is connected, and kept over restarts by a durable client."""
     session: str
-    """Drawn once by a client's process. The same session may take over its own earlier connection."""
+    """A random id that the client's process chooses once. A session may replace its own earlier connection."""
     token: str = field(default="", repr=False)
     mode: DeliveryMode = DeliveryMode.AT_LEAST_ONCE
     is_durable: bool = False
-    """What the client entered stays, and deliveries wait, while it is away."""
+    """Whether the broker keeps the client's entries and deliveries while the client is disconnected."""
     window: int = 1024
-    """Deliveries that may be on their way without an acknowledgement."""
+    """The largest number of unacknowledged deliveries in flight."""
     capabilities: tuple[str, ...] = ()
 
 
@@ -83,23 +86,23 @@ class Welcome:
     broker: str
     incarnation: int
     is_resumed: bool
-    """The broker still has what this session entered: nothing has to be entered again."""
+    """Whether the broker still has the entries of this session. Then the client need not enter them again."""
     taken: int
-    """The last publication of this session that was accepted; 0 when none is known."""
+    """The reference of the last accepted publication of this session; 0 if none is known."""
     frame_bytes: int
-    """The largest frame that the broker takes."""
+    """The largest frame that the broker accepts."""
     text_bytes: int
-    """The longest name or expression that it takes; of a name never more than `LONGEST_NAME`."""
+    """The longest expression that the broker accepts. A name is also limited by `LONGEST_NAME`."""
     publish_window: int
-    """Publications that may wait for their answer."""
+    """Publications that may wait for an answer."""
     idle_ms: int
-    """A connection that is silent for so long is closed; 0 when never. Clients ping well before."""
+    """The broker closes a connection that is silent for this long; 0: never. Clients ping well before."""
     window: int
     """Deliveries that the broker sends before the first of them is acknowledged."""
     capabilities: tuple[str, ...] = ()
     missing: tuple[int, ...] = ()
-    """Publications before `taken` that were refused, or are not stored yet; earlier refusals may be left out, if the
-    client has sent a window of publications since, and so must have heard."""
+    """References before `taken` that were refused or are not stored yet. The broker may leave out an old refusal if
+    the client has sent a window of publications since: it must have received that answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +120,7 @@ class Unadvertise:
 
 @dataclass(frozen=True, slots=True)
 class Subscribe:
-    """A name that is known is no error: the expression replaces the one it had, so that this may be repeated."""
+    """Add a subscription. If the name exists, the expression replaces the old one, so the request may be repeated."""
 
     request: int
     name: str
@@ -143,21 +146,21 @@ class RequestRefused:
 
 
 class PublishRequest(NamedTuple):
-    """A tuple, because a broker makes thousands of these a second."""
+    """A publication. A named tuple, because a broker creates thousands of these a second."""
 
     reference: int
     attributes: bytes
     """One MessagePack map."""
     payload: bytes = b""
     lifetime_ms: int = 0
-    """Not delivered later than so long after it was accepted; 0 when it never expires."""
+    """The publication expires this long after it was accepted; 0: never."""
     is_traced: bool = False
-    """Every broker on the way remembers what it did with the publication, for `TraceQuery`."""
+    """Whether every broker on the route records its steps with the publication, for `TraceQuery`."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublicationsAccepted:
-    """`answers` holds pairs: a publication's reference and the counter of the id that the broker gave it."""
+    """`answers` has two numbers for each publication: its reference, and the counter of the id that it received."""
 
     answers: tuple[int, ...]
 
@@ -170,7 +173,7 @@ class PublicationRefused:
 
 
 class Delivery(NamedTuple):
-    """A tuple, because a client reads tens of thousands of these a second."""
+    """A publication for a client. A named tuple, because a client reads tens of thousands of these a second."""
 
     number: int
     subscriptions: tuple[str, ...]
@@ -182,7 +185,7 @@ class Delivery(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Acknowledge:
-    """All deliveries of this connection up to the number have been taken."""
+    """The client acknowledges all deliveries of this connection up to the number."""
 
     number: int
 
@@ -199,7 +202,7 @@ class Pong:
 
 @dataclass(frozen=True, slots=True)
 class Goodbye:
-    """The last frame of a connection. A client says whether what it entered is to be kept."""
+    """The last frame of a connection. With `is_kept` a client requests that the broker keeps its session."""
 
     reason: str
     text: str = ""
@@ -213,7 +216,7 @@ class TraceQuery:
 
 
 class TraceStep(NamedTuple):
-    """What one broker did with a traced publication."""
+    """A step of one broker with a traced publication."""
 
     at_ns: int
     """Wall-clock time."""
@@ -221,9 +224,9 @@ class TraceStep(NamedTuple):
     """accepted, received, matched, sent, delivered, settled or dropped."""
     text: str
     peer: str = ""
-    """The broker or client on the other side, where there is one."""
+    """The other broker or the client of the step, if there is one."""
     address: str = ""
-    """Where that broker can be asked for its steps."""
+    """The address of that broker, for a `TraceQuery`."""
 
 
 @dataclass(frozen=True, slots=True)

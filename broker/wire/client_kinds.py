@@ -1,6 +1,6 @@
-"""Frames of clients as arrays of plain values, and back: one pair of functions for each kind but two.
+"""Converts client frames to arrays of plain values and back: a pair of functions for each kind of frame.
 
-Publications and deliveries are read and written in `broker.wire.client_codec`, where their bytes have fixed places.
+Publications and deliveries are the exceptions: `broker.wire.client_codec` reads and writes them at fixed offsets.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from broker.wire.client_frames import (
     Unsubscribe,
     Welcome,
 )
-from broker.wire.limits import LARGEST_NUMBER, LONGEST_NAME, Limits, WireError, beyond
-from broker.wire.shapes import Packable, Shape, bounded, publication_id, texts
+from broker.wire.limits import LARGEST_NUMBER, LONGEST_NAME, Limits, WireError, limit_exceeded
+from broker.wire.shapes import Packable, Shape, check_length, check_texts, read_publication_id
 
 FIRST_KIND = 64
 
@@ -72,7 +72,7 @@ def _read_hello(fields: object, limits: Limits) -> Hello:
         DeliveryMode(mode),
         is_durable,
         window,
-        texts(capabilities, "Hello", "capabilities", "items", limits.items),
+        check_texts(capabilities, "Hello", "capabilities", "items", limits.items),
     )
 
 
@@ -114,8 +114,8 @@ def _read_welcome(fields: object, limits: Limits) -> Welcome:
         raise WireError("Welcome: publish_window is 0; nothing could ever be published")
     if frame.window < 1:
         raise WireError("Welcome: window is 0; nothing could ever be delivered")
-    texts(frame.capabilities, "Welcome", "capabilities", "items", limits.items)
-    bounded(frame.missing, "Welcome", "missing", "items", limits.items)
+    check_texts(frame.capabilities, "Welcome", "capabilities", "items", limits.items)
+    check_length(frame.missing, "Welcome", "missing", "items", limits.items)
     if not _ONLY_INTEGERS.issuperset(map(type, frame.missing)):
         raise WireError("Welcome: missing holds something that is no reference")
     return frame
@@ -183,7 +183,7 @@ def _write_publications_accepted(frame: PublicationsAccepted) -> Packable:
 def _read_publications_accepted(fields: object, limits: Limits) -> PublicationsAccepted:
     kind = "PublicationsAccepted"
     (answers,) = _PUBLICATIONS_ACCEPTED.check(fields, kind)
-    bounded(answers, kind, "answers", "items", limits.items)
+    check_length(answers, kind, "answers", "items", limits.items)
     if not _ONLY_INTEGERS.issuperset(map(type, answers)) or len(answers) % 2:
         raise WireError(f"{kind}: answers are not pairs of numbers")
     if answers and not 0 <= min(answers) <= max(answers) <= LARGEST_NUMBER:
@@ -246,7 +246,7 @@ def _write_trace_query(frame: TraceQuery) -> Packable:
 
 def _read_trace_query(fields: object, _limits: Limits) -> TraceQuery:
     request, publication = _TRACE_QUERY.check(fields, "TraceQuery")
-    return TraceQuery(request, publication_id(publication, "TraceQuery"))
+    return TraceQuery(request, read_publication_id(publication, "TraceQuery"))
 
 
 def _write_trace_answer(frame: TraceAnswer) -> Packable:
@@ -255,7 +255,7 @@ def _write_trace_answer(frame: TraceAnswer) -> Packable:
 
 def _read_trace_answer(fields: object, limits: Limits) -> TraceAnswer:
     request, broker, steps = _TRACE_ANSWER.check(fields, "TraceAnswer")
-    bounded(steps, "TraceAnswer", "steps", "items", limits.items)
+    check_length(steps, "TraceAnswer", "steps", "items", limits.items)
     return TraceAnswer(
         request, broker, tuple(TraceStep._make(_TRACE_STEP.check(step, "TraceAnswer")) for step in steps)
     )
@@ -266,7 +266,7 @@ def _name(text: str, kind: str, what: str) -> str:
     if not size:
         raise WireError(f"{kind}: {what} is empty")
     if size > LONGEST_NAME:
-        raise beyond(kind, f"{what} has {size} bytes", "of a name", LONGEST_NAME)
+        raise limit_exceeded(kind, f"{what} has {size} bytes", "of a name", LONGEST_NAME)
     return text
 
 
@@ -293,7 +293,7 @@ _FRAMES: tuple[tuple[type[ClientFrame], Callable[[Any], Packable], Callable[[obj
 )
 
 CONTROL = dict(enumerate(_FRAMES, start=FIRST_KIND + 2))
-"""All kinds but publications and deliveries."""
+"""All kinds of frames except publications and deliveries."""
 
 NAMES = {
     PUBLISH: "PublishRequest",

@@ -1,12 +1,12 @@
-"""What all frames have in common, between brokers and with clients: how they start, and how they are cut from a stream.
+"""The common format of all frames, between brokers and with clients, and the splitting of a byte stream into frames.
 
-    bytes 0 to 3     how many bytes follow, big-endian
-    bytes 4 to 11    the start of the header, a MessagePack array of four elements: the version, the kind, the header's
-                     size (bytes 4 to its end, always as a 32-bit integer), so that all three have their place
+    bytes 0 to 3     the number of bytes that follow, big-endian
+    bytes 4 to 11    the start of the header, a MessagePack array of four elements: the version, the kind, and the
+                     header's size (from byte 4 to its end, always a 32-bit integer), all at fixed offsets
     to its end       the header's fourth element: an array of the kind's fields
-    then             for a publication, its attributes and its payload as they are
+    then             for a publication, its attributes and its payload, unchanged
 
-Whatever the bytes are, `WireError` is all that is raised.
+For any bytes, the functions raise `WireError` and nothing else.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from typing import Any
 
 import msgpack
 
-from broker.wire.limits import DIGEST_BYTES, Limits, WireError, beyond
+from broker.wire.limits import DIGEST_BYTES, Limits, WireError, limit_exceeded
 from broker.wire.nesting import check_structure, may_nest_long_arrays
 
 PREFIX_BYTES = 4
 START = Struct(">IBBBBI")
 FOUR_ELEMENTS = 0x94
-A_32_BIT_INTEGER = 0xCE
+UINT32 = 0xCE
 
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """The frames of one protocol."""
+    """The kinds of frames of one protocol."""
 
     version: int
     names: Mapping[int, str]
     unknown: Callable[[int], str]
-    """What to say of a number that is none of theirs."""
+    """Returns the error message for an unknown kind number."""
     protocol: str = ""
-    """In messages, after the word version."""
+    """Follows the version in error messages."""
 
 
-def written_start(kind: int, version: int, header_bytes: int, body_bytes: int = 0) -> bytes:
-    return START.pack(header_bytes + body_bytes, FOUR_ELEMENTS, version, kind, A_32_BIT_INTEGER, header_bytes)
+def pack_start(kind: int, version: int, header_bytes: int, body_bytes: int = 0) -> bytes:
+    return START.pack(header_bytes + body_bytes, FOUR_ELEMENTS, version, kind, UINT32, header_bytes)
 
 
 def read_start(frame: bytes, kinds: Kinds, limits: Limits) -> tuple[int, str, int]:
-    """The kind, what it is called, and where the body begins, of a whole frame whose lengths fit together."""
+    """Checks the lengths of a whole frame. Returns the kind, its name, and the offset of the body."""
     if len(frame) < START.size:
         raise WireError(f"a frame of {len(frame)} bytes is shorter than any header")
     follows, marker, version, kind, integer_marker, header_bytes = START.unpack_from(frame)
@@ -54,13 +54,13 @@ def read_start(frame: bytes, kinds: Kinds, limits: Limits) -> tuple[int, str, in
     if name is None:
         raise WireError(kinds.unknown(kind))
     if len(frame) > limits.frame_bytes:
-        raise beyond(name, f"the frame has {len(frame)} bytes", "frame_bytes", limits.frame_bytes)
+        raise limit_exceeded(name, f"the frame has {len(frame)} bytes", "frame_bytes", limits.frame_bytes)
     if follows != len(frame) - PREFIX_BYTES:
         raise WireError(f"{name}: {follows} bytes are announced, {len(frame) - PREFIX_BYTES} follow")
-    if marker != FOUR_ELEMENTS or integer_marker != A_32_BIT_INTEGER:
+    if marker != FOUR_ELEMENTS or integer_marker != UINT32:
         raise WireError(f"{name}: the header does not start as one: {frame[PREFIX_BYTES : START.size].hex()}")
     if header_bytes > limits.header_bytes:
-        raise beyond(name, f"the header has {header_bytes} bytes", "header_bytes", limits.header_bytes)
+        raise limit_exceeded(name, f"the header has {header_bytes} bytes", "header_bytes", limits.header_bytes)
     body = PREFIX_BYTES + header_bytes
     if not START.size < body <= len(frame):
         raise WireError(f"{name}: the header cannot have {header_bytes} bytes in a frame of {len(frame)}")
@@ -68,7 +68,7 @@ def read_start(frame: bytes, kinds: Kinds, limits: Limits) -> tuple[int, str, in
 
 
 def read_fields(packed: bytes, name: str, limits: Limits, longest_bytes: int = DIGEST_BYTES) -> Any:
-    """The header's fields, not yet looked at. Nothing that claims more room than its bytes justify is built."""
+    """Returns the header's fields, unchecked. Builds nothing that claims more memory than its bytes justify."""
     if may_nest_long_arrays(packed):
         check_structure(packed, name, limits, longest_bytes)
     try:
@@ -89,29 +89,29 @@ def read_fields(packed: bytes, name: str, limits: Limits, longest_bytes: int = D
     return fields
 
 
-def refuse_body(frame: bytes, name: str, body: int) -> None:
-    """For frames that are all header."""
+def check_no_body(frame: bytes, name: str, body: int) -> None:
+    """Raises if bytes follow the header, for frames without a body."""
     if body != len(frame):
         raise WireError(f"{name}: {len(frame) - body} bytes follow the header")
 
 
 class FrameSplitter:
-    """Whole frames from a stream that comes in pieces.
+    """Splits a stream, which arrives in pieces, into whole frames.
 
-    A length beyond the limit is refused as soon as it is there, and again at every further attempt: nobody knows
-    where the next frame would begin.
+    The splitter refuses a length beyond the limit as soon as it is received. It also refuses every further piece,
+    because it is unknown where the next frame begins.
     """
 
     def __init__(self, limits: Limits) -> None:
         self._largest = limits.frame_bytes
-        # While a large frame comes in pieces, they are only collected: joining at each would copy it many times.
+        # The pieces of a large frame are only collected. Joining them at each piece would copy the frame many times.
         self._missing = 0
         self._pieces: list[bytes] = []
         self._refused: int | None = None
-        """The length that was announced and is too large."""
+        """The announced length that was too large."""
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The frames that are complete with this piece."""
+        """Adds a piece. Returns the frames that it completes."""
         if self._refused is not None:
             raise self._refusal(self._refused)
         if self._missing:
@@ -141,12 +141,12 @@ class FrameSplitter:
         self._missing = length - len(rest)
 
     def _refuse(self, frames: list[bytes], length: int) -> list[bytes]:
-        """Frames before the refused one are still handed out; the next call raises."""
+        """Returns the frames before the refused one, and the next call raises. Raises at once if there are none."""
         self._refused = length
         if not frames:
             raise self._refusal(length)
         return frames
 
     def _refusal(self, length: int) -> WireError:
-        """A new one each time: an error that is raised again keeps all that it was raised over."""
-        return beyond("frame", f"{length} bytes are announced", "frame_bytes", self._largest)
+        """Returns a new error each time: an error that is raised again keeps the frames of all its tracebacks."""
+        return limit_exceeded("frame", f"{length} bytes are announced", "frame_bytes", self._largest)

@@ -1,8 +1,8 @@
-"""Frames on a link between two brokers that concern the link itself: who is there, and may they talk?
+"""The frames that open and close a link between two brokers.
 
-Whoever dials says `LinkHello`, the other answers `LinkWelcome` or `LinkGoodbye`. A `LinkGoodbye` may also come later,
-as the last frame of a link. All are built as other frames are (see `broker.wire`), with kinds of their own, so that a
-version is found where it always is, also by brokers that know another.
+The broker that dials sends `LinkHello`. The other broker answers with `LinkWelcome` or `LinkGoodbye`. A `LinkGoodbye`
+may also come later, as the last frame of a link. These frames have the common format (see `broker.wire.framing`) and
+their own kinds. So a broker of another version finds the version at the usual offset.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import TypeAlias
 import msgpack
 
 from broker.wire import broker_codec
-from broker.wire.framing import PREFIX_BYTES, START, Kinds, read_fields, read_start, refuse_body, written_start
+from broker.wire.framing import PREFIX_BYTES, START, Kinds, check_no_body, pack_start, read_fields, read_start
 from broker.wire.limits import Limits, WireError
-from broker.wire.shapes import Shape, texts
+from broker.wire.shapes import Shape, check_texts
 from routing.messages import Heartbeat
 
 HELLO, WELCOME, GOODBYE, TIMES = 32, 33, 34, 35
 KINDS = (HELLO, WELCOME, GOODBYE, TIMES)
 CAPABILITIES = ("credit", "link-state")
-"""What every broker of this version can do."""
+"""The capabilities of every broker of this version."""
 TIMES_WANTED = "times"
-"""The broker records a trace, and is told when frames were sent."""
+"""The broker records a trace. Its neighbours send it `LinkTimes` before frames."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +34,19 @@ class LinkHello:
     protocol: str
     clusters: tuple[str, ...]
     address: str
-    """Where the broker listens."""
+    """The address at which the broker listens."""
     greeting: Heartbeat
     token: str = field(default="", repr=False)
     to: str = ""
-    """The broker that it means to talk to; empty: whoever is there."""
+    """The id of the broker that it dials; empty: any broker."""
     remembered: int = 0
-    """The last incarnation of the other broker that was seen here; 0: none, or the other is not known."""
+    """The last incarnation of the other broker that the sender has seen; 0: none, or the other broker is unknown."""
     capabilities: tuple[str, ...] = CAPABILITIES
 
 
 @dataclass(frozen=True, slots=True)
 class LinkWelcome:
-    """The other end's own introduction."""
+    """The answer: the `LinkHello` of the broker that was dialled."""
 
     hello: LinkHello
 
@@ -54,20 +54,20 @@ class LinkWelcome:
 @dataclass(frozen=True, slots=True)
 class LinkGoodbye:
     code: str
-    """For programs: one of the words below, or the name of a limit."""
+    """For programs: one of the codes below, or the name of a limit."""
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class LinkTimes:
-    """Of the frame that follows: when it was sent and, for a publication, when it was published (0: not known)."""
+    """When the next frame was sent and, if it is a publication, when it was published (0: unknown)."""
 
     sent: int
     published: int
 
 
 CLOSED = "closed"
-"""The link is not wanted any more: do not dial again."""
+"""The link is no longer wanted: do not dial again."""
 LEFT = "left"
 """The broker leaves the overlay."""
 STOPPING = "stopping"
@@ -105,7 +105,7 @@ _KINDS = Kinds(
 
 
 def encode(frame: LinkFrame, version: int = broker_codec.VERSION) -> bytes:
-    """The frame, length prefix included."""
+    """Returns the frame's bytes, with the length prefix."""
     if isinstance(frame, LinkGoodbye):
         return _framed(GOODBYE, (frame.code, frame.reason), version)
     if isinstance(frame, LinkTimes):
@@ -129,13 +129,13 @@ def encode(frame: LinkFrame, version: int = broker_codec.VERSION) -> bytes:
 
 def _framed(kind: int, fields: tuple[object, ...], version: int) -> bytes:
     packed: bytes = msgpack.packb(fields)
-    return written_start(kind, version, START.size - PREFIX_BYTES + len(packed)) + packed
+    return pack_start(kind, version, START.size - PREFIX_BYTES + len(packed)) + packed
 
 
 def decode(frame: bytes, limits: Limits) -> LinkFrame:
-    """The content of a whole frame. Whatever the bytes are, `WireError` is all that it raises."""
+    """Decodes a whole frame. For any bytes, raises `WireError` and nothing else."""
     kind, name, body = read_start(frame, _KINDS, limits)
-    refuse_body(frame, name, body)
+    check_no_body(frame, name, body)
     fields = read_fields(frame[START.size :], name, limits, longest_bytes=limits.header_bytes)
     if kind == GOODBYE:
         return LinkGoodbye(*_GOODBYE.check(fields, name))
@@ -157,11 +157,11 @@ def _read_hello(fields: object, name: str, limits: Limits) -> LinkHello:
         incarnation,
         overlay,
         protocol,
-        texts(clusters, name, "clusters", "items", limits.items),
+        check_texts(clusters, name, "clusters", "items", limits.items),
         address,
         greeting,
         token,
         to,
         remembered,
-        texts(capabilities, name, "capabilities", "items", limits.items),
+        check_texts(capabilities, name, "capabilities", "items", limits.items),
     )

@@ -1,7 +1,7 @@
-"""Messages as arrays of plain values, and back: one pair of functions for each kind.
+"""Converts messages to arrays of plain values and back: a pair of functions for each kind of message.
 
-Reading trusts nothing: the shape comes first, then the limits, then what must not occur twice. What a text means is
-left to whoever needs it; an expression is parsed where it is stored.
+Reading trusts nothing. It checks the shape first, then the limits, then names that must be distinct. It does not
+interpret texts: an expression is parsed where it is stored.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import Any
 
 from broker.wire.limits import Limits, WireError
 from broker.wire.shapes import (
-    MAYBE_ARRAY,
-    MAYBE_INTEGER,
+    OPTIONAL_ARRAY,
+    OPTIONAL_INTEGER,
     Packable,
     Shape,
-    bounded,
-    destinations_of,
-    distinct,
-    maybe_entry_id,
-    publication_id,
-    texts,
+    check_destinations,
+    check_distinct,
+    check_length,
+    check_texts,
+    read_optional_entry_id,
+    read_publication_id,
 )
 from broker.wire.update_fields import read_update, write_update
 from routing.messages import (
@@ -42,7 +42,7 @@ from routing.messages import (
 
 _PUBLISH = Shape(
     "the header",
-    sequence=MAYBE_INTEGER,
+    sequence=OPTIONAL_INTEGER,
     attributes_bytes=int,
     id=tuple,
     source=str,
@@ -50,9 +50,9 @@ _PUBLISH = Shape(
     local=tuple,
     transit=tuple,
     crossed=tuple,
-    tree=MAYBE_ARRAY,
+    tree=OPTIONAL_ARRAY,
     hops=int,
-    expires=MAYBE_INTEGER,
+    expires=OPTIONAL_INTEGER,
     hop_limit=int,
     is_traced=bool,
 )
@@ -77,22 +77,22 @@ def write_publish(message: Publish, sequence: int | None) -> Packable:
 
 
 def read_publish(fields: object, frame: bytes, body: int, limits: Limits) -> tuple[Publish, int | None]:
-    """`body` is where the attributes begin; they and the payload are cut out of the frame as they are."""
+    """`body` is the offset of the attributes. The attributes and the payload are unchanged slices of the frame."""
     sequence, attributes, id, source, domain, local, transit, crossed, *rest = _PUBLISH.check(fields, "Publish")
     tree, hops, expires, hop_limit, is_traced = rest
     payload = body + attributes
     if payload > len(frame):
         raise WireError(f"Publish: {attributes} bytes of attributes are announced, {len(frame) - body} bytes are left")
     message = Publish(
-        publication_id(id, "Publish"),
+        read_publication_id(id, "Publish"),
         source,
         domain,
-        destinations_of(local, "Publish", "local", limits),
-        destinations_of(transit, "Publish", "transit", limits),
+        check_destinations(local, "Publish", "local", limits),
+        check_destinations(transit, "Publish", "transit", limits),
         frame[body:payload],
         frame[payload:],
-        texts(crossed, "Publish", "crossed", "items", limits.items),
-        maybe_entry_id(tree, "Publish"),
+        check_texts(crossed, "Publish", "crossed", "items", limits.items),
+        read_optional_entry_id(tree, "Publish"),
         hops,
         expires,
         hop_limit,
@@ -132,7 +132,7 @@ def _write_update_acknowledged(message: UpdateAcknowledged) -> Packable:
 def _read_update_acknowledged(fields: object, limits: Limits) -> UpdateAcknowledged:
     kind = "UpdateAcknowledged"
     source, incarnation, domain, to, *rest = _UPDATE_ACKNOWLEDGED.check(fields, kind)
-    return UpdateAcknowledged(source, incarnation, domain, destinations_of(to, kind, "destinations", limits), *rest)
+    return UpdateAcknowledged(source, incarnation, domain, check_destinations(to, kind, "destinations", limits), *rest)
 
 
 _RESEND = Shape("the header", source=str, incarnation=int, domain=str, destinations=tuple, epoch=int, hop_limit=int)
@@ -151,7 +151,7 @@ def _write_resend(message: Resend) -> Packable:
 
 def _read_resend(fields: object, limits: Limits) -> Resend:
     source, incarnation, domain, to, epoch, hop_limit = _RESEND.check(fields, "Resend")
-    destinations = destinations_of(to, "Resend", "destinations", limits)
+    destinations = check_destinations(to, "Resend", "destinations", limits)
     return Resend(source, incarnation, domain, destinations, epoch, hop_limit)
 
 
@@ -173,9 +173,9 @@ def _write_settled(message: Settled) -> Packable:
 
 def _read_settled(fields: object, limits: Limits) -> Settled:
     source, domain, to, publications, hop_limit, duties = _SETTLED.check(fields, "Settled")
-    destinations = destinations_of(to, "Settled", "destinations", limits)
-    bounded(publications, "Settled", "publications", "items", limits.items)
-    settled = tuple(publication_id(each, "Settled") for each in publications)
+    destinations = check_destinations(to, "Settled", "destinations", limits)
+    check_length(publications, "Settled", "publications", "items", limits.items)
+    settled = tuple(read_publication_id(each, "Settled") for each in publications)
     return Settled(source, domain, destinations, settled, hop_limit, duties)
 
 
@@ -213,16 +213,16 @@ def _write_link_state(state: LinkState) -> Packable:
 
 def _read_link_states(fields: object, limits: Limits) -> LinkStates:
     (states,) = _LINK_STATES.check(fields, "LinkStates")
-    bounded(states, "LinkStates", "states", "items", limits.items)
+    check_length(states, "LinkStates", "states", "items", limits.items)
     return LinkStates(tuple(_read_link_state(state, "LinkStates", limits) for state in states))
 
 
 def _read_link_state(value: object, kind: str, limits: Limits) -> LinkState:
     broker, incarnation, sequence, domain, links, clusters, address, has_left = _LINK_STATE.check(value, kind)
-    bounded(links, kind, "neighbours", "items", limits.items)
+    check_length(links, kind, "neighbours", "items", limits.items)
     neighbours = tuple(Neighbour._make(_NEIGHBOUR.check(each, kind)) for each in links)
-    distinct([neighbour.broker for neighbour in neighbours], kind, "neighbours")
-    clusters = texts(clusters, kind, "clusters", "items", limits.items)
+    check_distinct([neighbour.broker for neighbour in neighbours], kind, "neighbours")
+    clusters = check_texts(clusters, kind, "clusters", "items", limits.items)
     return LinkState(broker, incarnation, sequence, domain, neighbours, clusters, address, has_left)
 
 
@@ -236,10 +236,10 @@ def _write_heartbeat(message: Heartbeat) -> Packable:
 
 def _read_heartbeat(fields: object, limits: Limits) -> Heartbeat:
     incarnation, clusters, digests = _HEARTBEAT.check(fields, "Heartbeat")
-    bounded(digests, "Heartbeat", "known", "items", limits.items)
+    check_length(digests, "Heartbeat", "known", "items", limits.items)
     known = tuple((domain, digest) for domain, digest in (_KNOWN.check(each, "Heartbeat") for each in digests))
-    distinct([domain for domain, _ in known], "Heartbeat", "known")
-    return Heartbeat(incarnation, texts(clusters, "Heartbeat", "clusters", "items", limits.items), known)
+    check_distinct([domain for domain, _ in known], "Heartbeat", "known")
+    return Heartbeat(incarnation, check_texts(clusters, "Heartbeat", "clusters", "items", limits.items), known)
 
 
 _CREDIT = Shape("the header", taken=int)
@@ -280,7 +280,7 @@ def _write_propose(message: Propose) -> Packable:
 
 def _read_propose(fields: object, limits: Limits) -> Propose:
     source, domain, to, gain, minimal_loss, address, hop_limit = _PROPOSE.check(fields, "Propose")
-    destinations = destinations_of(to, "Propose", "destinations", limits)
+    destinations = check_destinations(to, "Propose", "destinations", limits)
     return Propose(source, domain, destinations, gain, minimal_loss, address, hop_limit)
 
 
@@ -304,7 +304,7 @@ def _read_proposal_answered(fields: object, limits: Limits) -> ProposalAnswered:
     kind = "ProposalAnswered"
     source, domain, to, accepted, address, hop_limit = _PROPOSAL_ANSWERED.check(fields, kind)
     return ProposalAnswered(
-        source, domain, destinations_of(to, kind, "destinations", limits), accepted, address, hop_limit
+        source, domain, check_destinations(to, kind, "destinations", limits), accepted, address, hop_limit
     )
 
 
@@ -318,7 +318,7 @@ def _write_announce(message: Announce) -> Packable:
 
 def _read_announce(fields: object, limits: Limits) -> Announce:
     source, domain, to, state, hop_limit = _ANNOUNCE.check(fields, "Announce")
-    destinations = destinations_of(to, "Announce", "destinations", limits)
+    destinations = check_destinations(to, "Announce", "destinations", limits)
     return Announce(source, domain, destinations, _read_link_state(state, "Announce", limits), hop_limit)
 
 
@@ -336,7 +336,7 @@ CONTROL: dict[int, tuple[type[Message], Callable[[Any], Packable], Callable[[obj
     10: (ProposalAnswered, _write_proposal_answered, _read_proposal_answered),
     11: (Announce, _write_announce, _read_announce),
 }
-"""All kinds but publications, which alone have a number on their link and a body."""
+"""All kinds of messages except publications, which alone have a body and a number on their link."""
 
 NAMES = {PUBLISH: Publish.__name__, **{kind: message.__name__ for kind, (message, _, _) in CONTROL.items()}}
 WRITERS = {message: (kind, write) for kind, (message, write, _) in CONTROL.items()}

@@ -1,18 +1,18 @@
-"""A walk over packed bytes that builds nothing: what is wrong with them, and would reading them cost too much?
+"""Checks the structure of packed bytes without building values.
 
-A reader of MessagePack makes room for an array when it sees its length. Arrays of thousands, each the first element
-of the one around it, would make it claim megabytes for every few bytes. The walk finds them first. It is slower than
-reading, so it is taken only when there are enough long arrays for such a nest, or when reading failed.
+A MessagePack reader allocates an array when it sees the array's length. Long arrays, each the first element of the
+one around it, would make the reader claim megabytes for every few bytes. This check finds them first. It is slower than
+reading. So it runs only when there are enough long arrays for such a nesting, or when reading has failed.
 """
 
 from __future__ import annotations
 
-from broker.wire.limits import DIGEST_BYTES, MANY_LONG_ARRAYS, Limits, WireError, beyond
+from broker.wire.limits import DIGEST_BYTES, MOST_LONG_ARRAYS, Limits, WireError, limit_exceeded
 
 _ARRAY, _TEXT, _BYTES, _SCALAR, _REFUSED = "array", "text", "bytes", "scalar", "refused"
 
 _SIZES = {0xCA: 5, 0xCB: 9, 0xCC: 2, 0xCD: 3, 0xCE: 5, 0xCF: 9, 0xD0: 2, 0xD1: 3, 0xD2: 5, 0xD3: 9}
-"""Numbers: how many bytes they take. All other scalars take one."""
+"""The size of each kind of number in bytes, with its marker. All other scalars have one byte."""
 
 _LENGTHS = {
     0xC4: (_BYTES, 1),
@@ -24,19 +24,20 @@ _LENGTHS = {
     0xDC: (_ARRAY, 2),
     0xDD: (_ARRAY, 4),
 }
-"""What carries its length in the bytes that follow: in how many."""
+"""Elements whose length follows the marker, with the number of bytes of that length."""
 
 _NEVER_SENT = frozenset((*range(0x80, 0x90), 0xC1, *range(0xC7, 0xCA), *range(0xD4, 0xD9), 0xDE, 0xDF))
-"""Maps, extensions, and the one byte that means nothing."""
+"""Markers of maps and extensions, and the unused marker."""
 
 
 def may_nest_long_arrays(packed: bytes) -> bool:
-    """Long arrays start with one of two bytes, which also occur within texts and numbers."""
-    return packed.count(0xDC) + packed.count(0xDD) > MANY_LONG_ARRAYS
+    """Whether the bytes may have too many long arrays. Long arrays start with one of two bytes, which also occur within
+    texts and numbers."""
+    return packed.count(0xDC) + packed.count(0xDD) > MOST_LONG_ARRAYS
 
 
 def check_structure(packed: bytes, kind: str, limits: Limits, longest_bytes: int = DIGEST_BYTES) -> None:
-    """Raises what is wrong with the first element that is."""
+    """Raises `WireError` for the first element that is invalid."""
     longest = limits.longest_array
     position = 0
     missing = [1]
@@ -47,16 +48,16 @@ def check_structure(packed: bytes, kind: str, limits: Limits, longest_bytes: int
         missing[-1] -= 1
         what, length, position = _element(packed, position) if position < len(packed) else (_SCALAR, 1, position)
         if what == _ARRAY and len(missing) > limits.nesting:
-            raise beyond(kind, f"arrays are nested {len(missing)} deep", "nesting", limits.nesting)
+            raise limit_exceeded(kind, f"arrays are nested {len(missing)} deep", "nesting", limits.nesting)
         if what == _ARRAY and length > longest:
-            raise beyond(kind, f"an array has {length} elements", "of the longest list", longest)
+            raise limit_exceeded(kind, f"an array has {length} elements", "of the longest list", longest)
         if what == _TEXT and length > limits.text_bytes:
-            raise beyond(kind, f"a text has {length} bytes", "text_bytes", limits.text_bytes)
+            raise limit_exceeded(kind, f"a text has {length} bytes", "text_bytes", limits.text_bytes)
         if what == _BYTES and length > longest_bytes:
-            raise beyond(kind, f"a digest has {length} bytes", "digest_bytes", longest_bytes)
+            raise limit_exceeded(kind, f"a digest has {length} bytes", "digest_bytes", longest_bytes)
         if what == _REFUSED:
             raise WireError(f"{kind}: byte {packed[position - 1]:#04x} starts nothing that a header may hold")
-        # An element of an array takes a byte at least, so this holds for arrays too.
+        # Each element of an array has at least one byte, so this check is valid for arrays too.
         if length > len(packed) - position:
             raise WireError(f"{kind}: the header ends within its fields, after {len(packed)} bytes")
         if what == _ARRAY:
@@ -68,7 +69,7 @@ def check_structure(packed: bytes, kind: str, limits: Limits, longest_bytes: int
 
 
 def _element(packed: bytes, position: int) -> tuple[str, int, int]:
-    """What starts here, its length (bytes, or elements of an array), and where that begins."""
+    """The kind of the element at this position, its length (in bytes, or elements of an array), and its offset."""
     marker = packed[position]
     position += 1
     if marker in _NEVER_SENT:

@@ -1,6 +1,7 @@
-"""What a decoded header may look like: arrays of known lengths and types, and nothing besides.
+"""Shapes of decoded headers: arrays with a fixed length and fixed types.
 
-The usual case is decided by a look into a prepared set. What exactly is wrong is found out only when something is.
+A lookup in a prepared set of types decides the usual case. Only after a failure the code determines which field is
+wrong.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from itertools import product
 from types import NoneType
 from typing import Any, TypeAlias
 
-from broker.wire.limits import LARGEST_NUMBER, Limits, WireError, beyond
+from broker.wire.limits import LARGEST_NUMBER, Limits, WireError, limit_exceeded
 from routing.messages import EntryId, PublicationId
 
 Packable: TypeAlias = tuple[object, ...]
 
-MAYBE_INTEGER = (int, NoneType)
-MAYBE_ARRAY = (tuple, NoneType)
+OPTIONAL_INTEGER = (int, NoneType)
+OPTIONAL_ARRAY = (tuple, NoneType)
 
 _NAMES = {
     NoneType: "nil",
@@ -35,7 +36,7 @@ _ONLY_TEXTS = frozenset({str})
 class Shape:
     """An array with one element for each field, of the field's type or one of its types.
 
-    Integers are counts, numbers and times: none is negative, none beyond `LARGEST_NUMBER`. Floats are never NaN.
+    Integers are counts, numbers and times, from 0 to `LARGEST_NUMBER`. Floats are never NaN.
     """
 
     def __init__(self, name: str, /, **fields: type | tuple[type, ...]) -> None:
@@ -46,6 +47,7 @@ class Shape:
         self._floats = tuple(index for index, types in enumerate(self._fields.values()) if float in types)
 
     def check(self, value: object, kind: str) -> tuple[Any, ...]:
+        """Returns the value if it has this shape, otherwise raises `WireError`. `kind` names the frame in errors."""
         if type(value) is not tuple or tuple(map(type, value)) not in self._accepted:
             raise WireError(f"{kind}: {self._misfit(value)}")
         for index in self._integers:
@@ -76,26 +78,26 @@ def _name_of(type_: type) -> str:
     return _NAMES.get(type_, "a MessagePack extension")
 
 
-def bounded(values: tuple[Any, ...], kind: str, what: str, limit: str, largest: int) -> None:
+def check_length(values: tuple[Any, ...], kind: str, what: str, limit: str, largest: int) -> None:
     if len(values) > largest:
-        raise beyond(kind, f"{what} has {len(values)} elements", limit, largest)
+        raise limit_exceeded(kind, f"{what} has {len(values)} elements", limit, largest)
 
 
-def distinct(values: Sequence[str], kind: str, what: str) -> None:
+def check_distinct(values: Sequence[str], kind: str, what: str) -> None:
     if len(set(values)) != len(values):
         twice, _ = Counter(values).most_common(1)[0]
         raise WireError(f"{kind}: {what} names {twice[:80]!r} twice")
 
 
-def destinations_of(values: tuple[Any, ...], kind: str, what: str, limits: Limits) -> tuple[str, ...]:
-    names = texts(values, kind, what, "destinations", limits.destinations)
+def check_destinations(values: tuple[Any, ...], kind: str, what: str, limits: Limits) -> tuple[str, ...]:
+    names = check_texts(values, kind, what, "destinations", limits.destinations)
     if len(names) > 1:
-        distinct(names, kind, what)
+        check_distinct(names, kind, what)
     return names
 
 
-def texts(values: tuple[Any, ...], kind: str, what: str, limit: str, largest: int) -> tuple[str, ...]:
-    bounded(values, kind, what, limit, largest)
+def check_texts(values: tuple[Any, ...], kind: str, what: str, limit: str, largest: int) -> tuple[str, ...]:
+    check_length(values, kind, what, limit, largest)
     if not _ONLY_TEXTS.issuperset(map(type, values)):
         other = next(each for each in values if type(each) is not str)
         raise WireError(f"{kind}: {what} holds {_name_of(type(other))}, not only texts")
@@ -106,13 +108,13 @@ _PUBLICATION_ID = Shape("a publication's id", broker=str, incarnation=int, count
 _ENTRY_ID = Shape("an entry's id", broker=str, incarnation=int, number=int)
 
 
-def publication_id(value: object, kind: str) -> PublicationId:
+def read_publication_id(value: object, kind: str) -> PublicationId:
     return PublicationId._make(_PUBLICATION_ID.check(value, kind))
 
 
-def entry_id(value: object, kind: str) -> EntryId:
+def read_entry_id(value: object, kind: str) -> EntryId:
     return EntryId._make(_ENTRY_ID.check(value, kind))
 
 
-def maybe_entry_id(value: object, kind: str) -> EntryId | None:
-    return None if value is None else entry_id(value, kind)
+def read_optional_entry_id(value: object, kind: str) -> EntryId | None:
+    return None if value is None else read_entry_id(value, kind)

@@ -1,4 +1,4 @@
-"""Updates on the wire: batches of changes, each change an array that starts with the number of its kind."""
+"""Converts updates to arrays of plain values and back. Each change is an array that starts with its kind's number."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 from broker.wire.limits import Limits, WireError
-from broker.wire.shapes import MAYBE_ARRAY, Packable, Shape, bounded, distinct, entry_id, maybe_entry_id, texts
+from broker.wire.shapes import (
+    OPTIONAL_ARRAY,
+    Packable,
+    Shape,
+    check_distinct,
+    check_length,
+    check_texts,
+    read_entry_id,
+    read_optional_entry_id,
+)
 from routing.messages import Advertise, Change, Subscribe, Turn, Unadvertise, Unsubscribe, Update
 
 _ADVERTISE = Shape("an advertisement", change=int, entry=tuple, expression=str, crossed=tuple, is_stale=bool)
@@ -17,11 +26,11 @@ _SUBSCRIBE = Shape(
     entry=tuple,
     expression=str,
     crossed=tuple,
-    tree=MAYBE_ARRAY,
+    tree=OPTIONAL_ARRAY,
     is_stale=bool,
     since=int,
 )
-_UNSUBSCRIBE = Shape("the end of a subscription", change=int, entry=tuple, tree=MAYBE_ARRAY)
+_UNSUBSCRIBE = Shape("the end of a subscription", change=int, entry=tuple, tree=OPTIONAL_ARRAY)
 
 
 def _write_advertise(change: Advertise) -> Packable:
@@ -30,8 +39,8 @@ def _write_advertise(change: Advertise) -> Packable:
 
 def _read_advertise(value: Packable, limits: Limits) -> Advertise:
     _, entry, expression, crossed, is_stale = _ADVERTISE.check(value, "Update")
-    crossed = texts(crossed, "Update", "crossed", "items", limits.items)
-    return Advertise(entry_id(entry, "Update"), expression, crossed, is_stale)
+    crossed = check_texts(crossed, "Update", "crossed", "items", limits.items)
+    return Advertise(read_entry_id(entry, "Update"), expression, crossed, is_stale)
 
 
 def _write_unadvertise(change: Unadvertise) -> Packable:
@@ -40,7 +49,7 @@ def _write_unadvertise(change: Unadvertise) -> Packable:
 
 def _read_unadvertise(value: Packable, _limits: Limits) -> Unadvertise:
     _, entry = _UNADVERTISE.check(value, "Update")
-    return Unadvertise(entry_id(entry, "Update"))
+    return Unadvertise(read_entry_id(entry, "Update"))
 
 
 def _write_subscribe(change: Subscribe) -> Packable:
@@ -49,8 +58,10 @@ def _write_subscribe(change: Subscribe) -> Packable:
 
 def _read_subscribe(value: Packable, limits: Limits) -> Subscribe:
     _, entry, expression, crossed, tree, is_stale, since = _SUBSCRIBE.check(value, "Update")
-    crossed = texts(crossed, "Update", "crossed", "items", limits.items)
-    return Subscribe(entry_id(entry, "Update"), expression, crossed, maybe_entry_id(tree, "Update"), is_stale, since)
+    crossed = check_texts(crossed, "Update", "crossed", "items", limits.items)
+    return Subscribe(
+        read_entry_id(entry, "Update"), expression, crossed, read_optional_entry_id(tree, "Update"), is_stale, since
+    )
 
 
 def _write_unsubscribe(change: Unsubscribe) -> Packable:
@@ -59,7 +70,7 @@ def _write_unsubscribe(change: Unsubscribe) -> Packable:
 
 def _read_unsubscribe(value: Packable, _limits: Limits) -> Unsubscribe:
     _, entry, tree = _UNSUBSCRIBE.check(value, "Update")
-    return Unsubscribe(entry_id(entry, "Update"), maybe_entry_id(tree, "Update"))
+    return Unsubscribe(read_entry_id(entry, "Update"), read_optional_entry_id(tree, "Update"))
 
 
 _CHANGES: dict[int, tuple[type[Change], Callable[[Any], Packable], Callable[[Packable, Limits], Change]]] = {
@@ -113,9 +124,9 @@ def write_update(message: Update) -> Packable:
 
 def read_update(fields: object, limits: Limits) -> Update:
     source, incarnation, domain, turns, changes, hop_limit, is_unfinished = _UPDATE.check(fields, "Update")
-    bounded(turns, "Update", "turns", "destinations", limits.destinations)
-    bounded(changes, "Update", "changes", "changes", limits.changes)
-    taken = tuple(Turn._make(_TURN.check(turn, "Update")) for turn in turns)
-    distinct([turn.destination for turn in taken], "Update", "turns")
-    told = tuple(_read_change(change, limits) for change in changes)
-    return Update(source, incarnation, domain, taken, told, hop_limit, is_unfinished)
+    check_length(turns, "Update", "turns", "destinations", limits.destinations)
+    check_length(changes, "Update", "changes", "changes", limits.changes)
+    checked_turns = tuple(Turn._make(_TURN.check(turn, "Update")) for turn in turns)
+    check_distinct([turn.destination for turn in checked_turns], "Update", "turns")
+    checked_changes = tuple(_read_change(change, limits) for change in changes)
+    return Update(source, incarnation, domain, checked_turns, checked_changes, hop_limit, is_unfinished)

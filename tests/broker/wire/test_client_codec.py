@@ -17,7 +17,7 @@ from broker.wire.client_codec import (
     decode,
     encode,
     kind_of,
-    packed_subscriptions,
+    pack_subscriptions,
 )
 from broker.wire.client_frames import (
     ClientFrame,
@@ -92,7 +92,7 @@ def test_a_publication_for_several_clients_differs_in_number_and_subscriptions_a
     for number, names in ((3, ("s1", "s2")), (2**40, ()), (0, ("x" * 200,))):
         expected = DELIVERY._replace(number=number, subscriptions=names)
         assert decode(writer.frame(number, names), LIMITS) == expected
-        assert writer.frame_for(number, packed_subscriptions(names)) == encode(expected)
+        assert writer.frame_for(number, pack_subscriptions(names)) == encode(expected)
 
 
 @given(st.lists(ANY_FRAME, max_size=8), st.data())
