@@ -37,7 +37,7 @@ class Housekeeping:
     def _update_rates(self, now: float) -> None:
         before, totals = self._totals, self._server.totals()
         span = now - self._counted_at
-        self._server.rates = {what: round((total - before[what]) / span, 1) for what, total in totals.items()}
+        self._server.rates = {kind: round((total - before[kind]) / span, 1) for kind, total in totals.items()}
         self._totals, self._counted_at = totals, now
 
     def _close_idle(self, now: float) -> None:

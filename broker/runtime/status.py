@@ -188,31 +188,31 @@ def as_prometheus(status: Status) -> str:
     def labelled(label: str, values: dict[str, int]) -> dict[str, float]:
         return {f'{own},{label}="{_escape(key)}"': value for key, value in sorted(values.items())}
 
-    for what in ("published", "received", "sent", "delivered"):
-        total = status.totals.get(what, 0)
-        family(f"publications_{what}_total", "counter", f"Publications {what}.", {own: total})
+    for key in ("published", "received", "sent", "delivered"):
+        total = status.totals.get(key, 0)
+        family(f"publications_{key}_total", "counter", f"Publications {key}.", {own: total})
     family("drops_total", "counter", "Publications dropped or refused, by reason.", labelled("reason", status.drops))
     family("violations_total", "counter", "Limits that were violated, by name.", labelled("limit", status.violations))
-    what_clients_lost = "Subscriptions and advertisements that clients lost with their rights."
-    family("withdrawn_total", "counter", what_clients_lost, {own: status.withdrawn})
+    withdrawn_help = "Subscriptions and advertisements that clients lost with their rights."
+    family("withdrawn_total", "counter", withdrawn_help, {own: status.withdrawn})
     family("errors_total", "counter", "Errors of the broker's own, by what failed.", labelled("what", status.errors))
     family("clients", "gauge", "Sessions, connected or not.", {own: status.client_count})
     family("memory_bytes", "gauge", "Resident memory.", {own: status.memory_bytes})
     family("uptime_seconds", "gauge", "Since the broker started.", {own: status.uptime_s})
-    for what, value in asdict(status.tables).items():
-        family(f"table_{what}", "gauge", "What the routing tables hold.", {own: value})
-    for what, value in asdict(status.queues).items():
-        family(f"queue_{what}", "gauge", "What waits.", {own: value})
+    for key, value in asdict(status.tables).items():
+        family(f"table_{key}", "gauge", "What the routing tables hold.", {own: value})
+    for key, value in asdict(status.queues).items():
+        family(f"queue_{key}", "gauge", "What waits.", {own: value})
     up = {each.id: int(each.is_up) for each in status.neighbours}
     family("link_up", "gauge", "Is the link to the neighbour up?", labelled("neighbour", up))
     waiting = {each.id: each.waiting for each in status.neighbours}
     family("link_waiting", "gauge", "Publications that wait for the link.", labelled("neighbour", waiting))
     for part, fields in status.parts.items():
-        for what, number in fields.items():
+        for key, number in fields.items():
             if isinstance(number, int):
-                family(f"{part}_{what}", "gauge", f"Of the part {part}.", {own: number})
+                family(f"{part}_{key}", "gauge", f"Of the part {part}.", {own: number})
             elif isinstance(number, dict):
-                family(f"{part}_{what}", "gauge", f"Of the part {part}, by reason.", labelled("reason", number))
+                family(f"{part}_{key}", "gauge", f"Of the part {part}, by reason.", labelled("reason", number))
     return "\n".join(lines) + "\n"
 
 

@@ -127,7 +127,8 @@ class InLoop:
         """Every wanted link stands, and every broker knows the whole overlay."""
         await until(
             lambda: all(
-                set(server.neighbours.links) >= {each for each in server.neighbours.wanted() if each in self.servers}
+                set(server.neighbours.links)
+                >= {each for each in server.neighbours.required_peers() if each in self.servers}
                 for server in self.servers.values()
             )
         )
