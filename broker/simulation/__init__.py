@@ -1,1 +1,1 @@
-"""Brokers in a discrete-event simulation: the unchanged core, driven by SimPy in virtual time."""
+"""A discrete-event simulation of brokers: SimPy drives the unchanged broker core in virtual time."""

@@ -1,4 +1,4 @@
-"""A broker's place in the simulation: what it runs on, and what waits for it."""
+"""A simulated machine: its broker, cores, input queue, timers, store and links."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class BrokerNode:
     queue_limit: int
     broker: Broker | None = None
     incarnation: int = 0
-    working: int = 0
+    busy_cores: int = 0
     busy_ns: int = 0
     queue: deque[tuple[int, Input]] = field(default_factory=deque)
     timers: dict[str, int] = field(default_factory=dict)
     store: dict[tuple[str, ...], object] = field(default_factory=dict)
     links: dict[str, SimulatedLink] = field(default_factory=dict)
-    """By neighbour, also those that are down."""
+    """Links by neighbour, including those that are down."""

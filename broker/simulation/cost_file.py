@@ -1,17 +1,17 @@
-"""The file behind the cost profile `native`: what matching and forwarding cost on the machine that wrote it.
+"""The file of the cost profile `native`: the costs of matching and forwarding on the machine that wrote it.
 
-    [frames]                 nanoseconds for a frame that comes in, and for one that goes out
+    [frames]                 nanoseconds for a received frame, and for a sent frame
     in_ns = 21000
     out_ns = 21000
 
-    [index.pst-bloom]        nanoseconds for asking a table, for each subscription in it, for each that matches
+    [index.pst-bloom]        nanoseconds for each lookup in a table, each subscription in it, each that matches
     asked_ns = 9000.0
     stored_ns = 1.5
     matched_ns = 800.0
 
-    [machine]                where the figures come from; nothing is computed from it
+    [machine]                the origin of the figures; nothing is computed from it
 
-A run reads coefficients and never a clock, so it is the same wherever it runs.
+A run reads coefficients and never a clock, so it is the same on every machine.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NATIVE = "native"
 
 
 class CostFileError(Exception):
-    """A file of coefficients that cannot be used; the message names the file and the key."""
+    """A cost file that cannot be used. The message names the file and the key."""
 
     exit_code = 3
 
@@ -49,7 +49,7 @@ class MeasuredCosts:
     source: str
 
     def profile(self, index: str) -> CostProfile:
-        """The profile of brokers that match with this index."""
+        """The cost profile of brokers that match with this index."""
         costs = self.indexes.get(index)
         if costs is None:
             raise CostFileError(
@@ -62,7 +62,7 @@ class MeasuredCosts:
 
 
 def read_costs(path: Path | None = None) -> MeasuredCosts:
-    """The coefficients of the file, or those that ship with the package."""
+    """Reads the coefficients of the file, or those that ship with the package."""
     if path is None:
         shipped = resources.files("broker.simulation") / "native.toml"
         return _parsed(shipped.read_text(encoding="utf-8"), "native.toml of this package")

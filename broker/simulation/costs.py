@@ -1,13 +1,14 @@
-"""How long a broker works on what arrives.
+"""Cost profiles: how long a simulated broker works on an input.
 
-A profile charges by what every exact index has in common, the subscriptions stored in the table that was asked and
-those that matched. So a run does not depend on which index answered, or on whether a compiler was there.
+A profile charges for quantities that all exact indexes have in common: the subscriptions stored in the table of a
+lookup, and those that matched. So a run depends neither on the index nor on the presence of a compiler.
 
-`padres-2015` is derived from [THESIS 10.1.1], where 2,000 subscriptions at 50 publications a second keep a broker 63%
-busy, and one that only forwards 2%. Forwarding is a frame in and a frame out: 2% of a second over 50 publications
-are 0.4 ms, 0.2 ms a frame. The rest of the 63% is matching: 12.2 ms for 2,000 subscriptions are 6.1 µs for each.
+`padres-2015` is derived from [THESIS 10.1.1]. There, 2,000 subscriptions at 50 publications a second keep a broker 63%
+busy, and a broker that only forwards is 2% busy. Forwarding is one received and one sent frame: 2% of a second over 50
+publications are 0.4 ms, which is 0.2 ms a frame. The rest of the 63% is matching: 12.2 ms for 2,000 subscriptions are
+6.1 µs for each.
 
-`native` has coefficients by index, from a file that a calibration wrote on some machine (see `cost_file`).
+`native` has coefficients for each index, from a file that a calibration wrote on some machine (see `cost_file`).
 """
 
 from __future__ import annotations
@@ -26,15 +27,16 @@ class CostProfile:
 
     name: str
     stored: float
-    """For each subscription in a table that was asked."""
+    """For each subscription in the table of a lookup."""
     matched: float
     """For each subscription, or destination, that matched."""
     frame_in: int
     frame_out: int
     asked: float = 0.0
-    """For each table that was asked, however much it holds."""
+    """For each lookup in a table, independent of the table's size."""
 
     def cost(self, happened: Input, effects: list[Effect]) -> int:
+        """The time that a broker works on an input with these effects."""
         work = 0.0
         if isinstance(happened, FrameReceived):
             if type(happened.message) not in FREE_MESSAGES:
@@ -46,10 +48,11 @@ class CostProfile:
                 if type(effect.message) not in FREE_MESSAGES:
                     work += self.frame_out
             elif isinstance(effect, Record) and isinstance(effect.row, MatchedRow):
-                work += self.cost_of_asking(effect.row.work)
+                work += self.match_cost(effect.row.work)
         return round(work)
 
-    def cost_of_asking(self, work: TableWork) -> float:
+    def match_cost(self, work: TableWork) -> float:
+        """The time of one lookup in a table."""
         return self.asked + self.stored * work.stored + self.matched * work.matched
 
 

@@ -1,7 +1,7 @@
-"""Events of SimPy's that are sure to happen, each with what is needed when it does.
+"""SimPy events of the simulation. They never fail, and each carries the data that its callbacks need.
 
-A run makes millions of them. Compared with a timeout and a closure, each is one small object, and its list of callbacks
-is shared by all of its kind.
+A run creates millions of them. A timeout with a closure would take several objects. Each of these events is one small
+object, and all events of a kind share one list of callbacks.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from broker.simulation.links import SimulatedLink
 Callbacks = list[Callable[[Any], None]]
 
 
-class SureEvent(simpy.Event):
-    """Schedule it once. SimPy asks an event for `callbacks`, and whether it failed."""
+class ScheduledEvent(simpy.Event):
+    """An event that is scheduled once. SimPy reads its `callbacks`, and `_ok` for whether it failed."""
 
     __slots__ = ("callbacks",)
     _ok = True
     _value = None
 
 
-class FrameArrives(SureEvent):
-    __slots__ = ("body_bytes", "effect", "header_bytes", "life", "link", "sender", "sent")
+class FrameArrives(ScheduledEvent):
+    __slots__ = ("body_bytes", "effect", "generation", "header_bytes", "link", "sender", "sent")
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class FrameArrives(SureEvent):
     ) -> None:
         self.callbacks = callbacks
         self.link = link
-        self.life = link.life
+        self.generation = link.generation
         self.sender = sender
         self.effect = effect
         self.header_bytes = header_bytes
@@ -50,7 +50,7 @@ class FrameArrives(SureEvent):
         self.sent = sent
 
 
-class WorkEnds(SureEvent):
+class WorkEnds(ScheduledEvent):
     __slots__ = ("broker", "effects", "node")
 
     def __init__(self, callbacks: Callbacks, node: BrokerNode, broker: Broker, effects: list[Effect]) -> None:
@@ -60,7 +60,7 @@ class WorkEnds(SureEvent):
         self.effects = effects
 
 
-class ActionFallsDue(SureEvent):
+class ActionDue(ScheduledEvent):
     __slots__ = ("action",)
 
     def __init__(self, action: Callable[[], None]) -> None:
@@ -68,7 +68,7 @@ class ActionFallsDue(SureEvent):
         self.action = action
 
 
-def _act(event: ActionFallsDue) -> None:
+def _act(event: ActionDue) -> None:
     event.action()
 
 

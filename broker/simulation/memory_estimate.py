@@ -1,9 +1,9 @@
-"""A broker's memory, estimated from what it holds.
+"""An estimate of a broker's memory from the sizes of its tables and queues.
 
-A measurement would differ between machines, Python versions and backends; this is the same everywhere, and grows with
-what makes a real broker grow. The bytes for an entry are rounded from a measurement of the Python objects: a remote
-table of ten thousand stock quote subscriptions in `auto`, expressions included, and one of three hundred advertisements
-with three predicates. They stand for order and proportion, not for a process's size.
+A measurement would differ between machines, Python versions and backends. The estimate is the same everywhere, and
+grows with the same quantities as a real broker's memory. The bytes for each entry are rounded from a measurement of the
+Python objects: a remote table of ten thousand stock quote subscriptions in `auto`, with their expressions, and a table
+of three hundred advertisements with three predicates. The estimate shows order and proportion, not a process's size.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from routing.router import Counts
 ADVERTISEMENT_BYTES = 1_300
 SUBSCRIPTION_BYTES = 3_800
 WAITING_BYTES = 1_000
-"""An input in the queue, or a publication in custody: the frame, its header as an object, and who waits for it."""
+"""A queued input or an unsettled publication: the frame, its header as an object, and the brokers that wait for it."""
 
 
 def estimated_bytes(counts: Counts, queued: int, in_custody: int) -> int:

@@ -1,4 +1,4 @@
-"""What a simulated overlay does, as rows of a trace."""
+"""Records the events of a simulated overlay as rows of a trace."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from matching.matcher import unpack_attributes
 from routing.messages import Message, PublicationId, Publish
 
 
-class Recorder:
+class SimulationRecorder:
     def __init__(self, trace: Trace, profile: CostProfile) -> None:
         self._trace = trace
         self._profile = profile
         self._kinds: dict[type[Message], str] = {}
 
     def hop(self, frame: FrameArrives, received: int) -> None:
-        """A frame went over a link."""
+        """Records a frame that went over a link."""
         message = frame.effect.message
         if isinstance(message, Publish):
             name, kind, hop = str(message.id), "publish", message.hops + 1
@@ -59,14 +59,14 @@ class Recorder:
         )
 
     def _kind(self, message: Message) -> str:
-        """A publication has a name of its own; other messages are known by what they are."""
+        """The name of a message's kind, in lower case. It also identifies the message, unless it is a publication."""
         kind = self._kinds.get(type(message))
         if kind is None:
             kind = self._kinds[type(message)] = type(message).__name__.lower()
         return kind
 
     def work(self, broker: str, effects: list[Effect], now: int) -> None:
-        """Rows for the tables that were asked and for what was dropped."""
+        """Records the table lookups and the drops among the effects of an input."""
         for effect in effects:
             if isinstance(effect, Record):
                 if isinstance(effect.row, MatchedRow):
@@ -86,7 +86,7 @@ class Recorder:
                 evaluated=work.evaluated,
                 matched=work.matched,
                 started_s=seconds(now),
-                cost_s=seconds(round(self._profile.cost_of_asking(work))),
+                cost_s=seconds(round(self._profile.match_cost(work))),
             )
         )
 
@@ -119,12 +119,12 @@ class Recorder:
         )
 
     def link(self, link: SimulatedLink, down: int | None) -> None:
-        """A link's time: it came up, and is down or still up at the end of the run."""
+        """Records when a link came up, and when it went down. None: it is up at the end of the run."""
         down_s = None if down is None else seconds(down)
         self._trace.record(LinkRow(a=link.first, b=link.second, up_s=seconds(link.up_since), down_s=down_s))
 
     def broker(self, node: BrokerNode, now: int) -> None:
-        """A broker as it is now; one that is down leaves no row."""
+        """Records a broker's present state. A broker that is down has no row."""
         if node.broker is None:
             return
         counts = node.broker.router.counts()

@@ -1,10 +1,11 @@
-"""A SimPy driver of broker cores: links, queues, cores and clients in virtual time.
+"""The simulation's driver of broker cores: links, queues, processor cores and clients in virtual time, on SimPy.
 
 Time is an integer number of nanoseconds. Nothing here reads a clock: the same seed gives the same run, event by event.
-A broker has cores and a bounded queue. `handle` runs when a core takes an input up, its effects leave when the work is
-done. Heartbeats, acknowledgements, credits and timers have their own lane: they are handled at once and cost nothing.
+A broker has processor cores and a bounded queue of inputs. `handle` runs when a processor core starts on an input. The
+driver performs the effects when the work ends. Heartbeats, acknowledgements, credits and timers bypass the queue: they
+are handled at once and cost nothing.
 
-SimPy's processes are not used: a callback on its events costs a fraction of a generator.
+The driver does not use SimPy's processes: a callback on an event costs a fraction of a generator.
 """
 
 from __future__ import annotations
@@ -73,12 +74,12 @@ class SimulatedOverlay:
         self.links: dict[tuple[str, str], SimulatedLink] = {}
         self.sent: Counter[str] = Counter()
         self.handled = 0
-        """Inputs that brokers took up."""
+        """The number of inputs that brokers have handled."""
         self.on_accepted: Callable[[PublicationId, Published, int], None] = _ignore
         self.on_delivered: Callable[[Deliver, int], None] = _ignore
         self.on_refused: Callable[[Refuse], None] = _ignore
         self.on_confirmed: Callable[[str, str], None] = _ignore
-        """Hears the client and the name of what it entered or withdrew."""
+        """Called with the client and the name of the entry that it added or withdrew."""
         self._overlay = overlay
         self._costs = {link.ends: link.cost(metric) for link in overlay.links}
         self._matcher = matcher
@@ -114,13 +115,13 @@ class SimulatedOverlay:
     def schedule(self, at: int, action: Callable[[], None]) -> None:
         self.env.schedule(ActionDue(action), delay=max(0, at - self.now))
 
-    def _add_link(self, first: str, second: str, latency: int, bytes_a_second: int | None = None) -> None:
-        link = SimulatedLink(*_ends(first, second), latency, bytes_a_second, is_up=False)
+    def _add_link(self, first: str, second: str, latency: int, bytes_per_second: int | None = None) -> None:
+        link = SimulatedLink(*_ends(first, second), latency, bytes_per_second, is_up=False)
         self.links[_ends(first, second)] = link
         self.nodes[first].links[second] = self.nodes[second].links[first] = link
 
     def _known_states(self) -> tuple[LinkState, ...]:
-        """The overlay as every broker would have learned it, in each domain."""
+        """The link states of the whole overlay, as every broker would have learned them, in each domain."""
         states: list[LinkState] = []
         for name, node in self.nodes.items():
             for domain in self._domains(node):
@@ -133,7 +134,7 @@ class SimulatedOverlay:
         return tuple(states)
 
     def _cost(self, first: str, second: str) -> int:
-        """A link that brokers have made themselves counts as one, as it does in a deployed broker."""
+        """The cost of a link. A link that brokers opened themselves costs 1, as at a deployed broker."""
         return self._costs.get(_ends(first, second), 1)
 
     def _domains(self, node: BrokerNode) -> tuple[str, ...]:
@@ -153,7 +154,7 @@ class SimulatedOverlay:
         self._perform(node, node.broker.start(self.now), self.now)
 
     def crash(self, name: str) -> None:
-        """All in memory is gone; neighbours notice when the links break."""
+        """Stops a broker, which loses its memory. Its neighbours notice when the links break."""
         node = self.nodes[name]
         node.broker = None
         node.queue.clear()
@@ -194,14 +195,14 @@ class SimulatedOverlay:
 
     @property
     def has_backlog(self) -> bool:
-        """Is any broker at work, or anything on a link?"""
+        """Whether a broker is busy, or a frame is in flight."""
         now = self.now
         return any(node.busy_cores or node.queue for node in self.nodes.values()) or any(
             link.is_carrying(now) for link in self.links.values()
         )
 
     def submit(self, name: str, happened: Input) -> None:
-        """A client's request: it waits for a core."""
+        """Gives a client's input to a broker. It waits for a free processor core."""
         if isinstance(happened, Published):
             self._requests[name, happened.client, happened.reference] = (happened, self.now)
         self._handle_or_enqueue(self.nodes[name], happened, self.now)
@@ -233,14 +234,14 @@ class SimulatedOverlay:
         node.busy_cores -= 1
         if node.broker is work.broker:
             self._perform(node, work.effects, now)
-        # Work may end at once, and then there is time for more.
+        # Work that costs nothing ends at once and leaves the core free for more.
         while node.queue and node.busy_cores < node.cores and node.broker is not None:
             incarnation, happened = node.queue.popleft()
             if incarnation == node.incarnation:
                 self._work(node, node.broker, happened, now)
 
     def _handle_now(self, node: BrokerNode, happened: Input) -> None:
-        """Without waiting: what costs nothing does not stand in the queue."""
+        """Handles an input that costs nothing, without queueing it."""
         if node.broker is not None:
             now = self.now
             self.handled += 1
@@ -344,7 +345,7 @@ class SimulatedOverlay:
 
     def _frame_arrives(self, frame: FrameArrives) -> None:
         link, effect = frame.link, frame.effect
-        if not link.is_up or link.generation != frame.life:
+        if not link.is_up or link.generation != frame.generation:
             return
         receiver = self.nodes[effect.peer]
         received = FrameReceived(frame.sender, effect.message, effect.sequence)
@@ -356,24 +357,24 @@ class SimulatedOverlay:
             self._handle_or_enqueue(receiver, received, now)
 
     def forget_publication(self, publication: PublicationId) -> None:
-        """It is over: nobody will get it any more."""
+        """Forgets when the publication was published. It will not be delivered any more."""
         self._published_at.pop(publication, None)
 
     def finish(self) -> None:
-        """Rows for the links that are up and the brokers as they are, at the end of a run."""
+        """Records the links that are up and the state of the brokers, at the end of a run."""
         for link in self.links.values():
             if link.is_up:
                 self._recorder.link(link, None)
         self.record_brokers()
 
     def record_brokers(self) -> None:
-        """A row for each broker, as it is now."""
+        """Records the present state of each broker."""
         for node in self.nodes.values():
             self._recorder.broker(node, self.now)
 
 
 def _ignore(*_: object) -> None:
-    """Nobody listens."""
+    """The default callback, which does nothing."""
 
 
 def _ends(first: str, second: str) -> tuple[str, str]:

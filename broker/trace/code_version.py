@@ -1,6 +1,6 @@
-"""Which code made a trace or a result: the installed version, and in a git checkout the commit.
+"""The code version of a trace or a result: the installed version, and in a git checkout the commit.
 
-Read once for each process: a sweep asks for every run.
+It is read once for each process, because a sweep needs it for every run.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pathlib import Path
 
 UNKNOWN = "unknown"
 CHECKOUT = Path(__file__).resolve().parents[2]
-"""The folder that has the packages: of a git checkout in an editable install, else of the installed packages."""
+"""The folder of the packages: the git checkout of an editable install, otherwise the folder of installed packages."""
 CODE = ("*.py", "*.cpp", "*.hpp", "*.toml", "*.css", ":!tests")
-"""What a result may depend on. Other files, such as results themselves, may change without making it another code."""
+"""The files that a result may depend on. Changes of other files, such as results, do not count as changed code."""
 GIT_WITHIN_S = 10.0
 
 
@@ -25,7 +25,7 @@ class CodeVersion:
     version: str
     commit: str = UNKNOWN
     is_changed: bool | None = None
-    """Whether the code differs from the commit; None where the commit is not known."""
+    """Whether the code differs from the commit; None if the commit is unknown."""
 
     def __str__(self) -> str:
         changed = " with changes" if self.is_changed else ""
@@ -38,10 +38,10 @@ def code_version() -> CodeVersion:
 
 
 def read_code_version(checkout: Path) -> CodeVersion:
-    """Without git, or outside a checkout of this project, the commit is unknown."""
+    """Reads the code version. The commit is unknown without git, or outside a checkout of this project."""
     installed = version("mercast")
     top = _git(checkout, "rev-parse", "--show-toplevel")
-    # Packages that are installed inside somebody's checkout are not that checkout's code.
+    # Packages may be installed inside the checkout of another project, whose commit is not theirs.
     if top is None or Path(top) != checkout:
         return CodeVersion(installed)
     commit = _git(checkout, "rev-parse", "HEAD")
@@ -52,7 +52,7 @@ def read_code_version(checkout: Path) -> CodeVersion:
 
 
 def _git(checkout: Path, *words: str) -> str | None:
-    """What git says, or None where it is missing or refuses."""
+    """The output of a git command, or None if git is missing or the command fails."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         done = subprocess.run(
@@ -61,7 +61,7 @@ def _git(checkout: Path, *words: str) -> str | None:
             text=True,
             check=False,
             timeout=GIT_WITHIN_S,
-            # Looking must not write git's index while somebody commits.
+            # A status query must not write git's index during a commit.
             env={**environment, "GIT_OPTIONAL_LOCKS": "0"},
         )
     except (OSError, subprocess.TimeoutExpired):

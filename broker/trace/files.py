@@ -1,7 +1,7 @@
 """Traces as Parquet files: `trace/<table>/part-00000.parquet` in the directory of a run.
 
-A file has a hidden name until it is complete, so that a reader (Spark passes over names with a leading dot) sees
-whole files or none. A run that fails leaves no trace, rather than half of one.
+A file has a hidden name until it is complete, so that a reader sees only whole files: Spark ignores names with a
+leading dot. A run that fails leaves no trace, instead of an incomplete one.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ RowT = TypeVar("RowT", bound=Row)
 
 
 class TraceWriter:
-    """Rows go to memory, and in batches from there to the files; `batch_rows` bounds what is held of each table.
+    """Collects rows in memory and writes them to the files in batches. `batch_rows` limits the buffer of each table.
 
-    As a context manager it completes the files at the end, or removes them when the run ended in an exception.
+    As a context manager it completes the files at the end. If the run ends in an exception it removes them.
     """
 
     def __init__(self, directory: Path, run: str, batch_rows: int = BATCH_ROWS) -> None:
@@ -39,7 +39,7 @@ class TraceWriter:
             for row_type, table in TABLE_OF.items():
                 self._files[row_type] = _TableFile(_folder(directory, table), table, run)
         except TraceError:
-            self.abandon()
+            self.discard()
             raise
 
     def record(self, row: Row) -> None:
@@ -52,7 +52,7 @@ class TraceWriter:
 
     @property
     def digest(self) -> Digest:
-        """Of all rows recorded so far; those still in memory are written first."""
+        """The digest of all rows recorded so far. Rows in memory are written first."""
         self._write_all()
         return self._digest
 
@@ -61,18 +61,19 @@ class TraceWriter:
         return sum(map(len, self._batches.values()))
 
     def roll(self) -> None:
-        """Show readers what was recorded so far. Files with rows get their names for good, and new ones follow them."""
+        """Makes the rows recorded so far visible to readers. Files with rows get their final names, and new files
+        continue the tables."""
         self._write_all()
         for row_type, file in list(self._files.items()):
             if file.has_rows:
                 file.complete()
                 file.reveal()
-                # Readers have it: it stays, also if none can follow.
+                # Readers may use the file now, so it stays even if no successor can be created.
                 del self._files[row_type]
                 self._files[row_type] = file.successor()
 
     def close(self) -> None:
-        """Complete the files and give them their names: all of them, or none if that fails."""
+        """Completes the files and gives them their final names: all of them, or none if that fails."""
         if not self._is_open:
             return
         try:
@@ -82,12 +83,12 @@ class TraceWriter:
             for file in self._files.values():
                 file.reveal()
         except BaseException:
-            self.abandon()
+            self.discard()
             raise
         self._end()
 
-    def abandon(self) -> None:
-        """Remove all that was written. After `close` it does nothing."""
+    def discard(self) -> None:
+        """Removes the files, except those that `roll` made visible. Does nothing after `close`."""
         if self._is_open:
             self._end()
             for file in self._files.values():
@@ -102,7 +103,7 @@ class TraceWriter:
         if kind is None:
             self.close()
         else:
-            self.abandon()
+            self.discard()
 
     def _end(self) -> None:
         self._is_open = False
@@ -115,8 +116,9 @@ class TraceWriter:
 
     def _write(self, row_type: type[Row]) -> None:
         table = TABLE_OF[row_type]
-        columns = self._batches[row_type].take()
-        # First, because it refuses values of a wrong type; Arrow would make 1 of 1.5 in a column of integers.
+        columns = self._batches[row_type].drain()
+        # The digest comes first, because it refuses values of a wrong type. Arrow would convert 1.5 to 1 in a column of
+        # integers.
         self._digest.update(table, columns)
         self._files[row_type].write(columns)
 
@@ -138,8 +140,8 @@ class _TableFile:
         self._run = run
         self._number = number
         self._schema = arrow_schema(table)
-        # Times hardly ever repeat: a dictionary of them costs time and space. They stay plain, because most versions
-        # of Spark cannot read the encodings that are denser.
+        # Times hardly ever repeat, so a dictionary of them costs time and space. They are not encoded, because most
+        # versions of Spark cannot read the denser encodings.
         repeating = [column.name for column in table.columns if column.type != "float"]
         with _writing(self._hidden):
             folder.mkdir(parents=True, exist_ok=True)
@@ -172,7 +174,7 @@ class _TableFile:
         self._is_revealed = True
 
     def remove(self) -> None:
-        # Closing writes the end of the file, which fails again where writing has failed.
+        # Closing writes the end of the file. If writing has failed, this fails too.
         with suppress(OSError):
             self._writer.close()
         path = self._final if self._is_revealed else self._hidden
@@ -180,7 +182,7 @@ class _TableFile:
 
 
 def read_table(directory: Path, table: str) -> pyarrow.Table:
-    """A table of the run in this directory, whole, with its column `run`."""
+    """Reads a whole table of the run in this directory, with its column `run`."""
     tables = []
     for path in _files(directory, _known(table)):
         with _reading(path), _parquet().ParquetFile(path, page_checksum_verification=True) as file:
@@ -190,7 +192,7 @@ def read_table(directory: Path, table: str) -> pyarrow.Table:
 
 
 def complete_files(directory: Path, table: str) -> list[Path]:
-    """The files of a table. The end of each is read: a file that was cut off, or is of another table, is named."""
+    """The files of a table. Reads the end of each, and raises if a file is cut off or belongs to another table."""
     files = _files(directory, _known(table))
     for path in files:
         with _reading(path), _parquet().ParquetFile(path) as file:
@@ -203,7 +205,7 @@ def iter_rows(directory: Path, table: type[RowT]) -> Iterator[RowT]: ...
 @overload
 def iter_rows(directory: Path, table: str) -> Iterator[Row]: ...
 def iter_rows(directory: Path, table: str | type[Any]) -> Iterator[Any]:
-    """The rows of a table, by its name or by its class of rows, without holding all of them in memory."""
+    """Iterates over the rows of a table, given by its name or its row class, without loading all of them at once."""
     known = _known(table) if isinstance(table, str) else TABLE_OF[table]
     return _rows(_files(directory, known), known)
 

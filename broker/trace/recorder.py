@@ -1,10 +1,11 @@
-"""The trace of a running broker: the rows that a simulation records, with wall-clock times.
+"""Records the trace of a running broker: the same rows as in a simulation, with wall-clock times.
 
-Each broker writes a folder of its own, and completes its files every few seconds and when it stops. Two brokers that
-both record tell each other when a frame was sent and when its publication was published (`LinkTimes`), so that the
-rows are the same as a simulation's; across machines they are as good as the machines' clocks.
+Each broker writes a folder of its own, and completes its files every few seconds and when it stops. If two neighbours
+both record, each sends the other when a frame was sent and when its publication was published (`LinkTimes`). So the
+rows are the same as a simulation's. Across machines the times are as accurate as the machines' clocks.
 
-A trace that cannot be written, as on a full disk, ends: nothing that a broker does waits for it or fails over it.
+If a trace cannot be written, for example on a full disk, it ends. The broker neither waits for its trace nor fails
+because of it.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ from routing.messages import Message, PublicationId, Publish
 from routing.router import Counts
 
 MOST_TIMES = 100_000
-"""Publications whose time is remembered."""
+"""The largest number of publications whose time of publishing is remembered."""
 ROLL_EVERY = 5 * SECOND
-"""After this, what was recorded becomes visible to whoever follows the trace."""
+"""The interval at which recorded rows become visible to readers."""
 ROLL_IDLE_EVERY = 60 * SECOND
-"""Where a broker has nothing but its own state to show, files would be many and say little."""
+"""The interval if a broker has recorded only its own state. It avoids many files with few rows."""
 
 
-class Recorder:
+class TraceRecorder:
     def __init__(
         self,
         folder: Path,
@@ -55,17 +56,17 @@ class Recorder:
         overlay: str,
         protocol: str,
         now: Callable[[], int],
-        failed: Callable[[Exception], None],
+        on_failed: Callable[[Exception], None],
     ) -> None:
-        """`failed` hears once that the trace cannot be written; no row is taken after that."""
+        """Calls `on_failed` once if the trace cannot be written. No row is recorded after that."""
         self._broker = broker
         self._now = now
-        self._failed = failed
-        self._is_over = False
+        self._on_failed = on_failed
+        self._has_failed = False
         self._folder = folder / f"{broker}-{incarnation}"
         self._trace = TraceWriter(self._folder, overlay)
         self._rolled_at = now()
-        self._has_news = False
+        self._has_new_rows = False
         self._published: dict[PublicationId, int] = {}
         self._requests: dict[tuple[str, int], tuple[int, int, int]] = {}
         code = code_version()
@@ -81,18 +82,20 @@ class Recorder:
         (self._folder / "provenance.json").write_text(json.dumps(provenance, indent=2) + "\n", encoding="utf-8")
 
     def requested(self, request: Published) -> None:
+        """Remembers the time and the size of a client's publication until the broker answers it."""
         size = len(request.attributes) + len(request.payload)
         self._requests[request.client, request.reference] = (self._now(), attribute_count(request.attributes), size)
 
     def note_times(self, effects: list[Effect]) -> None:
-        """Before the effects are performed: other brokers are told with a publication when it was published."""
+        """Remembers when accepted publications were published. Call this before the effects are performed, because the
+        broker sends that time to other brokers before the publication."""
         for effect in effects:
             if isinstance(effect, Accept) and effect.publication is not None:
                 at, _, _ = self._requests.get((effect.client, int(effect.reference)), (self._now(), 0, 0))
                 self._remember(effect.publication, at)
 
-    def handled(self, effects: list[Effect], started: int, took: int) -> None:
-        """Rows for an input that the core was given at `started` and worked on for `took` nanoseconds."""
+    def handled(self, effects: list[Effect], started: int, duration: int) -> None:
+        """Records the effects of an input that the core handled from `started` on, for `duration` nanoseconds."""
         for effect in effects:
             match effect:
                 case Accept():
@@ -102,7 +105,7 @@ class Recorder:
                 case Deliver():
                     self.delivered(effect)
                 case Record(MatchedRow() as row):
-                    self.matched(row, started, took)
+                    self.matched(row, started, duration)
                 case Record(DroppedRow() as row):
                     self.dropped(row)
 
@@ -130,12 +133,12 @@ class Recorder:
         self._published[publication] = at
 
     def times_of(self, message: Message) -> LinkTimes:
-        """What the other end is told before the message."""
+        """The frame that a neighbour receives before the message."""
         published = self._published.get(message.id, 0) if isinstance(message, Publish) else 0
         return LinkTimes(self._now(), published)
 
     def received(self, peer: str, message: Message, frame: bytes, times: LinkTimes | None) -> None:
-        """A frame arrived; without the other end's times, it was sent when it arrived."""
+        """Records a received frame. Without the neighbour's times, the time of arrival replaces that of sending."""
         now = self._now()
         body = 0
         if isinstance(message, Publish):
@@ -157,7 +160,7 @@ class Recorder:
             )
         )
 
-    def matched(self, row: MatchedRow, started: int, took: int) -> None:
+    def matched(self, row: MatchedRow, started: int, duration: int) -> None:
         work = row.work
         self._record(
             MatchRow(
@@ -169,7 +172,7 @@ class Recorder:
                 evaluated=work.evaluated,
                 matched=work.matched,
                 started_s=seconds(started),
-                cost_s=seconds(took),
+                cost_s=seconds(duration),
             )
         )
 
@@ -199,7 +202,7 @@ class Recorder:
         )
 
     def link(self, peer: str, up: int, down: int | None) -> None:
-        """The end with the smaller id records the link, so that it is in one trace."""
+        """Records a link at the broker with the smaller id, so that it is in one trace only."""
         if self._broker < peer:
             down_s = None if down is None else seconds(down)
             self._record(LinkRow(a=self._broker, b=peer, up_s=seconds(up), down_s=down_s))
@@ -218,17 +221,17 @@ class Recorder:
                 memory_bytes=memory_bytes(),
             )
         )
-        if self._now() - self._rolled_at >= (ROLL_EVERY if self._has_news else ROLL_IDLE_EVERY):
+        if self._now() - self._rolled_at >= (ROLL_EVERY if self._has_new_rows else ROLL_IDLE_EVERY):
             self._rolled_at = self._now()
-            self._has_news = False
+            self._has_new_rows = False
             self._write(self._trace.roll)
 
     def _record(self, row: Row) -> None:
-        self._has_news = True
+        self._has_new_rows = True
         self._put(row)
 
     def _put(self, row: Row) -> None:
-        if not self._is_over:
+        if not self._has_failed:
             try:
                 self._trace.record(row)
             except TraceWriteError as error:
@@ -238,18 +241,18 @@ class Recorder:
         self._write(self._trace.close)
 
     def _write(self, write: Callable[[], None]) -> None:
-        if not self._is_over:
+        if not self._has_failed:
             try:
                 write()
             except (TraceWriteError, OSError) as error:
                 self._end(error)
 
     def _end(self, error: Exception) -> None:
-        """What others can read already stays, and the rest makes room."""
-        self._is_over = True
+        """Ends the trace. Files that readers can see stay, the others are removed."""
+        self._has_failed = True
         self._requests.clear()
         self._published.clear()
-        # What cannot be written often cannot be removed either.
+        # A file that cannot be written often cannot be removed either.
         with suppress(OSError):
-            self._trace.abandon()
-        self._failed(error)
+            self._trace.discard()
+        self._on_failed(error)

@@ -1,12 +1,13 @@
-"""The trace of a run: its tables, one row class for each, and a digest of what was recorded.
+"""The schema of a trace: its tables, a row class for each, and a digest of the rows.
 
-Simulation and runtime record the same rows; the Parquet files and Spark take their columns from the same definition.
-The column `run` belongs to every table and to no row: whoever stores rows knows which run they are of.
+Simulation and runtime record the same rows. The Parquet files and Spark use the columns of the same definition. Every
+table has a column `run` that no row has: the code that stores rows knows their run.
 
-Rows are named tuples: a run makes millions of them, and a tuple is made several times as fast as a frozen dataclass.
+Rows are named tuples. A run creates millions of them, and creating a tuple is several times as fast as creating a
+frozen dataclass.
 
-The digest says whether two runs did the same. It is taken over values, column by column: neither the size of batches
-nor the bytes of a file have a part in it.
+The digest shows whether two runs did the same. It is computed over values, column by column, and is independent of the
+size of batches and of the bytes of a file.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ DIGEST_BATCH_ROWS = 10_000
 
 
 class TraceError(Exception):
-    """A trace that is missing, damaged or in the way; the message names the file."""
+    """A trace is missing or damaged, or already exists where a new one is to be written. The message names the file."""
 
     exit_code = 3
 
 
 class TraceWriteError(TraceError):
-    """The trace could not be written: a full disk, a directory without permission."""
+    """A trace could not be written, for example because of a full disk or missing permission."""
 
     exit_code = 1
 
 
 class HopRow(NamedTuple):
-    """A message went over a link. `destinations` counts the brokers that it was for at that point."""
+    """A message went over a link. `destinations` counts the destinations that it named there."""
 
     message: str
     kind: str
@@ -51,7 +52,7 @@ class HopRow(NamedTuple):
 
 
 class MatchRow(NamedTuple):
-    """A broker asked one of its tables for a publication."""
+    """A broker matched a publication with one of its tables."""
 
     broker: str
     message: str
@@ -65,7 +66,7 @@ class MatchRow(NamedTuple):
 
 
 class DeliveryRow(NamedTuple):
-    """A client got a publication."""
+    """A broker delivered a publication to a client."""
 
     publication: str
     broker: str
@@ -76,7 +77,7 @@ class DeliveryRow(NamedTuple):
 
 
 class BrokerRow(NamedTuple):
-    """A broker's state at one time. `busy_s` is what it worked since its start; memory is empty where unmeasured."""
+    """A broker's state at one time. `busy_s` is its working time since its start. Memory is empty if not measured."""
 
     broker: str
     at_s: float
@@ -101,9 +102,10 @@ class PublicationRow(NamedTuple):
 
 
 class ExpectationRow(NamedTuple):
-    """What a client should get by an exact match, and whether the overlay owes it. Only a simulation knows.
+    """Whether a client should receive a publication by an exact match, and whether it is owed. Only a simulation knows.
 
-    Not owed is what the client left before it came, what was lost with a broker and what was dropped by name.
+    A pair is not owed if the client left before the delivery, or if the publication was lost with a broker or dropped
+    with a reason.
     """
 
     publication: str
@@ -121,7 +123,7 @@ class DropRow(NamedTuple):
 
 
 class FaultRow(NamedTuple):
-    """`until_s` is empty for a fault that was not mended in this run."""
+    """A fault of a simulation. `until_s` is empty for a fault that did not end in this run."""
 
     at_s: float
     kind: str
@@ -130,7 +132,7 @@ class FaultRow(NamedTuple):
 
 
 class LinkRow(NamedTuple):
-    """`down_s` is empty for a link that was up at the end."""
+    """The time in which a link was up. `down_s` is empty for a link that was up at the end."""
 
     a: str
     b: str
@@ -163,7 +165,7 @@ class Table:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """As stored: the run, then the fields of a row."""
+        """The stored columns: the run, then the fields of a row."""
         return (RUN, *self.row_columns)
 
 
@@ -195,7 +197,7 @@ _SPARK_TYPES = {"str": "STRING", "int": "BIGINT", "float": "DOUBLE", "bool": "BO
 
 
 def spark_ddl(table: Table) -> str:
-    """The table's schema in the form that `DataFrameReader.schema` takes."""
+    """The table's schema in the format of Spark's `DataFrameReader.schema`."""
     return ", ".join(
         f"`{column.name}` {_SPARK_TYPES[column.type]}{'' if column.is_nullable else ' NOT NULL'}"
         for column in table.columns
@@ -203,7 +205,7 @@ def spark_ddl(table: Table) -> str:
 
 
 def seconds(ns: int) -> float:
-    """Recorders count integer nanoseconds, tables hold seconds."""
+    """Converts the integer nanoseconds of recorders to the seconds of tables."""
     return ns / NANOSECONDS
 
 
@@ -212,14 +214,14 @@ class Trace(Protocol):
 
 
 Columns: TypeAlias = Sequence[Sequence[Any]]
-"""Values of many rows: a sequence for each of a table's `row_columns`."""
+"""The values of many rows: a sequence for each of a table's `row_columns`."""
 
 
 class Batch:
-    """Rows of one table on their way out, held as a plain list of values, one row's after another's.
+    """A buffer for rows of one table: a flat list of values, row after row.
 
-    A column is then a slice of that list, and the garbage collector has nothing to visit: rows that wait here as
-    objects would set it to work over the whole simulation.
+    A column is a slice of that list. The garbage collector has nothing to visit. Rows buffered as objects would make it
+    scan the whole simulation.
     """
 
     __slots__ = ("_full", "_values", "_width")
@@ -230,12 +232,12 @@ class Batch:
         self._values: list[Any] = []
 
     def add(self, row: Row) -> bool:
-        """Whether the batch is full now."""
+        """Adds a row. Returns True if the batch is full."""
         self._values.extend(row)
         return len(self._values) >= self._full
 
-    def take(self) -> Columns:
-        """Empty the batch."""
+    def drain(self) -> Columns:
+        """Empties the batch and returns its columns."""
         values, self._values = self._values, []
         return [values[start :: self._width] for start in range(self._width)]
 
@@ -244,20 +246,20 @@ class Batch:
 
 
 def batches(rows: int) -> dict[type[Row], Batch]:
-    """An empty batch for each table."""
+    """Creates an empty batch for each table."""
     return {row_type: Batch(table, rows) for row_type, table in TABLE_OF.items()}
 
 
-OWN_TO_THE_INDEX = frozenset(("matches.candidates", "matches.evaluated"))
-"""How an index came to its answer. The compiled indexes go about it in another way than the readable ones, and a run is
-the same with and without a compiler; so these columns are recorded, and are no part of the digest."""
+INDEX_SPECIFIC_COLUMNS = frozenset(("matches.candidates", "matches.evaluated"))
+"""Columns that depend on how an index finds its answer. The compiled indexes work differently from those in Python, and
+a run is to be the same with and without a compiler. So these columns are recorded, but are not part of the digest."""
 
 
 class Digest:
-    """SHA-256 of the rows recorded: each table's rows in their order, every value of them that a run depends on.
+    """The SHA-256 of the recorded rows: each table's rows in their order, without the columns that depend on the index.
 
-    Each column is hashed as a stream of its own, so that a batch of values becomes bytes in one call. Numbers of a
-    `float` column count as floats and text counts as text, whatever subclass they came as: rows that were read back
+    Each column is hashed as a separate stream, so that one call converts a batch of values to bytes. All numbers of a
+    `float` column are hashed as floats, and all texts as plain text, also those of subclasses. So rows that are read
     from a file have the digest of the rows that were written.
     """
 
@@ -270,7 +272,7 @@ class Digest:
             self._hash_recorded(TABLE_OF[type(row)])
 
     def update(self, table: Table, columns: Columns) -> None:
-        """Record many rows of a table at once, given by columns."""
+        """Records many rows of a table, given by columns."""
         self._hash_recorded(table)
         if columns[0]:
             self._hash(table, columns)
@@ -286,15 +288,15 @@ class Digest:
     def _hash_recorded(self, table: Table) -> None:
         batch = self._batches[table.row_type]
         if batch:
-            self._hash(table, batch.take())
+            self._hash(table, batch.drain())
 
     def _hash(self, table: Table, columns: Columns) -> None:
         for column, values in zip(table.row_columns, columns, strict=True):
             try:
                 streams = list(_canonical(column, values))
             except (TypeError, ValueError, struct.error) as error:
-                raise TypeError(_culprit(table, column, values)) from error
-            if f"{table.name}.{column.name}" in OWN_TO_THE_INDEX:
+                raise TypeError(_type_error_text(table, column, values)) from error
+            if f"{table.name}.{column.name}" in INDEX_SPECIFIC_COLUMNS:
                 continue
             for part, data in streams:
                 stream = f"{table.name}.{column.name} {column.type} {part}"
@@ -304,7 +306,7 @@ class Digest:
 
 
 def _canonical(column: Column, values: Sequence[Any]) -> Iterator[tuple[str, bytes]]:
-    """The streams of a column, by name. Those of two batches, joined, are those of the joined batches."""
+    """The streams of a column, by name. The streams of two batches, joined, equal the streams of the joined batches."""
     if column.is_nullable:
         yield "present", bytes(value is not None for value in values)
         values = [value for value in values if value is not None]
@@ -320,7 +322,7 @@ def _canonical(column: Column, values: Sequence[Any]) -> Iterator[tuple[str, byt
             yield "lengths", struct.pack(f"<{len(values)}I", *map(len, values))
 
 
-def _culprit(table: Table, column: Column, values: Sequence[Any]) -> str:
+def _type_error_text(table: Table, column: Column, values: Sequence[Any]) -> str:
     kind = f"{column.type} or None" if column.is_nullable else column.type
     for value in values:
         try:

@@ -106,7 +106,7 @@ def publish(world: SimulatedOverlay, broker: str, number: int, value: int, rate:
     """`number` publications from now on, `rate` in a second."""
     for each in range(number):
         request = Published("publisher", each, msgpack.packb({"a": value, "n": each}))
-        world.later(world.now + each * SECOND // rate, lambda request=request: world.submit(broker, request))  # type: ignore[misc]
+        world.schedule(world.now + each * SECOND // rate, lambda request=request: world.submit(broker, request))  # type: ignore[misc]
 
 
 def line_run(protocol: str, subscriptions: int, publications: int = 20) -> tuple[SimulatedOverlay, Rows]:
@@ -207,10 +207,10 @@ def test_a_cut_link_is_routed_around_and_a_crashed_broker_comes_back(protocol: s
     world.run_until(SECOND)
     world.submit("b003", Subscribed("s", "all", "TRUE"))
     world.run_until(5 * SECOND)
-    world.later(6 * SECOND, lambda: world.cut("b001", "b002"))
-    world.later(8 * SECOND, lambda: world.crash("b005"))
-    world.later(9 * SECOND, lambda: world.connect("b001", "b002"))
-    world.later(12 * SECOND, lambda: world.restart("b005"))
+    world.schedule(6 * SECOND, lambda: world.cut("b001", "b002"))
+    world.schedule(8 * SECOND, lambda: world.crash("b005"))
+    world.schedule(9 * SECOND, lambda: world.connect("b001", "b002"))
+    world.schedule(12 * SECOND, lambda: world.restart("b005"))
     publish(world, "b001", 40, 1, rate=4)
     world.run_until(60 * SECOND)
     world.finish()

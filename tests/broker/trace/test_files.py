@@ -251,7 +251,7 @@ def test_closing_twice_is_closing_once_and_a_closed_trace_takes_no_rows(tmp_path
     writer.record(link(1))
     writer.close()
     writer.close()
-    writer.abandon()
+    writer.discard()
     with pytest.raises(ValueError, match=r"the trace is closed, and LinkRow.*was not recorded"):
         writer.record(link(2))
     assert list(iter_rows(tmp_path, "links")) == [link(1)]

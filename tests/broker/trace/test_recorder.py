@@ -8,7 +8,7 @@ from pathlib import Path
 
 from broker.core.effects import DroppedRow
 from broker.trace.code_version import code_version
-from broker.trace.recorder import ROLL_EVERY, ROLL_IDLE_EVERY, Recorder
+from broker.trace.recorder import ROLL_EVERY, ROLL_IDLE_EVERY, TraceRecorder
 from broker.trace.schema import TraceWriteError
 from routing.router import Counts
 
@@ -33,7 +33,7 @@ def shown(folder: Path) -> list[str]:
 
 def test_what_a_broker_did_is_shown_soon_and_its_state_alone_later(tmp_path: Path) -> None:
     clock = Clock()
-    recorder = Recorder(tmp_path, "b1", 1, "demo", "merc", clock, _raise)
+    recorder = TraceRecorder(tmp_path, "b1", 1, "demo", "merc", clock, _raise)
     clock.now += ROLL_EVERY
     recorder.state(COUNTS, queue=0)
     assert shown(tmp_path) == []
@@ -51,7 +51,7 @@ def test_what_a_broker_did_is_shown_soon_and_its_state_alone_later(tmp_path: Pat
 
 
 def test_a_trace_says_which_broker_protocol_and_code_made_it(tmp_path: Path) -> None:
-    Recorder(tmp_path, "b1", 7, "demo", "merc", Clock(), _raise).close()
+    TraceRecorder(tmp_path, "b1", 7, "demo", "merc", Clock(), _raise).close()
     code = code_version()
     assert json.loads((tmp_path / "b1-7" / "provenance.json").read_text()) == {
         "broker": "b1",
@@ -67,7 +67,7 @@ def test_a_trace_says_which_broker_protocol_and_code_made_it(tmp_path: Path) -> 
 def test_a_trace_that_cannot_be_written_is_told_once_and_takes_no_more_rows(tmp_path: Path) -> None:
     clock = Clock()
     errors: list[Exception] = []
-    recorder = Recorder(tmp_path / "out", "b1", 1, "demo", "merc", clock, errors.append)
+    recorder = TraceRecorder(tmp_path / "out", "b1", 1, "demo", "merc", clock, errors.append)
     recorder.dropped(DroppedRow("expired", None, ""))
     clock.now += ROLL_EVERY
     shutil.rmtree(tmp_path / "out")
@@ -84,7 +84,7 @@ def test_a_trace_that_cannot_be_written_is_told_once_and_takes_no_more_rows(tmp_
 def test_what_others_could_read_of_a_trace_that_cannot_be_closed_stays(tmp_path: Path) -> None:
     clock = Clock()
     errors: list[Exception] = []
-    recorder = Recorder(tmp_path, "b1", 1, "demo", "merc", clock, errors.append)
+    recorder = TraceRecorder(tmp_path, "b1", 1, "demo", "merc", clock, errors.append)
     recorder.dropped(DroppedRow("expired", None, ""))
     clock.now += ROLL_EVERY
     recorder.state(COUNTS, queue=0)
@@ -98,7 +98,7 @@ def test_what_others_could_read_of_a_trace_that_cannot_be_closed_stays(tmp_path:
 def test_what_others_can_read_stays_when_the_file_after_it_cannot_be_made(tmp_path: Path) -> None:
     clock = Clock()
     errors: list[Exception] = []
-    recorder = Recorder(tmp_path, "b1", 1, "demo", "merc", clock, errors.append)
+    recorder = TraceRecorder(tmp_path, "b1", 1, "demo", "merc", clock, errors.append)
     recorder.dropped(DroppedRow("expired", None, ""))
     clock.now += ROLL_EVERY
     (tmp_path / "b1-1" / "trace" / "drops" / ".part-00001.parquet.unfinished").mkdir()

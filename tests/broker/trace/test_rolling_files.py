@@ -59,6 +59,6 @@ def test_what_was_shown_stays_when_the_rest_is_abandoned(tmp_path: Path) -> None
     writer.record(drop(1))
     writer.roll()
     writer.record(drop(2))
-    writer.abandon()
+    writer.discard()
     assert list(iter_rows(tmp_path, DropRow)) == [drop(1)]
     assert sorted(path.name for path in (tmp_path / "trace" / "drops").iterdir()) == ["part-00000.parquet"]
