@@ -147,6 +147,11 @@ class GatewayTable:
         "deliveries that the MQTT broker has not acknowledged; fewer if the MQTT broker announces a lower limit",
     )
     names: int = key(10_000, at_least(1), "the largest number of subscriptions of MQTT clients")
+    fast_path: bool = key(
+        True,
+        boolean,
+        "messages bypass aiomqtt, by its private members; false: its public interface, which acknowledges on arrival",
+    )
     redial_first: int = key(100 * MILLISECOND, positive_duration, "the first wait before reconnecting")
     redial_at_most: int = key(5 * SECOND, positive_duration, "the longest wait; waits double up to it and vary by half")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import secrets
 import ssl
 from collections.abc import Iterable
@@ -21,11 +20,14 @@ from broker.config.topic_template import minimal_filters
 from broker.core.settings import SECOND
 from broker.log import Log
 from broker.mqtt.counters import GatewayCounters, GatewayStatus
+from broker.mqtt.fast_path.client import FastMqttClient
 from broker.mqtt.fast_path.packets import Message
+from broker.mqtt.fast_path.private_members import check_private_members
 from broker.mqtt.fast_path.properties import packed_text
 from broker.mqtt.inbound import Inbound
 from broker.mqtt.mqtt_client import MqttClient, check_files
 from broker.mqtt.outbound import WINDOW, Outbound
+from broker.mqtt.plain_client import PlainMqttClient
 from broker.mqtt.requested_subscriptions import RequestedSubscriptions
 
 BROKER_RETRY_S = 1.0
@@ -48,6 +50,8 @@ class Gateway:
     ) -> None:
         """`servers` are the broker's addresses. `is_durable`: it keeps deliveries for a disconnected gateway."""
         check_files(config.table)
+        if config.table.fast_path:
+            check_private_members()
         self._config = config
         self._servers = servers if isinstance(servers, str) else list(servers)
         self._is_durable = is_durable
@@ -133,7 +137,7 @@ class Gateway:
 
     async def _run_with_mqtt(self, stream: Subscription) -> None:
         table = self._config.table
-        mqtt = MqttClient(
+        mqtt: MqttClient = (FastMqttClient if table.fast_path else PlainMqttClient)(
             self._config,
             lambda is_resumed: self._inbound.connected(mqtt, is_resumed=is_resumed),
             lambda messages: self._messages_received(mqtt, messages),
@@ -145,8 +149,7 @@ class Gateway:
             self._requested.begin_sync(marker)
             filters = minimal_filters(table.topics)
             await mqtt.subscribe_to_devices(filters, table.qos, is_version_5=table.is_version_5)
-            # The MQTT broker sends all retained subscriptions before it answers. There may be thousands.
-            await mqtt.subscribe(f"{table.subscribe}/#", 1, timeout=math.inf)
+            await mqtt.subscribe_to_requests(table.subscribe)
             await mqtt.send_and_wait(packed_text(table.subscribe), marker, self._outbound.mark)
             self._mqtt = mqtt
             self._counts.connections += 1

@@ -1,9 +1,11 @@
-"""The gateway between a real mosquitto, its own clients, and real brokers: what is asked for by content arrives, only
-that, and as it was sent."""
+"""The gateway with a real mosquitto, MQTT clients and real brokers. Clients receive exactly the messages that match
+their expressions, unchanged."""
 
 from __future__ import annotations
 
 import json
+
+import pytest
 
 from tests.broker.mqtt.conftest import StartMosquitto, StartOverlay
 from tests.harness.mosquitto import wait_until
@@ -11,7 +13,7 @@ from tests.harness.mosquitto import wait_until
 DEVICES = 'topics = ["devices/{room}/{sensor}"]'
 
 
-def test_an_mqtt_client_gets_what_it_asked_for_across_two_brokers_and_nothing_else(
+def test_an_mqtt_client_receives_exactly_the_matching_messages_across_two_brokers(
     start_mosquitto: StartMosquitto, start_overlay: StartOverlay
 ) -> None:
     west, east = start_mosquitto(), start_mosquitto()
@@ -28,7 +30,7 @@ def test_an_mqtt_client_gets_what_it_asked_for_across_two_brokers_and_nothing_el
             'mercast/deliver/hot {"temperature": 31.5, "note": "ä"}',
             'mercast/deliver/hot { "temperature":\t1e2 }',
         ]
-    wait_until(lambda: overlay.brokers["b1"].gateway()["taken"] == 4, "all four messages were taken in")
+    wait_until(lambda: overlay.brokers["b1"].gateway()["taken"] == 4, "all four messages are accepted")
 
 
 def test_user_properties_and_topic_levels_become_attributes_and_come_back(
@@ -165,3 +167,38 @@ def test_a_gateway_speaks_mqtt_3_1_1_by_choice(start_mosquitto: StartMosquitto, 
         mosquitto.publish("devices/lab/t1", '{"x": 1}', "-q", "1")
         assert listener.wait_for(1) == ['mercast/deliver/a {"x": 1}']
     assert overlay.brokers["b1"].gateway()["drops"] == {"retained": 1}
+
+
+@pytest.mark.parametrize("version", ["5", "3.1.1"])
+def test_a_gateway_without_the_fast_path_delivers_reports_errors_and_reconnects(
+    start_mosquitto: StartMosquitto, start_overlay: StartOverlay, version: str
+) -> None:
+    mosquitto = start_mosquitto("max_queued_messages 0")
+    table = f'{{ port = {mosquitto.port}, version = "{version}", fast_path = false }}'
+    overlay = start_overlay([("b1", table)], DEVICES)
+    broker = overlay.brokers["b1"]
+    overlay.wait_for_names("b1", 0)
+    with mosquitto.listening("mercast/error/#") as errors:
+        mosquitto.publish("mercast/subscribe/bad", "n >", "-r", "-q", "1")
+        mosquitto.publish("mercast/subscribe/lab", "n >= 0 AND room = 'lab'", "-r", "-q", "1")
+        assert "expected a value" in errors.wait_for(1)[0]
+    overlay.wait_for_names("b1", 1)
+    sent = [json.dumps({"n": number}) for number in range(300)]
+    with mosquitto.listening("mercast/deliver/lab", "-V", "5", "-q", "1", form="%j") as listener:
+        mosquitto.publish("devices/hall/t1", '{"n": 1}', "-q", "1")
+        mosquitto.publish_lines("devices/lab/t1", sent, "-q", "1")
+        messages = [json.loads(line) for line in listener.wait_for(len(sent))]
+    assert [message["payload"] for message in messages] == sent
+    expected = {"n": "0", "room": "lab", "sensor": "t1", "mqtt_topic": "devices/lab/t1"}
+    properties = messages[0].get("properties", {}).get("user-properties")
+    assert properties == (None if version == "3.1.1" else expected | {"mercast-gateway": "mercast-test-b1"})
+    wait_until(lambda: broker.gateway()["delivered"] == len(sent), "all deliveries are acknowledged")
+    assert broker.gateway()["taken"] == len(sent) + 1
+    mosquitto.publish("mercast/subscribe/bad", "", "-r", "-q", "1")
+    mosquitto.stop()
+    mosquitto.start()
+    wait_until(lambda: broker.gateway()["connections"] == 2, "the gateway is connected again")
+    with mosquitto.listening("mercast/deliver/lab", form="%p") as listener:
+        mosquitto.publish("devices/lab/t1", '{"n": 300}', "-q", "1")
+        assert listener.wait_for(1) == ['{"n": 300}']
+    assert broker.gateway()["drops"] == {"subscription-refused": 1}

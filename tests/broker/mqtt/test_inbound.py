@@ -15,9 +15,9 @@ from broker.client.publish_queue import Answer
 from broker.config.gateway_config import GatewayConfig, read_gateways
 from broker.log import Log
 from broker.mqtt.counters import GatewayCounters
+from broker.mqtt.fast_path.client import FastMqttClient
 from broker.mqtt.fast_path.packets import Message
 from broker.mqtt.inbound import Inbound
-from broker.mqtt.mqtt_client import MqttClient
 from routing.messages import PublicationId
 
 MOST = 10
@@ -27,7 +27,7 @@ def _ignore(*_: object) -> None:
     """Ignores events of a connection that is never opened."""
 
 
-class Connection(MqttClient):
+class Connection(FastMqttClient):
     """A connection that is never opened, and records acknowledgements."""
 
     def __init__(self, config: GatewayConfig) -> None:
