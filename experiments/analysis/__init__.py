@@ -1,7 +1,7 @@
-"""Analysis of traces on Spark: functions from DataFrame to DataFrame, one module for each theme.
+"""Analysis of traces on Spark: functions from DataFrame to DataFrame, one module for each topic.
 
-`session` starts Spark, `read_runs` gives the tables of one or more runs as DataFrames, and the modules turn these into
-tables of results. Nothing here imports Spark before it is needed.
+`session` starts Spark, `read_runs` reads the tables of one or more runs as DataFrames, and the modules in `metrics`
+compute tables of results. This package imports Spark only when it is needed.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def session(master: str = "local[*]", *, memory: str = "2g", is_short: bool = False) -> SparkSession:
-    """A Spark session on this machine or on a cluster. `is_short` is for small traces: it starts quicker."""
+    """A Spark session on this machine or on a cluster. `is_short` is for small traces: the session starts faster."""
     from experiments.analysis.spark_session import start
 
     return start(master, memory=memory, is_short=is_short)
 
 
 def read_runs(session: SparkSession, folders: Iterable[Path]) -> Runs:
-    """The traces of runs; a folder is a run's own, or has runs below it."""
+    """Reads the traces of runs. A folder is the folder of a run, or has runs below it."""
     from experiments.analysis.runs import find_runs, read
 
     return read(session, find_runs(folders))

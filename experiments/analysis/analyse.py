@@ -1,4 +1,4 @@
-"""The whole analysis of some runs: all tables, figures and the page, in a folder."""
+"""Runs the whole analysis of runs: writes all tables, figures and the page to a folder."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from experiments.analysis.summary import comparison, summary
 from experiments.analysis.tables import RESULTS, step_for
 
 AT_ONCE = 3
-"""Small tables are mostly planning, which one thread does for each query; more than this only wait for each other."""
+"""Queries in parallel. The time of small tables is mostly planning, in one thread for each query; more threads only
+wait for each other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
     results: dict[str, Result]
-    """By name: those of `RESULTS`, the `summary`, and the `comparison` of each run with the first."""
+    """Results by name: those of `RESULTS`, the `summary`, and the `comparison` of each run with the first."""
     figures: tuple[DrawnFigure, ...]
     page: Path
 

@@ -1,4 +1,4 @@
-"""How the analysis scales: generated traces of several sizes, the time of every table, and memory, beside DuckDB."""
+"""Measures how the analysis scales: time of every table and memory on generated traces, compared with DuckDB."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WARM_UP_ROWS = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """One table at one size. CPU time is the Java process's, all its threads'; other work on the machine adds none."""
+    """The time of one table at one size. CPU time is that of the Java process only, with all its threads."""
 
     hop_rows: int
     table: str
@@ -36,11 +36,13 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class SizeResult:
+    """The results of one size of trace."""
+
     hop_rows: int
     timings: tuple[Timing, ...]
     spark_peak_mb: float
-    """The most memory that Spark had so far as the operating system counts it: its Java process and this one."""
+    """Peak memory of Spark so far, as counted by the operating system: its Java process and this process."""
     duckdb_peak_mb: float
 
     @property
@@ -53,11 +55,11 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
-    """Who is told how it goes on, and of each table's time."""
+class BenchmarkObserver:
+    """Callbacks for progress and for the time of each table."""
 
     progress: Callable[[str, int, int], None]
-    timed: Callable[[Timing], None]
+    on_timing: Callable[[Timing], None]
 
 
 def benchmark(
@@ -68,44 +70,45 @@ def benchmark(
     *,
     cores: int,
     memory: str,
-    watch: Watch,
-) -> Iterator[Measured]:
-    """A result for each size, ascending. A small trace comes first and is not counted: Java compiles meanwhile.
+    observer: BenchmarkObserver,
+) -> Iterator[SizeResult]:
+    """Yields a result for each size, ascending. A small trace comes first, without result, so that Java compiles.
 
-    DuckDB answers in a process of its own, so that its memory is not taken for Spark's.
+    DuckDB runs in its own process, so that its memory does not count as Spark's.
     """
-    java = ProcessFigures(_java_pid(session))
-    here = ProcessFigures(os.getpid())
+    java = ProcessUsage(_java_pid(session))
+    here = ProcessUsage(os.getpid())
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as duckdb:
-        start_deaf_to_ctrl_c(duckdb)
+        start_without_sigint(duckdb)
         for hop_rows in (WARM_UP_ROWS, *sorted(sizes)):
             run = folder / f"{hop_rows}-hops"
             if not run.exists():
-                _write(run, hop_rows, watch)
+                _write(run, hop_rows, observer)
             timings: list[Timing] = []
             duckdb_peak_mb = 0.0
             runs = read(session, find_runs([run]))
             step_s = step_for(runs.publications)
             for name in tables:
-                watch.progress(f"{hop_rows:,} hops: tables", len(timings), len(tables))
-                began, cpu_before = time.perf_counter(), java.cpu_s()
+                observer.progress(f"{hop_rows:,} hops: tables", len(timings), len(tables))
+                started, cpu_before = time.perf_counter(), java.cpu_s()
                 with spark_errors():
                     collect(name, RESULTS[name].make(runs, step_s), RESULTS[name].order)
-                wall_s, cpu_s = time.perf_counter() - began, java.cpu_s() - cpu_before
+                wall_s, cpu_s = time.perf_counter() - started, java.cpu_s() - cpu_before
                 duckdb_s = None
                 if name in QUERIES:
-                    duckdb_s, duckdb_peak_mb = duckdb.submit(_duckdb_figures, run, name, cores, memory).result()
+                    duckdb_s, duckdb_peak_mb = duckdb.submit(_duckdb_usage, run, name, cores, memory).result()
                 timings.append(Timing(hop_rows, name, wall_s, cpu_s, duckdb_s))
                 if hop_rows != WARM_UP_ROWS:
-                    watch.timed(timings[-1])
+                    observer.on_timing(timings[-1])
             if hop_rows != WARM_UP_ROWS:
-                yield Measured(hop_rows, tuple(timings), java.peak_mb() + here.peak_mb(), duckdb_peak_mb)
+                yield SizeResult(hop_rows, tuple(timings), java.peak_mb() + here.peak_mb(), duckdb_peak_mb)
 
 
-def start_deaf_to_ctrl_c(pool: ProcessPoolExecutor) -> None:
-    """Ctrl-C goes to all processes of a terminal, and is this one's to tell of.
+def start_without_sigint(pool: ProcessPoolExecutor) -> None:
+    """Starts the pool's process with SIGINT blocked.
 
-    What is blocked here stays so in the process from its first moment; to ignore it from within would come too late.
+    Ctrl-C sends SIGINT to all processes of a terminal, but only this one reports it. The process inherits the blocked
+    signal from its start; ignoring it from within the process would be too late.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -114,36 +117,36 @@ def start_deaf_to_ctrl_c(pool: ProcessPoolExecutor) -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
-def _write(run: Path, hop_rows: int, watch: Watch) -> None:
-    """Under its name when it is complete: what is there is not written again."""
+def _write(run: Path, hop_rows: int, observer: BenchmarkObserver) -> None:
+    """Writes the trace, and gives it its name when it is complete. A trace with that name is not written again."""
     unfinished = run.with_name(f".{run.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
-    write_trace(unfinished, hop_rows, lambda done, total: watch.progress(f"{hop_rows:,} hops: writing", done, total))
+    write_trace(unfinished, hop_rows, lambda done, total: observer.progress(f"{hop_rows:,} hops: writing", done, total))
     unfinished.rename(run)
 
 
-def _duckdb_figures(run: Path, table: str, threads: int, memory: str) -> tuple[float, float]:
-    """Seconds for the table, and the process's most memory so far."""
+def _duckdb_usage(run: Path, table: str, threads: int, memory: str) -> tuple[float, float]:
+    """Seconds for the table, and the peak memory of the process so far."""
     with closing(DuckDB(run, threads=threads, memory=memory)) as duckdb:
-        began = time.perf_counter()
+        started = time.perf_counter()
         duckdb.rows(table)
-        return time.perf_counter() - began, ProcessFigures(os.getpid()).peak_mb()
+        return time.perf_counter() - started, ProcessUsage(os.getpid()).peak_mb()
 
 
 def _java_pid(session: SparkSession) -> int:
-    """Of the process that Spark's driver runs in; with a local master everything is done there."""
+    """The id of the process of Spark's driver. With a local master, all work is done there."""
     gateway = session.sparkContext._jvm
     assert gateway is not None
     return int(gateway.java.lang.ProcessHandle.current().pid())
 
 
-class ProcessFigures:
+class ProcessUsage:
     def __init__(self, pid: int) -> None:
         self._proc = Path("/proc") / str(pid)
         self._ticks_per_s = os.sysconf("SC_CLK_TCK")
 
     def cpu_s(self) -> float:
-        """Of the whole process so far, in user and system mode."""
+        """CPU time of the process so far, in user and system mode."""
         after_name = (self._proc / "stat").read_text().rpartition(")")[2].split()
         return (int(after_name[11]) + int(after_name[12])) / self._ticks_per_s
 

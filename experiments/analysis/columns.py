@@ -1,4 +1,4 @@
-"""Expressions that several themes share: what identifies a run, percentiles, time in even steps."""
+"""Expressions that several modules share: columns of a run, percentiles, even steps of time."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from pyspark.sql import Column, DataFrame, GroupedData
 from pyspark.sql import functions as f
 
 RUN_COLUMNS = ("run", "protocol")
-"""In every table: the run's label, and its protocol."""
+"""Columns of every table: the run's label and its protocol."""
 
 PUBLISH = "publish"
 """The kind of a hop that carries a publication."""
 
 PERCENTILES = {"p50": 0.50, "p90": 0.90, "p95": 0.95, "p99": 0.99}
 ACCURACY = 10_000
-"""Percentiles are exact up to some thousands of values in a group, and within 1/10,000 of a rank beyond."""
+"""Percentiles are exact up to some thousands of values in a group. Above that, their rank is within 1/10,000."""
 
 MILLISECONDS = 1_000
 
 
 def spread(grouped: GroupedData, values: Mapping[str, Column], *others: Column) -> DataFrame:
-    """Of each value its mean, percentiles and largest, under names that begin with the value's; `others` come first.
+    """Mean, percentiles and maximum of each value, in columns whose names begin with the value's name.
 
-    The percentiles of a value are one aggregate, because each would keep its own sketch of all values.
+    Columns of `others` come first. The percentiles of a value are one aggregate: separate ones would each keep a sketch
+    of all values.
     """
     shares = f.array(*(f.lit(share) for share in PERCENTILES.values()))
     aggregates = [*others]
@@ -45,10 +46,10 @@ def spread(grouped: GroupedData, values: Mapping[str, Column], *others: Column) 
 
 
 def step_of(at_s: Column, step_s: float) -> Column:
-    """The start of the even step of time that a moment is in."""
+    """The start of the step of time that contains `at_s`."""
     return f.floor(at_s / f.lit(step_s)) * f.lit(step_s)
 
 
 def ratio(part: Column, whole: Column) -> Column:
-    """Empty where there is no whole."""
+    """part / whole; null if whole is zero."""
     return f.when(whole != 0, part / whole)

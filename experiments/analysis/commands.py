@@ -11,7 +11,7 @@ import typer
 if TYPE_CHECKING:
     from threading import Event
 
-    from experiments.analysis.benchmark import Measured, Timing
+    from experiments.analysis.benchmark import SizeResult, Timing
     from experiments.analysis.results import Result
 
 
@@ -76,7 +76,7 @@ def analyse(
         progress("starting Spark", 0, 1)
         spark = session(master, memory=memory, is_short=are_short(folders))
         try:
-            interrupts.started(spark)
+            interrupts.attach(spark)
             from experiments.analysis.analyse import analyse as analyse_runs
 
             done = analyse_runs(spark, folders, out, progress)
@@ -100,15 +100,15 @@ def _follow(folder: Path, master: str, out: Path, memory: str, every_s: float, r
     check_memory(memory)
     check_programs()
     check_folder(out / "tables")
-    from experiments.analysis.follow import Follower, check_folder
+    from experiments.analysis.follow import Follower, check_trace_folder
 
-    check_folder(folder)
+    check_trace_folder(folder)
     typer.echo("starting Spark; the first tables take about half a minute", err=True)
     with Interrupts() as interrupts:
         spark = session(master, memory=memory, is_short=True)
-        interrupts.started(spark)
+        interrupts.attach(spark)
     try:
-        stopping = _told_to_stop()
+        stopping = _stop_event()
         follower = Follower(spark, folder, out)
         done = 0
         while not stopping.is_set():
@@ -128,22 +128,22 @@ def _follow(folder: Path, master: str, out: Path, memory: str, every_s: float, r
         spark.stop()
 
 
-def _told_to_stop() -> Event:
-    """Set by Ctrl-C or SIGTERM, so that a refresh that has begun comes to its end; a second one does not wait."""
+def _stop_event() -> Event:
+    """An event that Ctrl-C or SIGTERM sets, so that the current refresh completes. A second signal ends the process."""
     import signal
     import threading
 
-    told = threading.Event()
+    stop_event = threading.Event()
 
     def stop(_number: int, _frame: object) -> None:
-        told.set()
+        stop_event.set()
         typer.echo("stopping after this refresh", err=True)
         for each in (signal.SIGINT, signal.SIGTERM):
             signal.signal(each, signal.SIG_DFL)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
-    return told
+    for number_text in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number_text, stop)
+    return stop_event
 
 
 def _print(summary: Result, *, as_json: bool) -> None:
@@ -156,7 +156,7 @@ def _print(summary: Result, *, as_json: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from experiments.analysis.page import number, words
+    from experiments.analysis.page import column_title, number_text
 
     table = Table()
     table.add_column("")
@@ -164,7 +164,7 @@ def _print(summary: Result, *, as_json: bool) -> None:
         table.add_column(row["run"], justify="right")
     for name in summary.rows.column_names:
         if name != "run":
-            table.add_row(words(name), *(number(row[name]) for row in rows))
+            table.add_row(column_title(name), *(number_text(row[name]) for row in rows))
     Console().print(table)
 
 
@@ -210,7 +210,7 @@ def analyse_bench(
     if keep is not None:
         check_folder(keep)
     check_programs()
-    from experiments.analysis.benchmark import Watch, benchmark
+    from experiments.analysis.benchmark import BenchmarkObserver, benchmark
     from experiments.analysis.tables import RESULTS
 
     for name in table or ():
@@ -220,21 +220,21 @@ def analyse_bench(
         folder = keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mercast-bench-")))
         spark = session(f"local[{cores}]", memory=memory)
         stack.callback(spark.stop)
-        interrupts.started(spark)
+        interrupts.attach(spark)
         progress = stack.enter_context(progress_bar())
         chosen = table or list(RESULTS)
-        watch = Watch(progress, _say_timing)
-        measured = list(benchmark(spark, folder, sizes, chosen, cores=cores, memory=memory, watch=watch))
+        observer = BenchmarkObserver(progress, _print_timing)
+        measured = list(benchmark(spark, folder, sizes, chosen, cores=cores, memory=memory, observer=observer))
     _print_measured(measured, as_json=as_json)
 
 
-def _say_timing(timing: Timing) -> None:
+def _print_timing(timing: Timing) -> None:
     duckdb = f", DuckDB {timing.duckdb_s:.1f} s" if timing.duckdb_s is not None else ""
-    said = f"{timing.hop_rows:,} hops: {timing.table} {timing.wall_s:.1f} s, CPU {timing.cpu_s:.1f} s{duckdb}"
-    typer.echo(said, err=True)
+    line = f"{timing.hop_rows:,} hops: {timing.table} {timing.wall_s:.1f} s, CPU {timing.cpu_s:.1f} s{duckdb}"
+    typer.echo(line, err=True)
 
 
-def _print_measured(measured: list[Measured], *, as_json: bool) -> None:
+def _print_measured(measured: list[SizeResult], *, as_json: bool) -> None:
     if as_json:
         import dataclasses
         import json
@@ -257,7 +257,7 @@ def _print_measured(measured: list[Measured], *, as_json: bool) -> None:
         shown.add_row(timings[0].table, *cells)
     sums = [(f"{each.wall_s:.0f}", f"{each.cpu_s:.0f}", "") for each in measured]
     shown.add_row("all", *(cell for cells in sums for cell in cells), style="bold")
-    # Whatever is narrower, a file without a width of its own or a small terminal, must not cut numbers off.
+    # A file without a width or a small terminal must not cut numbers off.
     needed = Console(width=1_000).measure(shown).maximum
     Console(width=max(Console().width, needed)).print(shown)
     for each in measured:

@@ -1,6 +1,6 @@
-"""The heavier tables once more, in SQL for DuckDB: the tests' cross-check, and a yardstick in the benchmark.
+"""The larger tables in SQL for DuckDB: tests compare both results, and the benchmark compares both times.
 
-DuckDB answers on one machine and in one process, faster than Spark does there; Spark is what runs on many.
+DuckDB runs in one process on one machine and is faster there than Spark. Spark runs on many machines.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ QUERIES: Mapping[str, str] = {
             coalesce(bytes, 0) / up_s AS bytes_per_s, coalesce(transit_s, 0) / up_s AS in_flight_mean
         FROM up FULL JOIN carried USING (a, b)""",
 }
-"""By the names of the same tables in `RESULTS`; without the columns of the run."""
+"""Queries by the names of the tables in `RESULTS`. Their results lack the columns of the run."""
 
 
 class DuckDB:
@@ -117,14 +117,16 @@ class DuckDB:
             import duckdb
         except ImportError as error:
             raise ProgramMissingError("the comparison needs DuckDB: pip install duckdb") from error
-        # What does not fit into memory goes beside the run, and never into the folder that one happens to be in.
-        beside = str(run / ".duckdb")
-        self._connection = duckdb.connect(config={"threads": threads, "memory_limit": memory, "temp_directory": beside})
+        # Data that does not fit into memory is written below the run's folder, not to the current folder.
+        spill_folder = str(run / ".duckdb")
+        self._connection = duckdb.connect(
+            config={"threads": threads, "memory_limit": memory, "temp_directory": spill_folder}
+        )
         for table in TABLES:
             files = [str(path) for path in sorted((run / "trace" / table).glob("[!.]*.parquet"))]
             if files:
-                listed = ", ".join("'" + path.replace("'", "''") + "'" for path in files)
-                self._connection.execute(f"CREATE VIEW {table} AS SELECT * FROM read_parquet([{listed}])")
+                paths = ", ".join("'" + path.replace("'", "''") + "'" for path in files)
+                self._connection.execute(f"CREATE VIEW {table} AS SELECT * FROM read_parquet([{paths}])")
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         found = self._connection.execute(QUERIES[table])

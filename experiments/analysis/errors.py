@@ -1,10 +1,10 @@
-"""What can go wrong in an analysis, beside a trace that is missing or damaged (`broker.trace.TraceError`).
+"""Errors of an analysis. A missing or damaged trace raises `broker.trace.schema.TraceError`.
 
-AnalysisError               Spark gave up; the message has its reason
-├── NoRunsError             a folder that is not there, or has no runs below it
-├── MemoryTextError         what was typed for Spark's memory is no size, or too small
-├── ProgramMissingError     Java or pyspark is not there; the message has the command that installs it
-└── ClusterError            nobody answers at the cluster's address
+AnalysisError               Spark failed; the message has its reason
+├── NoRunsError             a folder that does not exist, or has no runs below it
+├── MemoryTextError         the text for Spark's memory is no size, or too small
+├── ProgramMissingError     Java or pyspark is missing; the message has the command that installs it
+└── ClusterError            no answer from the cluster's address
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from experiments.errors import ExperimentError
 
 
 class AnalysisError(ExperimentError):
-    """Spark gave up."""
+    """Spark failed."""
 
 
 class NoRunsError(AnalysisError):

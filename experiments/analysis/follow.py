@@ -1,12 +1,12 @@
-"""Tables of a deployment that is still running, kept up to date from its trace folder with Structured Streaming.
+"""Keeps tables of a running deployment up to date from its trace folder, with Structured Streaming.
 
-Each refresh reads only the files that came since the last one, and adds them to the state of every table. What was
-read is remembered in `checkpoints` below the output: an analysis that is started again goes on from there.
+Each refresh reads only files that are new since the last refresh, and adds them to the state of every table. The folder
+`checkpoints` below the output records the files that were read: an analysis that is started again continues there.
 
-A file counts when it has its final name, however late it comes and whatever times are in it: tables have no watermark.
-Names with a leading dot, and names that do not end in `.parquet`, are unfinished and passed over. A file that cannot
-be read to its end under its final name (someone copies it there) is tried again at the next refreshes, and named when
-it stays that way.
+A file counts when it has its final name, regardless of its age and of the times in it: tables have no watermark. Files
+whose names begin with a dot or do not end in `.parquet` are unfinished and ignored. A file with its final name that
+cannot be read to its end (for example while it is copied) is tried again at the next refreshes. If it stays unreadable,
+an error names it.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from pyspark.sql.streaming.query import StreamingQuery
 from broker.trace.schema import TABLES, TraceError, spark_ddl
 from experiments.analysis.errors import NoRunsError
 from experiments.analysis.metrics import delivery, destinations, latency, link_traffic, messages, paths, subscriptions
-from experiments.analysis.results import collect, in_one_line, write
-from experiments.analysis.runs import describe
+from experiments.analysis.results import collect, short_error, write
+from experiments.analysis.runs import describe_run
 
-PATIENCE = 5
-"""So many refreshes in a row may fail on a file before it counts as damaged."""
+FAILURES_MAX = 5
+"""A file counts as damaged after this number of failed refreshes in a row."""
 STATE_PARTITIONS = 2
 STEP_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class LiveTable:
-    """A table that one grouping of one table of the trace gives, so that it can grow with every file."""
+    """A table that is one grouping of one table of the trace, so that every new file can be added to it."""
 
     source: str
     order: tuple[str, ...]
@@ -57,25 +57,27 @@ LIVE: dict[str, LiveTable] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Refreshed:
+class Refresh:
+    """The result of a refresh."""
+
     tables: tuple[str, ...]
-    """Those that changed."""
+    """Tables that changed."""
     waiting: tuple[str, ...]
-    """What could not be read yet, in words."""
+    """Messages about files that could not be read yet."""
     headline: str
-    """The sums of all tables so far, in words; empty while there is none."""
+    """A line with the sums of all tables so far; empty while there is none."""
 
 
-def check_folder(folder: Path) -> None:
+def check_trace_folder(folder: Path) -> None:
     if not folder.is_dir():
         raise NoRunsError(f"{folder} is not there; give the folder that the brokers write their trace to")
 
 
 class Follower:
-    """Follows one trace folder. `refresh` returns when everything that was there at its start is in the tables."""
+    """Follows one trace folder. `refresh` returns when all files that existed at its start are in the tables."""
 
     def __init__(self, session: SparkSession, folder: Path, out: Path) -> None:
-        check_folder(folder)
+        check_trace_folder(folder)
         self._folder = folder.resolve()
         self._session = session
         self._out = out
@@ -83,7 +85,7 @@ class Follower:
         session.conf.set("spark.sql.shuffle.partitions", STATE_PARTITIONS)
         session.conf.set("spark.sql.streaming.minBatchesToRetain", 10)
 
-    def refresh(self) -> Refreshed:
+    def refresh(self) -> Refresh:
         changed: list[str] = []
         started = [
             (name, self._start(name, table, path, changed))
@@ -91,7 +93,7 @@ class Follower:
             if (path := self._path(table.source)) is not None
         ]
         waiting = [problem for name, query in started if (problem := self._finish(name, query)) is not None]
-        return Refreshed(
+        return Refresh(
             tuple(name for name in LIVE if name in changed),
             tuple(dict.fromkeys(waiting)),
             headline(self._out / "tables"),
@@ -99,27 +101,27 @@ class Follower:
 
     @property
     def has_trace(self) -> bool:
-        """Has any broker begun to record there?"""
+        """Whether a broker has begun to record in the folder."""
         return any(self._path(table.source) is not None for table in LIVE.values())
 
     def _path(self, table: str) -> str | None:
-        """Where files of a table come: in a folder of each broker, or in one of all; None while there is none."""
+        """The path of a table's files: a folder of each broker, or a common one. None while there is none."""
         if (self._folder / "trace" / table).is_dir():
             return str(self._folder / "trace" / table)
         return str(self._folder / "*" / "trace" / table) if any(self._folder.glob(f"*/trace/{table}")) else None
 
     def _labels(self) -> tuple[Column, Column]:
         parts = sorted(path.parent for path in self._folder.glob("*/trace")) or [self._folder]
-        run = describe(self._folder, parts, self._folder.name)
+        run = describe_run(self._folder, parts, self._folder.name)
         return f.lit(run.label).alias("run"), f.lit(run.protocol).alias("protocol")
 
     def _start(self, name: str, table: LiveTable, path: str, changed: list[str]) -> StreamingQuery:
         stored = (
             self._session.readStream.schema(spark_ddl(TABLES[table.source]))
             .option("pathGlobFilter", "*.parquet")
-            # A file that is older than the newest by more than this would be passed over.
+            # Spark ignores files that are older than the newest by more than this.
             .option("maxFileAge", "3650d")
-            # Who runs the deployment may remove old files.
+            # Operators of the deployment may remove old files.
             .option("ignoreMissingFiles", "true")
             .parquet(path)
         )
@@ -142,9 +144,9 @@ class Follower:
         try:
             query.awaitTermination()
         except StreamingQueryException as error:
-            problem = in_one_line(error)
+            problem = short_error(error)
             self._failed[name] += 1
-            if not isinstance(problem, TraceError) or self._failed[name] >= PATIENCE:
+            if not isinstance(problem, TraceError) or self._failed[name] >= FAILURES_MAX:
                 raise problem from error
             return str(problem)
         del self._failed[name]
@@ -152,7 +154,7 @@ class Follower:
 
 
 def headline(tables: Path) -> str:
-    """Read from the written tables: one that did not change may be from an earlier start."""
+    """A line with the sums of the written tables. A table that did not change may be from an earlier start."""
     published = _column(tables, "published", "publications")
     delivered, mean_ms, p99_ms = (
         _column(tables, "latency", name) for name in ("deliveries", "latency_ms_mean", "latency_ms_p99")

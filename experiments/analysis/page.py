@@ -1,4 +1,4 @@
-"""One HTML page of an analysis: the summary, the figures and the beginnings of all tables, in one file."""
+"""The HTML page of an analysis: the summary, the figures and the first rows of all tables, in one file."""
 
 from __future__ import annotations
 
@@ -78,21 +78,21 @@ def _runs(folders: Sequence[RunFolder]) -> str:
 
 
 def _summary(summary: Result, folders: Sequence[RunFolder]) -> str:
-    """Figures as rows and runs as columns, in the order in which the runs were given."""
+    """The summary with numbers as rows and runs as columns, in the order of `folders`."""
     runs = summary.column("run")
-    places = [runs.index(folder.label) for folder in folders if folder.label in runs]
+    positions = [runs.index(folder.label) for folder in folders if folder.label in runs]
     rows = [
-        [words(name), *(number(summary.column(name)[place]) for place in places)]
+        [column_title(name), *(number_text(summary.column(name)[position]) for position in positions)]
         for name in summary.rows.column_names
         if name not in ("run", "protocol")
     ]
-    return f"<h2>Summary</h2>{_grid(['', *(runs[place] for place in places)], rows, texts=1)}"
+    return f"<h2>Summary</h2>{_grid(['', *(runs[position] for position in positions)], rows, texts=1)}"
 
 
 def _comparison(first: str, second: str, result: Result) -> str:
     columns = ["", first, second, "difference", "ratio"]
     rows = [
-        [words(row["figure"]), *(number(row[name]) for name in ("first", "second", "difference", "ratio"))]
+        [column_title(row["figure"]), *(number_text(row[name]) for name in ("first", "second", "difference", "ratio"))]
         for row in result.of_run(second).rows.to_pylist()
     ]
     title = f"<b>{escape(second)}</b> against {escape(first)}"
@@ -103,18 +103,18 @@ def _figures(figures: Sequence[DrawnFigure], runs: int) -> str:
     more = f"<p class='about'>The first {RUNS_MOST} runs are shown.</p>" if runs > RUNS_MOST else ""
     images = "".join(
         f"<figure><figcaption>{escape(figure.title)}</figcaption>"
-        f"<img alt='{escape(figure.title)}' src='data:image/svg+xml;base64,{_encoded(figure.svg)}'></figure>"
+        f"<img alt='{escape(figure.title)}' src='data:image/svg+xml;base64,{_base64(figure.svg)}'></figure>"
         for figure in figures
     )
     return f"<h2>Figures</h2>{more}<div class='figures'>{images}</div>"
 
 
-def _encoded(path: Path) -> str:
+def _base64(path: Path) -> str:
     return base64.b64encode(path.read_bytes()).decode()
 
 
 def _table(name: str, result: Result) -> str:
-    described = RESULTS[name]
+    table = RESULTS[name]
     count = result.rows.num_rows
     shown = f"{count:,} row{'s' * (count != 1)}"
     if count > ROWS_SHOWN:
@@ -122,20 +122,20 @@ def _table(name: str, result: Result) -> str:
     if result.is_cut:
         shown += "; there are more, which were left out of the files too"
     names = result.rows.column_names
-    rows = [[number(value) for value in row.values()] for row in result.rows.slice(0, ROWS_SHOWN).to_pylist()]
+    rows = [[number_text(value) for value in row.values()] for row in result.rows.slice(0, ROWS_SHOWN).to_pylist()]
     texts = sum(1 for field in result.rows.schema if str(field.type) == "string")
-    grid = _grid([words(each) for each in names], rows, texts=texts if names[:1] == ["run"] else 0)
+    grid = _grid([column_title(each) for each in names], rows, texts=texts if names[:1] == ["run"] else 0)
     return (
-        f"<details><summary><b>{escape(described.title)}</b>: {escape(described.about)} "
+        f"<details><summary><b>{escape(table.title)}</b>: {escape(table.about)} "
         f"<span class='about'>{name}.csv, {shown}</span></summary>{grid if count else ''}</details>"
     )
 
 
 def _grid(head: Sequence[str], rows: Sequence[Sequence[str]], texts: int) -> str:
-    """The first `texts` columns are words, the others numbers; a long text gets room."""
+    """An HTML table. The first `texts` columns are text, the others numbers. Paths of brokers get a wide column."""
 
-    def cell(tag: str, place: int, value: str) -> str:
-        kind = " class='path'" if " &gt; " in escape(value) else " class='text'" if place < texts else ""
+    def cell(tag: str, position: int, value: str) -> str:
+        kind = " class='path'" if " &gt; " in escape(value) else " class='text'" if position < texts else ""
         return f"<{tag}{kind}>{escape(value)}</{tag}>"
 
     lines = "".join(f"<tr>{''.join(cell('td', *each) for each in enumerate(row))}</tr>" for row in rows)
@@ -143,11 +143,11 @@ def _grid(head: Sequence[str], rows: Sequence[Sequence[str]], texts: int) -> str
     return f"<div class='wide'><table><thead><tr>{top}</tr></thead><tbody>{lines}</tbody></table></div>"
 
 
-def words(column: str) -> str:
+def column_title(column: str) -> str:
     return column.replace("_", " ")
 
 
-def number(value: object) -> str:
+def number_text(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""Figures of an analysis, drawn from its tables of results."""
+"""Draws the figures of an analysis from its tables of results."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from experiments.analysis.results import Result
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#000000")
 RUNS_MOST = len(COLOURS)
-"""A figure shows so many runs at most; the tables have all of them."""
+"""The largest number of runs in a figure. The tables have all runs."""
 LOGARITHMIC_FROM = 50
-"""Values that are so many times apart are drawn on a logarithmic axis."""
+"""The axis is logarithmic if the largest value is more than this many times the smallest."""
 LEGEND_CHARACTERS = 110
-"""So many fit into a line below the drawing."""
+"""The number of characters of a line of the legend."""
 
 STYLE: Any = {
     "axes.grid": True,
@@ -32,7 +32,7 @@ STYLE: Any = {
     "grid.alpha": 0.3,
     "legend.frameon": False,
     "svg.fonttype": "path",
-    # Names of parts of the drawing would be random otherwise, and two equal drawings different files.
+    # Without this, ids in the drawing are random, and equal drawings give different files.
     "svg.hashsalt": "mercast",
 }
 
@@ -43,7 +43,7 @@ class Drawing:
     needs: tuple[str, ...]
     """Tables that must have rows."""
     draw: Callable[[Axes, Mapping[str, Result], Sequence[str]], None]
-    """On these axes, from these tables, these runs."""
+    """Draws on the axes, from the tables, the given runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,25 +55,23 @@ class DrawnFigure:
 
 
 def draw_all(results: Mapping[str, Result], runs: Sequence[str], folder: Path) -> list[DrawnFigure]:
-    """A PNG and an SVG for every figure whose tables have rows."""
+    """Writes a PNG and an SVG for every figure whose tables have rows."""
     folder.mkdir(parents=True, exist_ok=True)
     drawn = []
     with matplotlib.rc_context(STYLE):
         for name, drawing in DRAWINGS.items():
             if all(results[table].rows.num_rows for table in drawing.needs):
-                drawn.append(_drawn(name, drawing, results, runs[:RUNS_MOST], folder))
+                drawn.append(_draw(name, drawing, results, runs[:RUNS_MOST], folder))
     return drawn
 
 
-def _drawn(
-    name: str, drawing: Drawing, results: Mapping[str, Result], runs: Sequence[str], folder: Path
-) -> DrawnFigure:
+def _draw(name: str, drawing: Drawing, results: Mapping[str, Result], runs: Sequence[str], folder: Path) -> DrawnFigure:
     figure = Figure(figsize=(7.2, 4.2), layout="constrained")
     drawing.draw(figure.add_subplot(), results, runs)
-    made = DrawnFigure(name, drawing.title, folder / f"{name}.png", folder / f"{name}.svg")
-    figure.savefig(made.png, dpi=150, metadata={"Software": None})
-    figure.savefig(made.svg, metadata={"Date": None})
-    return made
+    drawn_figure = DrawnFigure(name, drawing.title, folder / f"{name}.png", folder / f"{name}.svg")
+    figure.savefig(drawn_figure.png, dpi=150, metadata={"Software": None})
+    figure.savefig(drawn_figure.svg, metadata={"Date": None})
+    return drawn_figure
 
 
 def _latency(axes: Axes, results: Mapping[str, Result], runs: Sequence[str]) -> None:
@@ -91,13 +89,13 @@ def _latency_over_time(axes: Axes, results: Mapping[str, Result], runs: Sequence
             mark = "o" if rows.rows.num_rows == 1 else None
             axes.plot(since, rows.column(column), line, marker=mark, color=colour, label=f"{run}, {word}")
     _label(axes, "published so long after the first (s)", "latency (ms)")
-    _spread_out(axes)
+    _scale_y(axes)
 
 
 def _latency_by_broker(axes: Axes, results: Mapping[str, Result], runs: Sequence[str]) -> None:
     _ranked(axes, results["latency_by_broker"], runs, "latency_ms_p50")
     _label(axes, "brokers with subscribers, slowest first", "median latency (ms)")
-    _spread_out(axes)
+    _scale_y(axes)
 
 
 def _hop_distribution(axes: Axes, results: Mapping[str, Result], runs: Sequence[str]) -> None:
@@ -181,11 +179,11 @@ def _bars(axes: Axes, result: Result, runs: Sequence[str], columns: Mapping[str,
             axes.bar_label(bars, fmt="{:.3g}", fontsize=8, padding=2)
     axes.set_xticks(range(len(shown)), shown, rotation=0 if len(shown) <= 4 else 30)
     axes.grid(visible=False, axis="x")
-    _spread_out(axes)
+    _scale_y(axes)
 
 
 def _ranked(axes: Axes, result: Result, runs: Sequence[str], column: str) -> None:
-    """A line for each run: its values from the largest to the smallest."""
+    """Draws a line for each run: its values from the largest to the smallest."""
     for run, colour in zip(runs, COLOURS, strict=False):
         values = sorted((value for value in result.of_run(run).column(column) if value is not None), reverse=True)
         mark = "o" if len(values) <= 40 else None
@@ -193,8 +191,8 @@ def _ranked(axes: Axes, result: Result, runs: Sequence[str], column: str) -> Non
     _whole_numbers(axes)
 
 
-def _spread_out(axes: Axes) -> None:
-    """A logarithmic axis where values are far apart, one from zero where not."""
+def _scale_y(axes: Axes) -> None:
+    """Makes the y axis logarithmic if values are far apart. Otherwise the axis begins at zero."""
     heights = [float(y) for line in axes.lines for y in np.asarray(line.get_ydata(), dtype=float)]
     heights += [float(bar.get_height()) for bar in axes.patches]  # type: ignore[attr-defined]
     seen = [height for height in heights if height > 0]

@@ -1,4 +1,4 @@
-"""Tables of results: brought to this process (they are small by then), and written as Parquet and CSV."""
+"""Collects tables of results in this process, where they are small, and writes them as Parquet and CSV."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ from experiments.analysis.columns import RUN_COLUMNS
 from experiments.analysis.errors import AnalysisError
 
 ROWS_MOST = 100_000
-"""A table of results ends there: what has more rows is no summary, and would be raw rows in this process's memory."""
+"""The largest number of rows of a result. A larger table is no summary, and would fill this process's memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
+    """A table of results in this process."""
+
     name: str
     rows: pa.Table
     is_cut: bool
@@ -42,7 +44,7 @@ class Result:
 
 
 def collect(name: str, frame: DataFrame, order: Sequence[str], most: int = ROWS_MOST) -> Result:
-    """The rows in order; those beyond `most` stay where they are."""
+    """Collects the rows in order, at most `most` of them."""
     keys = [*(column for column in RUN_COLUMNS if column in frame.columns), *order]
     with spark_errors():
         rows = frame.orderBy(*keys).limit(most + 1).toArrow()
@@ -50,19 +52,19 @@ def collect(name: str, frame: DataFrame, order: Sequence[str], most: int = ROWS_
 
 
 def write(result: Result, folder: Path) -> None:
-    """`name.parquet` and `name.csv`; each appears under its name when it is complete."""
+    """Writes `name.parquet` and `name.csv`. Each file gets its name when it is complete."""
     import pyarrow.csv
     import pyarrow.parquet
 
     folder.mkdir(parents=True, exist_ok=True)
-    with _replacing(folder / f"{result.name}.parquet") as path:
+    with _replace_file(folder / f"{result.name}.parquet") as path:
         pyarrow.parquet.write_table(result.rows, path, compression="zstd")
-    with _replacing(folder / f"{result.name}.csv") as path:
+    with _replace_file(folder / f"{result.name}.csv") as path:
         pyarrow.csv.write_csv(result.rows, path)
 
 
 @contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
+def _replace_file(path: Path) -> Iterator[Path]:
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
         yield unfinished
@@ -75,17 +77,18 @@ def _replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def spark_errors() -> Iterator[None]:
-    """Spark's long reports in one line: a file that cannot be read by its name, all else by its first words."""
+    """Replaces Spark's long errors by errors of one line (see `short_error`)."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        raise in_one_line(error) from error
+        raise short_error(error) from error
 
 
-def in_one_line(error: Exception) -> AnalysisError | TraceError:
+def short_error(error: Exception) -> AnalysisError | TraceError:
+    """An error with the name of the file that cannot be read, or with the first line of Spark's message."""
     text = str(error)
     path = re.search(r"FAILED_READ_FILE[^\n]*?file:(?://)?(/[^\n]+?\.parquet)", text)
     if path is not None:

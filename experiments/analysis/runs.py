@@ -1,7 +1,7 @@
-"""Runs on disk, and their traces as DataFrames.
+"""Finds runs on disk, and reads their traces as DataFrames.
 
-Each DataFrame has a table's columns as the trace module defines them, except that `run` is a label that is different
-for each folder (a sweep writes one scenario many times, under one name), with the run's `protocol` beside it.
+Each DataFrame has the columns of a table as `broker.trace` defines them, with two exceptions. `run` is a label that is
+unique for each folder, because a sweep writes one scenario many times under one name. `protocol` is added.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ DIFFERENCES_SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """A folder with a trace, and what its provenance says."""
+    """A folder with a trace, described by its provenance."""
 
     label: str
     path: Path
     parts: tuple[Path, ...]
-    """Folders that have a `trace`: the run's own, or one for each broker of a deployment and each of its starts."""
+    """Folders that have a `trace`: the run's folder, or one for each start of each broker of a deployment."""
     scenario: str
     protocol: str
     seed: int | None
     code: str
-    """The version and commit that recorded it, as far as it says."""
+    """The version and commit that recorded the run, if recorded."""
     is_finished: bool
-    """A finished run has every table; the trace of a deployment has those that something was recorded in."""
+    """Whether the run is finished. A finished run has every table; a deployment has only tables with rows."""
 
     @property
     def trace_bytes(self) -> int:
@@ -68,7 +68,7 @@ class Runs:
 
 
 def are_short(folders: Iterable[RunFolder]) -> bool:
-    """Is all done before Java would have compiled its code well?"""
+    """Whether the runs are so small that the analysis ends before Java has optimised its code."""
     return sum(folder.trace_bytes for folder in folders) < SHORT_BYTES
 
 
@@ -87,11 +87,11 @@ def find_runs(paths: Iterable[Path]) -> tuple[RunFolder, ...]:
     if not found:
         raise NoRunsError("no folder is given; one with runs is made by: mercast simulate line --out DIR")
     common = Path(os.path.commonpath([folder.parent for folder in found]))
-    return tuple(describe(folder, parts, folder.relative_to(common).as_posix()) for folder, parts in found.items())
+    return tuple(describe_run(folder, parts, folder.relative_to(common).as_posix()) for folder, parts in found.items())
 
 
 def differences(folders: Sequence[RunFolder]) -> str:
-    """What differs between runs beside the protocol, in words; empty where nothing does, as far as they say."""
+    """A text with the differences between runs except the protocol; empty if there are none."""
     found = {
         name: values
         for name, values in (
@@ -106,17 +106,17 @@ def differences(folders: Sequence[RunFolder]) -> str:
             values = list(dict.fromkeys(keys.get(key, "not set") for keys in settings))
             if len(values) > 1:
                 found[key] = values
-    told = [f"{name} ({_few(values)})" for name, values in found.items()]
-    return _few(told)
+    texts = [f"{name} ({_first_few(values)})" for name, values in found.items()]
+    return _first_few(texts)
 
 
-def _few(words: Sequence[str]) -> str:
+def _first_few(words: Sequence[str]) -> str:
     more = f" and {len(words) - DIFFERENCES_SHOWN} more" if len(words) > DIFFERENCES_SHOWN else ""
     return ", ".join(words[:DIFFERENCES_SHOWN]) + more
 
 
 def _settings(folder: Path) -> dict[str, str]:
-    """The keys of a simulated run's scenario as `section.key`; none where the trace is a deployment's."""
+    """The keys of a simulated run's scenario as `section.key`; empty for a deployment."""
     path = folder / "scenario.toml"
     if not path.exists():
         return {}
@@ -134,7 +134,7 @@ def _settings(folder: Path) -> dict[str, str]:
 
 
 def _runs_below(path: Path) -> Iterator[tuple[Path, tuple[Path, ...]]]:
-    """Folders of runs, each with its parts."""
+    """The folders of runs below a path, each with its parts."""
     if (path / "trace").is_dir():
         yield path, (path,)
         return
@@ -160,8 +160,8 @@ def _provenance(folder: Path) -> dict[str, object]:
     return origin
 
 
-def describe(folder: Path, parts: Sequence[Path], label: str) -> RunFolder:
-    """What its provenance says of a run; a deployment's may be silent."""
+def describe_run(folder: Path, parts: Sequence[Path], label: str) -> RunFolder:
+    """Describes a run by its provenance. A deployment may have none."""
     origin = _provenance(parts[0]) if parts else {}
     seed = origin.get("seed")
     return RunFolder(
@@ -185,7 +185,7 @@ def _code(origin: Mapping[str, object]) -> str:
 
 
 def read(session: SparkSession, folders: Sequence[RunFolder]) -> Runs:
-    """Every file's end is read at once, so that a damaged one is named before any work is done."""
+    """Reads the runs. Checks the end of every file first, so that a damaged file is named before the work starts."""
     files = {name: [(path, run) for run in folders for path in _files(run, name)] for name in TABLES}
     for run in folders:
         if not any(owner is run for owned in files.values() for _, owner in owned):
@@ -220,7 +220,7 @@ def _read(session: SparkSession, table: str, files: Sequence[tuple[Path, RunFold
 
 
 def _by_uri(rows: DataFrame) -> Iterator[tuple[str, Path]]:
-    """Spark's own names of its files, which quote some characters, and ours.
+    """Maps Spark's names of files, which quote some characters, to paths.
 
     Spark lists a local file as `file:///…` and calls it `file:/…` in the metadata of its rows.
     """

@@ -1,7 +1,6 @@
-"""Ctrl-C during an analysis: Spark's work is cancelled, and the command ends with one line.
+"""Ctrl-C during an analysis: cancels Spark's work and ends the command with one line.
 
-Left alone, pyspark cancels from its signal handler, within the call that was interrupted; that fails, and py4j logs
-pages about it.
+The signal handler of pyspark cancels within the interrupted call, which fails, and py4j logs pages about it.
 """
 
 from __future__ import annotations
@@ -25,30 +24,30 @@ class Interrupts:
     """Within this context, Ctrl-C ends the command with one line."""
 
     def __init__(self) -> None:
-        self._is_told = False
+        self._is_interrupted = False
 
     def __enter__(self) -> Self:
         self._before = signal.signal(signal.SIGINT, self._wait)
-        # Between pyspark's taking the handler and `started`, seconds may pass, in which py4j would log.
+        # pyspark replaces the handler seconds before `attach` is called. py4j would log in that time.
         logging.disable(logging.CRITICAL)
         return self
 
-    def started(self, session: SparkSession) -> None:
-        """To be said when the session is there: it has put its own handler in the place of ours."""
+    def attach(self, session: SparkSession) -> None:
+        """Restores our handler, which a starting session replaces by its own. Call it when the session has started."""
 
         def interrupt(number: int, frame: object) -> None:
-            # From a thread of its own, which has a connection of its own to Java: this one's is in use.
+            # A new thread has its own connection to Java. The connection of this thread is in use.
             threading.Thread(target=_cancel, args=(session,), daemon=True).start()
             _interrupt(number, frame)
 
         signal.signal(signal.SIGINT, interrupt)
         logging.disable(logging.NOTSET)
-        if self._is_told:
+        if self._is_interrupted:
             raise KeyboardInterrupt
 
     def _wait(self, _number: int, _frame: object) -> None:
-        # A Java process that is left while it starts would stay for ever. A second Ctrl-C does not wait.
-        self._is_told = True
+        # A Java process that is abandoned while it starts would run for ever. A second Ctrl-C does not wait.
+        self._is_interrupted = True
         signal.signal(signal.SIGINT, _interrupt)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -62,12 +61,12 @@ class Interrupts:
 def _cancel(session: SparkSession) -> None:
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
-    # The session may have come to its end in the meantime; then there is nothing to cancel, and no Java to ask.
+    # The session may have ended in the meantime. Then there is nothing to cancel, and no Java process.
     with suppress(Py4JError, AssertionError, AttributeError, OSError):
         session.sparkContext.cancelAllJobs()
 
 
 def _interrupt(_number: int, _frame: object) -> None:
-    # What py4j would log from here on is about calls that did not come to their end.
+    # From here on py4j would only log interrupted calls.
     logging.disable(logging.CRITICAL)
     raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""Spark sessions with settings that suit traces, on one machine and on a cluster."""
+"""Starts Spark sessions with settings for traces, on one machine or on a cluster."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ INSTALL_JAVA = "Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: 
 CONNECT_WITHIN_S = 5.0
 EXECUTORS_WITHIN_S = 60.0
 MEMORY_MB_LEAST = 512
-"""Spark itself refuses heaps of less than 450 MB."""
+"""Spark refuses heaps of less than 450 MB."""
 PARTITIONS = 64
-"""Of a shuffle on this machine; adaptive execution puts small ones together again."""
+"""Partitions of a shuffle on this machine. Adaptive execution merges small ones."""
 SHORT_PARTITIONS = 8
 
 SETTINGS = {
@@ -32,21 +32,21 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
-    # Percentiles of thousands of groups stay in hash tables instead of being sorted: two to three times as fast.
+    # Keeps percentiles of thousands of groups in hash tables instead of sorting: two to three times as fast.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
-    # Parts of a shuffle are small enough for each task's hash table to stay in memory: what does not fit is sorted
-    # instead, which takes several times as long.
+    # Partitions of a shuffle are small, so that the hash table of each task stays in memory. Otherwise Spark sorts,
+    # which takes several times as long.
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": "8m",
     "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "64m",
-    # The writer stores a checksum with every page; a flipped bit is an error that names the file, not a wrong number.
+    # The writer stores a checksum with every page. A flipped bit is an error that names the file, not a wrong number.
     "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
-    # Small files of many runs are read together by one task.
+    # One task reads small files of many runs together.
     "spark.sql.files.openCostInBytes": "262144",
 }
 
 
 def check_programs() -> None:
-    """Java and pyspark are there; to be asked before modules that import pyspark."""
+    """Checks that Java and pyspark are installed. Call it before importing modules that import pyspark."""
     _check_java()
     try:
         import pyspark.sql  # noqa: F401
@@ -55,20 +55,20 @@ def check_programs() -> None:
 
 
 def check_memory(text: str) -> None:
-    """Java would end over what it cannot read, and Spark over too little, both with pages of text."""
+    """Refuses invalid or too small sizes. Java or Spark would fail with pages of text."""
     read = re.fullmatch(r"(\d+)([mgt])", text.lower())
     if read is None or int(read[1]) * {"m": 1, "g": 1024, "t": 1024**2}[read[2]] < MEMORY_MB_LEAST:
         raise MemoryTextError(f"--memory {text}: write {MEMORY_MB_LEAST}m or more, as 512m or 2g")
 
 
 def start(master: str, *, memory: str = "2g", is_short: bool = False) -> SparkSession:
-    """`is_short`: for small traces. Java then compiles quickly rather than well, which saves seconds at the start."""
+    """Starts a session. `is_short` is for small traces: Java optimises less, which saves seconds at the start."""
     check_memory(memory)
     check_programs()
     _check_cluster(master)
     from pyspark.sql import SparkSession
 
-    # Read by the program that starts Java, so it cannot be a setting of the session.
+    # The program that starts Java reads it, so it cannot be a setting of the session.
     os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "conf"))
     builder = SparkSession.Builder().appName("mercast").master(master)
     for key, value in {**SETTINGS, **_settings_for(master, memory, is_short)}.items():
@@ -85,9 +85,9 @@ def start(master: str, *, memory: str = "2g", is_short: bool = False) -> SparkSe
 
 
 def _wait_for_executors(session: SparkSession, master: str, memory: str) -> None:
-    """Without this, work for which no worker has room would wait for ever, and nobody would be told."""
+    """Waits until a worker accepts work. Without this, work for which no worker has memory would wait silently."""
     end = time.monotonic() + EXECUTORS_WITHIN_S
-    # The driver itself counts as one.
+    # The driver counts as one.
     while session.sparkContext._jsc.sc().getExecutorMemoryStatus().size() < 2:
         if time.monotonic() > end:
             session.stop()
@@ -102,7 +102,7 @@ def _settings_for(master: str, memory: str, is_short: bool) -> dict[str, str]:
     settings = {
         "spark.driver.memory": memory,
         "spark.executor.memory": memory,
-        # Otherwise tasks that run Python take whichever is first on the path.
+        # Without this, tasks use the first Python on the worker's path.
         "spark.pyspark.python": sys.executable,
     }
     host = _host_of(master)
@@ -137,7 +137,7 @@ def _check_java() -> None:
 
 
 def _check_cluster(master: str) -> None:
-    """Spark itself would try for a minute, and then say little."""
+    """Checks the address of the master. Spark would try for a minute and give little information."""
     if not re.fullmatch(r"local(\[(\*|[1-9]\d*)(,\s*\d+)?\])?|spark://.+|yarn|k8s://.+", master):
         raise ClusterError(f"--master {master}: write local[2], local[*] or spark://host:7077")
     if not master.startswith("spark://"):

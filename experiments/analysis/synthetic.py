@@ -1,7 +1,7 @@
-"""Traces of any size for the benchmark, without a simulation.
+"""Writes traces of any size for the benchmark, without a simulation.
 
-Every publication goes from its source along four branches of five hops, and clients at five of these brokers get it.
-Values come from the row's number by integer arithmetic: the same number of rows gives the same trace.
+Every publication travels from its source along four branches of five hops. Clients at five of these brokers receive it.
+Values are computed from the row's number by integer arithmetic, so the same number of rows gives the same trace.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ BRANCHES = 4
 DEPTH = 5
 HOPS = BRANCHES * DEPTH
 CLIENTS_AT = ((0, 3), (0, 5), (1, 5), (2, 5), (3, 5))
-"""Branch and depth of the brokers with a client that gets the publication."""
+"""Branch and depth of the brokers with a client that receives the publication."""
 PUBLICATIONS_IN_A_FILE = 50_000
 PUBLICATIONS_PER_S = 1_000
 UPDATE_EVERY = 50
-"""One in so many messages is an update, no publication."""
+"""Every fiftieth message is an update instead of a publication."""
 
 _NAMES = pa.array([f"b{number:03}" for number in range(BROKERS)])
 _CLIENTS = pa.array([f"s{number:03}" for number in range(BROKERS)])
 
 
 def write_trace(folder: Path, hop_rows: int, progress: Callable[[int, int], None]) -> None:
-    """A run's folder with so many rows of hops (a multiple of 20), and the other tables in proportion."""
+    """Writes the folder of a run with `hop_rows` rows of hops (a multiple of 20) and other tables in proportion."""
     publications = max(1, hop_rows // HOPS)
     for number, start in enumerate(range(0, publications, PUBLICATIONS_IN_A_FILE)):
         end = min(start + PUBLICATIONS_IN_A_FILE, publications)
@@ -67,28 +67,28 @@ def _tables_of(publications: Numbers) -> dict[str, list[Any]]:
     hops = [_hops(publications, ids, branch, depth) for branch in range(BRANCHES) for depth in range(1, DEPTH + 1)]
     deliveries = [_deliveries(publications, ids, branch, depth) for branch, depth in CLIENTS_AT]
     clients = pa.repeat("p000", len(publications))
-    delivered = _joined(deliveries)
-    everywhere = _constant(True, len(delivered[0]))
+    delivered = _join(deliveries)
+    always = _constant(True, len(delivered[0]))
     matches = [_matches(publications, ids, 0, 0), *(_matches(publications, ids, *place) for place in CLIENTS_AT)]
     count = len(publications)
     return {
-        "hops": _joined(hops),
+        "hops": _join(hops),
         "deliveries": delivered,
-        "matches": _joined(matches),
+        "matches": _join(matches),
         "publications": [ids, source, clients, published_s, _constant(9, count), _constant(130, count)],
-        "expectations": [delivered[0], delivered[2], everywhere, everywhere],
+        "expectations": [delivered[0], delivered[2], always, always],
     }
 
 
 def _broker(publications: Numbers, branch: int, depth: int) -> Numbers:
-    """The broker's number at a place of the publication's tree; all branches begin at the source."""
+    """The number of the broker at a branch and depth of the publication's tree. All branches begin at the source."""
     if depth == 0:
         return publications * 7_919 % BROKERS
     return (publications * 7_919 + (publications // BROKERS * 31 + branch * 17) % 89 + depth * 13) % BROKERS
 
 
 def _delay_us(publications: Numbers, branch: int, depth: int) -> Numbers:
-    """Up to a place of the tree; each hop takes one to three milliseconds."""
+    """The delay up to a branch and depth of the tree. Each hop takes one to three milliseconds."""
     delay = np.zeros(len(publications), dtype=np.int64)
     for hop in range(1, depth + 1):
         delay += 1_000 + (publications * 2_654_435 + branch * 40_503 + hop * 9_973) % 2_001
@@ -140,7 +140,7 @@ def _constant(value: int, count: int) -> Any:
     return pa.repeat(value, count)
 
 
-def _joined(parts: Sequence[Sequence[Any]]) -> list[Any]:
+def _join(parts: Sequence[Sequence[Any]]) -> list[Any]:
     return [pa.chunked_array([pa.array(each) for each in column]) for column in zip(*parts, strict=True)]
 
 

@@ -1,4 +1,4 @@
-"""The tables that an analysis makes, each a function of the runs' traces."""
+"""The tables of an analysis, each a function of the runs' traces."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ from experiments.analysis.metrics.matching_work import matching_work
 from experiments.analysis.runs import Runs
 
 STEPS_MOST = 60
-"""Tables over time have at most so many steps for each run."""
+"""The largest number of steps for each run in tables over time."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResultTable:
+    """A table of the analysis."""
+
     title: str
     about: str
     order: tuple[str, ...]
-    """The columns after the run's by which rows are sorted."""
+    """The columns by which rows are sorted, after the columns of the run."""
     make: Callable[[Runs, float], DataFrame]
-    """From the runs, and the step of tables over time in seconds."""
+    """Computes the table from the runs, and from the step of tables over time in seconds."""
 
 
 RESULTS: dict[str, ResultTable] = {

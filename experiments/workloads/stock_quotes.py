@@ -206,7 +206,7 @@ class StockQuotes:
         return self.published_by(repeat(0, self._publications), publishers=1)
 
     def published_by(self, numbers: Iterable[int], publishers: int) -> Iterator[dict[str, Value]]:
-        """A quote for each number, of publisher `number` of `publishers`: one of its symbols on the symbol's next day."""
+        """A quote for each number, of publisher `number` of `publishers`: the next day of one of its symbols."""
         rng = stream(self._seed, "stock-quotes/publications")
         market = self._new_market()
         for number in numbers:

@@ -1,1 +1,1 @@
-"""Metrics of traces: functions from DataFrame to DataFrame, one module for each theme."""
+"""Metrics of traces: functions from DataFrame to DataFrame, one module for each topic."""

@@ -1,9 +1,9 @@
-"""Brokers' load: how busy they were, what passed through them, and how long publications waited.
+"""Load of brokers: busy time, traffic, and waiting time of publications.
 
-A broker's rows have what it worked since its start. Its share of busy time is taken from its last row before publishing
-began (or its first, or time zero where it has one row) to its first row after publishing ended: with rows around
-publishing the share is of publishing alone, with one row at the end of a simulation it is of the whole run. It counts
-work, so a broker with several cores may exceed 1.
+A broker's rows have its work since its start. The share of busy time is from the last row before publishing began (or
+the first row, or time zero if there is one row) to the first row after publishing ended. With rows before and after
+publishing, the share is of publishing alone. With one row at the end of a simulation, it is of the whole run. It counts
+work, so the share of a broker with several cores may exceed 1.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from experiments.analysis.columns import MILLISECONDS, PUBLISH, RUN_COLUMNS, rat
 
 BROKER = (*RUN_COLUMNS, "broker")
 MOMENTS = ("arrived", "started", "left")
-"""Of a publication at a broker."""
+"""Times of a publication at a broker."""
 
 
 def broker_load(brokers: DataFrame, publications: DataFrame, hops: DataFrame, matches: DataFrame) -> DataFrame:
@@ -60,7 +60,7 @@ def _busy(brokers: DataFrame, publications: DataFrame) -> DataFrame:
 def load_over_time(brokers: DataFrame) -> DataFrame:
     """run, protocol, broker, from_s, until_s, busy_share, queue_frames: between each row of a broker and the next.
 
-    The one row of a broker that has no more is of the time from zero.
+    If a broker has one row only, its interval begins at time zero.
     """
     rows = Window.partitionBy(*BROKER)
     earlier = rows.orderBy("at_s")
@@ -79,7 +79,7 @@ def load_over_time(brokers: DataFrame) -> DataFrame:
 
 
 def matching_over_time(matches: DataFrame, step_s: float) -> DataFrame:
-    """run, protocol, broker, at_s, matches, match_share: of each step of time, the share that it spent matching."""
+    """run, protocol, broker, at_s, matches, match_share: the share of each step of time that is spent on matching."""
     stepped = matches.withColumn("at_s", step_of(f.col("started_s"), step_s))
     return stepped.groupBy(*BROKER, "at_s").agg(
         f.count("*").alias("matches"), (f.sum("cost_s") / step_s).alias("match_share")
@@ -89,12 +89,12 @@ def matching_over_time(matches: DataFrame, step_s: float) -> DataFrame:
 def queueing(publications: DataFrame, hops: DataFrame, matches: DataFrame) -> DataFrame:
     """run, protocol, broker, publications, wait_ms_mean … _max, stay_ms_mean … _max.
 
-    `wait_ms` is from a publication's arrival (or its publishing) to the start of matching, at brokers that match it;
-    `stay_ms` to the moment when it leaves for the next broker, at brokers that pass it on.
+    `wait_ms` is from a publication's arrival (or its publishing) to the start of matching, at brokers that match it.
+    `stay_ms` is from the arrival to the sending to the next broker, at brokers that forward it.
     """
     publication = [*RUN_COLUMNS, "publication"]
     carried = hops.where(f.col("kind") == PUBLISH)
-    # All that concerns a publication comes together once; a hop becomes two moments only then.
+    # Rows of a publication are brought together once. Only then is a hop split into two times, which saves traffic.
     together = (
         _moments(publications, "publication", arrived=("broker", "published_s"))
         .unionAll(_moments(carried, "message", arrived=("receiver", "received_s"), left=("sender", "sent_s")))
@@ -113,7 +113,7 @@ def queueing(publications: DataFrame, hops: DataFrame, matches: DataFrame) -> Da
 
 
 def _moments(rows: DataFrame, publication: str, **at: tuple[str, str]) -> DataFrame:
-    """A column for each of `MOMENTS`, with the broker and the time, or empty."""
+    """A column for each of `MOMENTS`, with the broker and the time, or null."""
     nothing = f.lit(None).cast("double")
 
     def moment(name: str) -> Column:

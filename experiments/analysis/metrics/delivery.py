@@ -1,8 +1,8 @@
-"""Delivery: what arrived, against what was expected and what the overlay owed.
+"""Delivery: compares deliveries with expected and owed pairs.
 
-A pair of publication and client is expected when a subscription that stood matches. It is owed unless the client left
-before the publication came, it was lost with a broker that was killed, or a drop names it for good.
-Only a simulation knows: where nothing is recorded of that, the counts and ratios are empty, not zero.
+A pair of publication and client is expected when an active subscription matches. It is owed unless the client left
+before the publication arrived, the publication was lost with a killed broker, or a final drop names it. Only a
+simulation knows the expected pairs. If they are not recorded, the counts and ratios are null, not zero.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ PAIR = (*RUN_COLUMNS, "publication", "client")
 def delivery(publications: DataFrame, deliveries: DataFrame, expectations: DataFrame) -> DataFrame:
     """run, protocol, published, expected, owed, delivered, duplicated, missed, unexpected, and two ratios.
 
-    `delivered` counts distinct pairs, `duplicated` what came beyond them; `missed` is owed and did not come,
-    `unexpected` came and was not expected. `delivered_of_expected` and `delivered_of_owed` are shares.
+    `delivered` counts distinct pairs, `duplicated` the deliveries beyond them. `missed` pairs were owed and not
+    delivered, `unexpected` ones delivered and not expected. `delivered_of_expected` and `delivered_of_owed` are shares.
     """
     arrived = deliveries.select(*PAIR, f.lit(1).alias("came"), f.lit(None).cast("boolean").alias("owed"))
     known = expectations.where("expected").select(*PAIR, f.lit(0).alias("came"), "owed")
@@ -50,19 +50,19 @@ def delivery(publications: DataFrame, deliveries: DataFrame, expectations: DataF
 
 
 def published(publications: DataFrame) -> DataFrame:
-    """run, protocol, broker, publications, bytes: what each broker accepted from its clients."""
+    """run, protocol, broker, publications, bytes: the publications that each broker accepted from its clients."""
     return publications.groupBy(*RUN_COLUMNS, "broker").agg(
         f.count("*").alias("publications"), f.sum("bytes").alias("bytes")
     )
 
 
 def misses(deliveries: DataFrame, expectations: DataFrame) -> DataFrame:
-    """run, protocol, publication, client: every pair that was owed and did not come."""
+    """run, protocol, publication, client: every pair that was owed and not delivered."""
     return expectations.where("owed").select(*PAIR).join(deliveries, list(PAIR), "left_anti")
 
 
 def duplicates(deliveries: DataFrame) -> DataFrame:
-    """run, protocol, publication, client, times: every pair that came more than once."""
+    """run, protocol, publication, client, times: every pair that was delivered more than once."""
     return deliveries.groupBy(*PAIR).agg(f.count("*").alias("times")).where(f.col("times") > 1)
 
 

@@ -1,4 +1,4 @@
-"""Destination lists: how many brokers a message of a publication is for, on all hops and as its source sends it."""
+"""Destination lists: the number of destinations in a message of a publication, on all hops and at its source."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SOURCE = "source"
 def destinations(hops: DataFrame, *by: str) -> DataFrame:
     """run, protocol, `by`…, messages, messages_at_source, destinations_mean, _p50 … _max, and the same `_at_source`.
 
-    By broker, as the sender of the message: `destinations(hops, "sender")`.
+    For a row for each sender of messages: `destinations(hops, "sender")`.
     """
     at_source = f.when(f.col("hop") == 1, f.col("destinations"))
     return spread(

@@ -1,4 +1,4 @@
-"""Latency: from a client's publishing to another client's getting it, over all deliveries."""
+"""Latency: the time from publishing to delivery, over all deliveries."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def latency(deliveries: DataFrame, *by: str) -> DataFrame:
 
 
 def latency_over_time(deliveries: DataFrame, step_s: float) -> DataFrame:
-    """As `latency`, by `at_s`: the start of the step of time in which the publication was published."""
+    """Like `latency`, grouped by `at_s`: the start of the step of time in which the publication was published."""
     return latency(deliveries.withColumn("at_s", step_of(f.col("published_s"), step_s)), "at_s")

@@ -1,4 +1,4 @@
-"""Links: what went over each, and how much of the time it was in use."""
+"""Links: traffic of each link, and its utilisation."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def link_traffic(hops: DataFrame) -> DataFrame:
 def link_utilisation(hops: DataFrame, links: DataFrame) -> DataFrame:
     """run, protocol, a, b, up_s, messages, publications, bytes, messages_per_s, bytes_per_s, in_flight_mean, ….
 
-    Rates are over the time that the link was up. `in_flight_mean` is how many frames are under way at a moment.
-    A link that carried nothing has a row too.
+    Rates are over the time that the link was up. `in_flight_mean` is the mean number of frames in flight. Links without
+    traffic have a row too.
     """
     end = hops.groupBy(*RUN_COLUMNS).agg(f.max("received_s").alias("end_s"))
     up_until = f.coalesce("down_s", f.greatest("end_s", "up_s"))

@@ -1,4 +1,4 @@
-"""Matching work: how many brokers ask their tables for a publication, and what that costs."""
+"""Matching work: the number of brokers that match a publication, and the cost of it."""
 
 from __future__ import annotations
 

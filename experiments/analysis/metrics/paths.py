@@ -1,4 +1,4 @@
-"""Hops: how many links a delivery came over, and how accurate the routing was."""
+"""Hops: the number of links that a delivery passed, and the accuracy of routing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from experiments.analysis.columns import PUBLISH, RUN_COLUMNS, ratio, spread
 
 
 def hops(deliveries: DataFrame, *by: str) -> DataFrame:
-    """run, protocol, `by`…, deliveries, hops_mean, _p50, _p90, _p95, _p99, _max. At the source's own clients: 0."""
+    """run, protocol, `by`…, deliveries, hops_mean, _p50, _p90, _p95, _p99, _max. The source's own clients have 0."""
     grouped = deliveries.groupBy(*RUN_COLUMNS, *by)
     return spread(grouped, {"hops": f.col("hops")}, f.count("*").alias("deliveries"))
 
@@ -24,9 +24,10 @@ def hop_distribution(deliveries: DataFrame) -> DataFrame:
 def routing_accuracy(hops: DataFrame, deliveries: DataFrame) -> DataFrame:
     """run, protocol, publications, interested_share_mean, destination_hops_mean, inverse_hops.
 
-    The thesis has two meanings. `interested_share_mean` [THESIS 2.1]: of the brokers that a publication reached, those
-    with a client that got it; the mean over publications that left their source, which itself counts on neither side.
-    `inverse_hops` [THESIS 10.1.2]: one over the mean number of hops to a destination broker.
+    The thesis defines accuracy twice. `interested_share_mean` [THESIS 2.1] is the share of brokers with a client that
+    received the publication, among the brokers that it reached. It is the mean over publications that left their
+    source; the source itself does not count. `inverse_hops` [THESIS 10.1.2] is one over the mean number of hops to a
+    destination broker.
     """
     publication = [*RUN_COLUMNS, "publication"]
     at_broker = [*publication, "broker"]
@@ -37,7 +38,7 @@ def routing_accuracy(hops: DataFrame, deliveries: DataFrame) -> DataFrame:
         f.lit(None).alias("hops"),
     )
     arrived = deliveries.where(f.col("hops") > 0).select(*at_broker, "hops")
-    # Both groupings below are within a publication: its rows are brought together once, for both.
+    # Both groupings below are within a publication, so its rows are brought together once for both.
     together = passed.unionByName(arrived).repartition(*publication)
     brokers = together.groupBy(*at_broker).agg(f.min("hops").alias("hops"))
     publications = brokers.groupBy(*publication).agg(

@@ -1,4 +1,4 @@
-"""The slowest publications of each run, with the way that each took."""
+"""The slowest publications of each run, with their paths."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ ARROW = " > "
 def slowest(deliveries: DataFrame, hops: DataFrame, limit: int = 10) -> DataFrame:
     """run, protocol, rank, publication, latency_ms, published_s, client, hops, path: `limit` of each run.
 
-    A publication is as slow as its slowest delivery, and `path` leads there: the brokers, with the milliseconds from
-    publishing to the arrival at each.
+    The latency of a publication is that of its slowest delivery. `path` is the path of that delivery: the brokers, with
+    the milliseconds from publishing to the arrival at each.
     """
     last = deliveries.groupBy(*PUBLICATION).agg(
         f.max(f.struct(latency_ms().alias("latency_ms"), "client", "broker", "hops", "published_s")).alias("last")
@@ -41,10 +41,10 @@ def slowest(deliveries: DataFrame, hops: DataFrame, limit: int = 10) -> DataFram
 
 
 def _path() -> Column:
-    """Backwards from the last broker: the step that came to it at its number of hops, and so on to the source.
+    """Follows the steps backwards: the step that arrived at the last broker at its number of hops, and so on.
 
-    The steps are walked once, from the last hop to the first. After a reroute a broker may have got the publication
-    twice; the walk takes the later arrival at the right number of hops.
+    The steps are visited once, from the last hop to the first. After a reroute a broker may have received the
+    publication twice. Then the later arrival at the right number of hops counts.
     """
     steps = f.sort_array(f.coalesce("steps", f.array().cast(_STEPS)), asc=False)
     start = f.struct(

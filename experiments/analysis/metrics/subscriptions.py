@@ -1,4 +1,4 @@
-"""What brokers store: subscriptions, their copies, advertisements and routing tables, as each broker was last seen."""
+"""State of brokers in their last rows: subscriptions, their copies, advertisements and routing tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STATE = [column.name for column in TABLES["brokers"].row_columns if column.name 
 
 
 def latest_state(brokers: DataFrame) -> DataFrame:
-    """The last row of each broker, with `stored_subscriptions`: its own clients' and other brokers'."""
+    """The last row of each broker. `stored_subscriptions` counts those of its own clients and of other brokers."""
     last = brokers.groupBy(*RUN_COLUMNS, "broker").agg(f.max_by(f.struct(*STATE), "at_s").alias("state"))
     stored = f.col("local_subscriptions") + f.col("remote_subscriptions")
     return last.select(*RUN_COLUMNS, "broker", "state.*").withColumn("stored_subscriptions", stored)
@@ -21,7 +21,7 @@ def latest_state(brokers: DataFrame) -> DataFrame:
 def stored_subscriptions(brokers: DataFrame) -> DataFrame:
     """run, protocol, brokers, local_subscriptions, stored_mean, _max, copies_mean, advertisements_mean, …_bytes_max.
 
-    `copies_mean` is how often a subscription is stored beside the one at its home [THESIS Fig. 10.1.11].
+    `copies_mean` is the mean number of copies of a subscription, without that at its home [THESIS Fig. 10.1.11].
     """
     return (
         latest_state(brokers)

@@ -34,10 +34,12 @@ def test_every_size_is_timed_with_duckdb_beside_it(
 
     monkeypatch.setattr(module, "WARM_UP_ROWS", 1_000)
     tables = ("messages_by_kind", "drops")
-    said: list[module.Timing] = []
-    watch = module.Watch(no_progress, said.append)
-    measured = list(module.benchmark(spark, tmp_path, [4_000, 2_000], tables, cores=1, memory="500MB", watch=watch))
-    assert said == [timing for each in measured for timing in each.timings]
+    reported: list[module.Timing] = []
+    observer = module.BenchmarkObserver(no_progress, reported.append)
+    measured = list(
+        module.benchmark(spark, tmp_path, [4_000, 2_000], tables, cores=1, memory="500MB", observer=observer)
+    )
+    assert reported == [timing for each in measured for timing in each.timings]
     assert [each.hop_rows for each in measured] == [2_000, 4_000]
     for each in measured:
         assert [timing.table for timing in each.timings] == list(tables)

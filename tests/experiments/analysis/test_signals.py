@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.analysis.benchmark import start_deaf_to_ctrl_c
+from experiments.analysis.benchmark import start_without_sigint
 from tests.harness.programs import path_of
 
 pytestmark = pytest.mark.slow
@@ -63,7 +63,7 @@ def test_ctrl_c_ends_it_with_one_line(folder_of_runs: Path, tmp_path: Path, comm
 
 def test_ctrl_c_does_not_reach_duckdbs_process_even_while_it_starts(capfd: pytest.CaptureFixture[str]) -> None:
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        start_deaf_to_ctrl_c(pool)
+        start_without_sigint(pool)
         (child,) = multiprocessing.active_children()
         assert child.pid is not None
         os.kill(child.pid, signal.SIGINT)
