@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments.figures.registry import chosen
+from experiments.figures.registry import select
 from experiments.figures.run_figure import needs_spark
-from experiments.figures.spark_columns import KEPT
+from experiments.figures.spark_columns import COLUMNS_FILE
 from experiments.sweeps.sweep import OUTCOME
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,15 +67,15 @@ def test_an_experiment_whose_traces_spark_is_to_analyse_says_so_before_its_runs(
 
 
 def test_runs_whose_tables_were_kept_need_no_spark(tmp_path: Path) -> None:
-    (entry,) = chosen(["fig-10.1.12"])
+    (entry,) = select(["fig-10.1.12"])
     for point in entry.points("quick"):
         assert needs_spark(entry, "quick", tmp_path, force=False)
         folder = tmp_path / point.spec.folder_name
         folder.mkdir(exist_ok=True)
         (folder / OUTCOME).write_text(json.dumps({"numbers": {}, "lists": {}, "seconds": 1.0}))
         assert needs_spark(entry, "quick", tmp_path, force=False)
-        (folder / KEPT).write_text(json.dumps({table: {} for table in entry.tables}))
+        (folder / COLUMNS_FILE).write_text(json.dumps({table: {} for table in entry.tables}))
     assert not needs_spark(entry, "quick", tmp_path, force=False)
     assert needs_spark(entry, "quick", tmp_path, force=True)
-    (without_tables,) = chosen(["text-1.3"])
+    (without_tables,) = select(["text-1.3"])
     assert not needs_spark(without_tables, "quick", tmp_path, force=True)

@@ -177,7 +177,7 @@ class Processes:
         path = (file or self.file).path
         log = (path.parent / f"{id}.log").open("a")
         self._processes[id] = subprocess.Popen(
-            [sys.executable, "mercast.py", "broker", str(path), "--id", id, *self._arguments, *arguments],
+            [sys.executable, "-m", "mercast", "broker", str(path), "--id", id, *self._arguments, *arguments],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=log,

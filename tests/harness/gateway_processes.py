@@ -81,7 +81,7 @@ class RunningOverlay:
             self.wait_for_links(id)
 
     def start_broker(self, id: str) -> RunningBroker:
-        command = [sys.executable, str(ROOT / "mercast.py"), "broker", str(self.path), "--id", id]
+        command = [sys.executable, "-m", "mercast", "broker", str(self.path), "--id", id]
         with (self._folder / f"{id}.log").open("ab") as log:
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=self._folder)
         assert process.stdout is not None

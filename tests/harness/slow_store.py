@@ -36,9 +36,9 @@ class SlowPlace:
         self.effects: list[Effect] = []
         """Since a test looked last."""
         if self.disk:
-            self.tell(Restored(dict(self.disk)))
+            self.handle(Restored(dict(self.disk)))
 
-    def tell(self, happened: Input) -> list[Effect]:
+    def handle(self, happened: Input) -> list[Effect]:
         self.now += 1
         effects = self.broker.handle(happened, self.now)
         self._changes += [each for each in effects if isinstance(each, Persist | Forget)]
@@ -58,7 +58,7 @@ class SlowPlace:
     def report(self) -> None:
         written, self._written = self._written or [], None
         for key in dict.fromkeys(each.key for each in written if isinstance(each, Persist)):
-            self.tell(Persisted(key))
+            self.handle(Persisted(key))
 
     @property
     def is_written(self) -> bool:
@@ -79,12 +79,12 @@ class SlowPlace:
 
     def connect(self, name: str = "c", session: str = "s", **options: object) -> Greet:
         kept: dict[str, object] = {"is_reliable": True, "keep": None, **options}
-        effects = self.tell(ClientConnected(name, session, **kept))  # type: ignore[arg-type]
+        effects = self.handle(ClientConnected(name, session, **kept))  # type: ignore[arg-type]
         (greeting,) = [each for each in effects if isinstance(each, Greet)]
         return greeting
 
     def publish(self, n: int, client: str = "p", reference: int = 1) -> list[Effect]:
-        return self.tell(Published(client, reference, msgpack.packb({"n": n})))
+        return self.handle(Published(client, reference, msgpack.packb({"n": n})))
 
     def stored(self, client: str) -> list[Key]:
         """What the disk has of the client's session."""

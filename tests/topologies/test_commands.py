@@ -159,7 +159,7 @@ def test_import_reads_an_alt_file(tmp_path: Path) -> None:
 def test_an_error_is_one_line_on_standard_error_with_exit_code_three(tmp_path: Path) -> None:
     missing = tmp_path / "missing.toml"
     done = subprocess.run(
-        [sys.executable, ROOT / "mercast.py", "topology", "show", missing], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "mercast", "topology", "show", missing], capture_output=True, text=True, check=False
     )
     assert done.returncode == 3
     assert done.stdout == ""

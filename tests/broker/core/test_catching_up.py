@@ -19,7 +19,7 @@ def timers(effects: list[Effect]) -> list[SetTimer]:
     return [each for each in effects if isinstance(each, SetTimer) and each.name == CATCH_UP]
 
 
-def is_behind(broker: Broker) -> bool:
+def has_pending_link_states(broker: Broker) -> bool:
     return broker.router.drain().has_pending_link_states
 
 
@@ -38,9 +38,9 @@ def test_a_burst_of_news_sets_one_timer() -> None:
     news = [state("b3", "b2", sequence=2), state("b4", sequence=2), state("b3", "b2", "b4", sequence=3)]
     set_by = [timers(broker.handle(FrameReceived("b2", LinkStates((each,))), now)) for now, each in enumerate(news)]
     assert set_by == [[SetTimer(CATCH_UP, 20 * MILLISECOND)], [], []]
-    assert is_behind(broker)
+    assert has_pending_link_states(broker)
     broker.handle(TimerFired(CATCH_UP), 20 * MILLISECOND)
-    assert not is_behind(broker)
+    assert not has_pending_link_states(broker)
     again = broker.handle(FrameReceived("b2", LinkStates((state("b4", "b3", sequence=3),))), 30 * MILLISECOND)
     assert timers(again) == [SetTimer(CATCH_UP, 50 * MILLISECOND)]
 
@@ -49,7 +49,7 @@ def test_routes_are_those_of_the_newest_news_at_any_time() -> None:
     broker = in_a_line()
     assert broker.router.is_reachable("", "b4")
     broker.handle(FrameReceived("b2", LinkStates((state("b3", "b2", sequence=2),))), 1)
-    assert is_behind(broker)
+    assert has_pending_link_states(broker)
     assert not broker.router.is_reachable("", "b4")
 
 
@@ -57,4 +57,4 @@ def test_what_is_no_news_sets_no_timer() -> None:
     broker = in_a_line()
     effects = broker.handle(FrameReceived("b2", LinkStates((state("b3", "b2", "b4"),))), 1)
     assert timers(effects) == []
-    assert not is_behind(broker)
+    assert not has_pending_link_states(broker)

@@ -16,11 +16,11 @@ def id(counter: int, incarnation: int = 1, broker: str = "b1") -> PublicationId:
 @given(st.lists(st.integers(0, 40), max_size=80))
 def test_within_the_window_each_is_new_once_and_beyond_it_never(counters: list[int]) -> None:
     window = 8
-    seen, taken, highest = SeenPublications(window), set(), -1
+    seen, added, highest = SeenPublications(window), set(), -1
     for counter in counters:
-        is_new = counter not in taken and highest - counter < window
+        is_new = counter not in added and highest - counter < window
         assert seen.add_if_new(id(counter)) is is_new
-        taken.add(counter)
+        added.add(counter)
         highest = max(highest, counter)
         assert seen.is_before_window(id(counter)) is (highest - counter >= window)
 

@@ -28,7 +28,7 @@ from tests.harness.slow_store import SlowPlace, answers, delivered
 def place_with_subscriber() -> SlowPlace:
     place = SlowPlace()
     place.connect()
-    place.tell(Subscribed("c", "s", "n > 0"))
+    place.handle(Subscribed("c", "s", "n > 0"))
     place.settle()
     return place
 
@@ -37,10 +37,10 @@ def place_with_subscriber() -> SlowPlace:
 def test_who_goes_while_a_publication_is_stored_does_not_get_it_and_stops_nothing(end: Input) -> None:
     place = place_with_subscriber()
     place.connect("other")
-    place.tell(Subscribed("other", "s", "n > 0"))
+    place.handle(Subscribed("other", "s", "n > 0"))
     place.settle()
     place.publish(1)
-    place.tell(end)
+    place.handle(end)
     effects = place.settle()
     assert answers(effects, "p") == [(True, 1)]
     assert delivered(effects, "c") == []
@@ -52,10 +52,10 @@ def test_who_goes_while_a_publication_is_stored_does_not_get_it_and_stops_nothin
 def test_of_several_subscriptions_those_that_stand_are_named() -> None:
     place = place_with_subscriber()
     for name in ("t", "u"):
-        place.tell(Subscribed("c", name, "n > 0"))
+        place.handle(Subscribed("c", name, "n > 0"))
     place.settle()
     place.publish(1)
-    place.tell(Unsubscribed("c", "t"))
+    place.handle(Unsubscribed("c", "t"))
     (delivery,) = [each for each in place.settle() if isinstance(each, Deliver)]
     assert delivery.subscriptions == ("s", "u")
 
@@ -65,12 +65,12 @@ def test_of_several_subscriptions_those_that_stand_are_named() -> None:
 def test_a_name_can_be_used_again_after_its_client_left_while_it_was_stored(is_known: bool, is_under_way: bool) -> None:
     place = place_with_subscriber()
     name = "s" if is_known else "t"
-    place.tell(Subscribed("c", name, "n > 1", "2"))
+    place.handle(Subscribed("c", name, "n > 1", "2"))
     if is_under_way:
         place.write()
-    place.tell(ClientLeft("c"))
+    place.handle(ClientLeft("c"))
     assert place.connect(session="next").is_resumed is False
-    place.tell(Subscribed("c", name, "n > 2", "1"))
+    place.handle(Subscribed("c", name, "n > 2", "1"))
     assert answers(place.settle(), "c") == [(True, "1")]
     client = place.broker.client("c")
     assert client is not None
@@ -80,11 +80,11 @@ def test_a_name_can_be_used_again_after_its_client_left_while_it_was_stored(is_k
 def test_who_left_does_not_rise_again_by_what_it_asked_for_before() -> None:
     place = SlowPlace()
     place.connect()
-    place.tell(Subscribed("c", "s", "n > 1"))
-    place.tell(Subscribed("c", "s", "n > 2"))
-    place.tell(Unsubscribed("c", "s"))
-    place.tell(Subscribed("c", "s", "n > 3"))
-    place.tell(ClientLeft("c"))
+    place.handle(Subscribed("c", "s", "n > 1"))
+    place.handle(Subscribed("c", "s", "n > 2"))
+    place.handle(Unsubscribed("c", "s"))
+    place.handle(Subscribed("c", "s", "n > 3"))
+    place.handle(ClientLeft("c"))
     assert answers(place.settle(), "c") == []
     assert place.broker.client("c") is None
     assert place.broker.router.counts().local_subscriptions == 0
@@ -95,8 +95,8 @@ def test_a_crash_does_not_bring_back_what_was_stored_for_a_client_that_left() ->
     place = SlowPlace()
     place.connect()
     place.settle()
-    place.tell(Subscribed("c", "s", "n > 1"))
-    place.tell(ClientLeft("c"))
+    place.handle(Subscribed("c", "s", "n > 1"))
+    place.handle(ClientLeft("c"))
     place.write()
     place.start()
     assert place.broker.client("c") is None
@@ -105,9 +105,9 @@ def test_a_crash_does_not_bring_back_what_was_stored_for_a_client_that_left() ->
 def test_a_request_that_waits_for_the_store_does_not_make_a_lost_client_present() -> None:
     place = SlowPlace()
     place.connect()
-    place.tell(Subscribed("c", "s", "n > 1"))
-    place.tell(Subscribed("c", "s", "n > 2"))
-    place.tell(ClientLost("c"))
+    place.handle(Subscribed("c", "s", "n > 1"))
+    place.handle(Subscribed("c", "s", "n > 2"))
+    place.handle(ClientLost("c"))
     place.settle()
     client = place.broker.client("c")
     assert client is not None
@@ -118,9 +118,9 @@ def test_a_request_that_waits_for_the_store_does_not_make_a_lost_client_present(
 def test_another_session_of_a_durable_client_gets_no_answers_to_the_earlier_ones_requests() -> None:
     place = SlowPlace()
     place.connect()
-    place.tell(Subscribed("c", "s", "n > 1", "1"))
-    place.tell(Subscribed("c", "s", "n > 2", "2"))
-    place.tell(ClientLost("c"))
+    place.handle(Subscribed("c", "s", "n > 1", "1"))
+    place.handle(Subscribed("c", "s", "n > 2", "2"))
+    place.handle(ClientLost("c"))
     place.connect(session="next")
     assert answers(place.settle(), "c") == []
 
@@ -130,9 +130,9 @@ def test_what_was_stored_for_a_session_is_not_delivered_to_the_next_one_under_it
     place.publish(1)
     place.commit()
     assert any(key[0] == "publication" for key in place.disk), "the arrival waits for the store"
-    place.tell(ClientLeft("c"))
+    place.handle(ClientLeft("c"))
     place.connect(session="next")
-    place.tell(Subscribed("c", "s", "n > 0"))
+    place.handle(Subscribed("c", "s", "n > 0"))
     assert delivered(place.settle(), "c") == []
     place.publish(2, reference=2)
     assert delivered(place.settle(), "c") == [2]
@@ -142,7 +142,7 @@ def place_where_another_waits_too() -> SlowPlace:
     """A publication was delivered, and its record stays: the other client has not acknowledged it."""
     place = place_with_subscriber()
     place.connect("other")
-    place.tell(Subscribed("other", "s", "n > 0"))
+    place.handle(Subscribed("other", "s", "n > 0"))
     place.settle()
     place.publish(1)
     return place
@@ -152,12 +152,12 @@ def place_where_another_waits_too() -> SlowPlace:
 def test_a_restart_gives_the_next_session_under_a_name_nothing_that_was_for_the_one_before(is_crashed: bool) -> None:
     place = place_where_another_waits_too()
     assert delivered(place.settle(), "c") == [1]
-    place.tell(ClientLeft("c"))
+    place.handle(ClientLeft("c"))
     place.settle()
     if is_crashed:
         place.start()
     place.connect(session="next")
-    place.tell(Subscribed("c", "s", "n > 0"))
+    place.handle(Subscribed("c", "s", "n > 0"))
     place.settle()
     place.start()
     assert place.connect(session="next").is_resumed
@@ -170,7 +170,7 @@ def acknowledge_all(place: SlowPlace) -> list[int]:
     effects = place.settle()
     for each in effects:
         if isinstance(each, Deliver) and each.client == "c":
-            place.tell(DeliveryAcknowledged("c", each.number))
+            place.handle(DeliveryAcknowledged("c", each.number))
     return delivered(effects, "c")
 
 
@@ -178,7 +178,7 @@ def test_what_was_acknowledged_stays_so_whatever_waited_while_the_client_came_at
     place = place_where_another_waits_too()
     assert acknowledge_all(place) == [1]
     place.connect(is_reliable=False)
-    place.tell(ClientLost("c"))
+    place.handle(ClientLost("c"))
     place.publish(2, reference=2)
     place.settle()
     place.connect()
@@ -195,13 +195,13 @@ def test_what_is_being_stored_counts_among_what_a_client_may_have(kind: type[Sub
     place.connect()
     requests = [("s", "n > 0"), ("t", "n > 0"), ("u", "n > 0"), ("s", "n > 1"), ("t", "n > 2")]
     for number, (name, expression) in enumerate(requests):
-        place.tell(kind("c", name, expression, str(number)))
+        place.handle(kind("c", name, expression, str(number)))
     assert sorted(answers(place.settle(), "c")) == [(False, "2"), (True, "0"), (True, "1"), (True, "3"), (True, "4")]
     client = place.broker.client("c")
     assert client is not None
     assert sorted(client.expressions.values()) == ["n > 1", "n > 2"]
-    place.tell((Unsubscribed if kind is Subscribed else Unadvertised)("c", "s", "5"))
-    place.tell(kind("c", "u", "n > 0", "6"))
+    place.handle((Unsubscribed if kind is Subscribed else Unadvertised)("c", "s", "5"))
+    place.handle(kind("c", "u", "n > 0", "6"))
     assert answers(place.settle(), "c") == [(True, "5"), (True, "6")], "there is room for another"
 
 
@@ -210,8 +210,8 @@ def test_a_name_may_be_changed_any_number_of_times_before_the_store_has_the_firs
     place.connect()
     changes = 2 * sys.getrecursionlimit()
     for number in range(0, changes, 2):
-        place.tell(Subscribed("c", "s", "n > 0", str(number)))
-        place.tell(Unsubscribed("c", "s", str(number + 1)))
+        place.handle(Subscribed("c", "s", "n > 0", str(number)))
+        place.handle(Unsubscribed("c", "s", str(number + 1)))
     assert answers(place.settle(), "c") == [(True, str(number)) for number in range(changes)]
 
 
@@ -231,37 +231,37 @@ class ComingAndGoing(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.place = SlowPlace()
-        self.here: dict[str, list[str]] = {}
+        self.connected: dict[str, list[str]] = {}
         """Who is connected, and the requests without an answer."""
         self.requests = 0
 
     @rule(client=CLIENTS, session=st.sampled_from(["one", "other"]), kind=st.sampled_from(list(KINDS)))
     def connect(self, client: str, session: str, kind: str) -> None:
-        if client not in self.here:
-            self.here[client] = []
+        if client not in self.connected:
+            self.connected[client] = []
             self.place.connect(client, session, **KINDS[kind])
 
     @rule(client=CLIENTS, is_farewell=st.booleans())
-    def go(self, client: str, is_farewell: bool) -> None:
-        if self.here.pop(client, None) is not None:
-            self.place.tell(ClientLeft(client) if is_farewell else ClientLost(client))
+    def disconnect(self, client: str, is_farewell: bool) -> None:
+        if self.connected.pop(client, None) is not None:
+            self.place.handle(ClientLeft(client) if is_farewell else ClientLost(client))
 
     @rule(client=CLIENTS, name=NAMES, expressions=EXPRESSIONS, is_subscription=st.booleans())
     def enter(self, client: str, name: str, expressions: list[str], is_subscription: bool) -> None:
         kind = Subscribed if is_subscription else Advertised
-        if client in self.here:
+        if client in self.connected:
             for expression in expressions:
-                self.place.tell(kind(client, name, expression, self._asked(client)))
+                self.place.handle(kind(client, name, expression, self._next_request(client)))
 
     @rule(client=CLIENTS, name=NAMES, is_subscription=st.booleans())
     def withdraw(self, client: str, name: str, is_subscription: bool) -> None:
         kind = Unsubscribed if is_subscription else Unadvertised
-        if client in self.here:
-            self.place.tell(kind(client, name, self._asked(client)))
+        if client in self.connected:
+            self.place.handle(kind(client, name, self._next_request(client)))
 
-    def _asked(self, client: str) -> str:
+    def _next_request(self, client: str) -> str:
         self.requests += 1
-        self.here[client].append(str(self.requests))
+        self.connected[client].append(str(self.requests))
         return str(self.requests)
 
     @rule(n=st.integers(0, 3))
@@ -280,18 +280,18 @@ class ComingAndGoing(RuleBasedStateMachine):
 
     @rule()
     def crash(self) -> None:
-        self.here.clear()
+        self.connected.clear()
         self.place.start()
 
     @rule()
     def settle(self) -> None:
         effects = self.place.settle()
-        for client, asked in self.here.items():
-            heard = [reference for _, reference in answers(effects, client)]
-            assert set(asked) <= set(heard), "every request has its answer"
-            asked.clear()
+        for client, pending in self.connected.items():
+            answered = [reference for _, reference in answers(effects, client)]
+            assert set(pending) <= set(answered), "every request has its answer"
+            pending.clear()
         assert self.place.broker.unsettled == 0
-        assert all(each.is_connected == (each.name in self.here) for each in self.place.broker.clients)
+        assert all(each.is_connected == (each.name in self.connected) for each in self.place.broker.clients)
         kept = [each.name for each in self.place.broker.clients if each.is_reliable or each.keep is None]
         now = {name: entries for name, entries in _entered(self.place.broker).items() if name in kept}
         restarted = SlowPlace()

@@ -73,7 +73,7 @@ class PublishingMachine(RuleBasedStateMachine):
         self.place = SlowPlace(Settings(is_durable=self.is_durable, publish_window=WINDOW))
         self.published: dict[bytes, set[PublicationId]] = {}
         """Stored, at a durable broker."""
-        self.asked: list[Publication] = []
+        self.requested: list[Publication] = []
         self.session = 0
         self.wire: Wire | None = None
         self.another_session()
@@ -112,8 +112,8 @@ class PublishingMachine(RuleBasedStateMachine):
         for kind in kinds:
             if not self.publishing.has_room():
                 return
-            publication = Publication(len(self.asked), kind)
-            self.asked.append(publication)
+            publication = Publication(len(self.requested), kind)
+            self.requested.append(publication)
             self.of_session.append(publication)
             self.publishing.put_for(publication, publication.attributes, b"", 0, False)
 
@@ -131,20 +131,20 @@ class PublishingMachine(RuleBasedStateMachine):
             # As the driver does, without the core.
             wire.down.append(Refuse("c", request.reference, "forbidden", "forbidden"))
             return
-        effects = self.place.tell(Published("c", request.reference, request.attributes))
+        effects = self.place.handle(Published("c", request.reference, request.attributes))
         if not self.is_durable:
             ids = [each.publication for each in effects if isinstance(each, Accept) and each.publication is not None]
             self.published.setdefault(request.attributes, set()).update(ids)
-        self._answered()
+        self._send_answers()
 
     @precondition(lambda self: self.wire is not None and self.wire.down)
     @rule(most=st.integers(1, WINDOW))
-    def hear(self, most: int) -> None:
+    def receive_answers(self, most: int) -> None:
         assert self.wire is not None
         for _ in range(min(most, len(self.wire.down))):
-            self._hear(self.wire.down.popleft())
+            self._receive_answer(self.wire.down.popleft())
 
-    def _hear(self, answer: Effect) -> None:
+    def _receive_answer(self, answer: Effect) -> None:
         if isinstance(answer, Accept):
             assert answer.publication is not None
             self.publishing.accepted((int(answer.reference), answer.publication.counter))
@@ -156,7 +156,7 @@ class PublishingMachine(RuleBasedStateMachine):
     def lose_connection(self) -> None:
         self.wire = None
         self.publishing.disconnected()
-        self.place.tell(ClientLost("c"))
+        self.place.handle(ClientLost("c"))
 
     @precondition(lambda self: not self.place.is_written)
     @rule()
@@ -170,7 +170,7 @@ class PublishingMachine(RuleBasedStateMachine):
     @rule()
     def report(self) -> None:
         self.place.report()
-        self._answered()
+        self._send_answers()
 
     @rule()
     def commit(self) -> None:
@@ -185,7 +185,7 @@ class PublishingMachine(RuleBasedStateMachine):
         self.publishing.disconnected()
         self.place.start()
 
-    def _answered(self) -> None:
+    def _send_answers(self) -> None:
         effects, self.place.effects = self.place.effects, []
         if self.wire is not None:
             self.wire.down += [each for each in effects if isinstance(each, Accept | Refuse) and each.client == "c"]
@@ -196,7 +196,7 @@ class PublishingMachine(RuleBasedStateMachine):
 
     @invariant()
     def only_what_is_published_counts_as_accepted(self) -> None:
-        for publication in self.asked:
+        for publication in self.requested:
             if publication.is_accepted:
                 assert publication.kind == GOOD
                 assert self.published.get(publication.attributes)
@@ -212,7 +212,7 @@ class PublishingMachine(RuleBasedStateMachine):
             before = len(self.wire.up), len(self.wire.down), self.publishing.unanswered
             self.arrive(len(self.wire.up))
             self.commit()
-            self.hear(len(self.wire.down))
+            self.receive_answers(len(self.wire.down))
             assert (len(self.wire.up), len(self.wire.down), self.publishing.unanswered) != before, "no answer comes"
         self.nothing_is_published_twice()
         self.only_what_is_published_counts_as_accepted()
@@ -236,7 +236,7 @@ def test_a_new_session_of_a_durable_client_is_not_told_of_the_earlier_ones_publi
     for reference in range(1, 6):
         place.publish(reference, "c", reference)
     place.settle()
-    place.tell(ClientLost("c"))
+    place.handle(ClientLost("c"))
     assert place.connect(session="next").accepted_through == 0
     place.settle()
     place.start()
@@ -247,7 +247,7 @@ def test_what_is_not_stored_yet_is_not_told_as_accepted_and_not_taken_in_again()
     place = SlowPlace()
     place.connect()
     place.publish(1, "c", 1)
-    place.tell(ClientLost("c"))
+    place.handle(ClientLost("c"))
     assert place.connect().accepted_through == 0
     assert place.publish(1, "c", 1) == []
     assert answers(place.settle(), "c") == [(True, 1)]
@@ -258,7 +258,7 @@ def test_another_session_is_not_told_what_became_of_the_earlier_ones_publication
     place = SlowPlace()
     place.connect()
     place.publish(1, "c", 1)
-    place.tell(ClientLost("c"))
+    place.handle(ClientLost("c"))
     place.connect(session="next")
     assert answers(place.settle(), "c") == []
     assert place.broker.unsettled == 0, "it was published"
@@ -269,7 +269,7 @@ def test_refusals_are_remembered_over_a_restart_while_they_may_not_have_been_hea
     place = SlowPlace(Settings(is_durable=True, publish_window=4))
     place.connect()
     place.publish(1, "c", 1)
-    place.tell(Published("c", 2, b"no map"))
+    place.handle(Published("c", 2, b"no map"))
     place.publish(3, "c", 3)
     place.settle()
     place.start()
@@ -283,27 +283,27 @@ def test_refusals_are_remembered_over_a_restart_while_they_may_not_have_been_hea
 
 
 def test_what_the_driver_refuses_again_is_remembered_as_long_as_what_the_core_refuses() -> None:
-    taken = PublishLedger(window=3)
-    taken.accept(2)
-    taken.accept(3)
-    assert taken.resume() == (3, (1,)), "the core has never seen the first one"
-    taken.accept(4)
-    taken.accept(5)
-    assert taken.resume() == (5, (1,)), "its second refusal may not have been heard either"
+    ledger = PublishLedger(window=3)
+    ledger.accept(2)
+    ledger.accept(3)
+    assert ledger.resume() == (3, (1,)), "the core has never seen the first one"
+    ledger.accept(4)
+    ledger.accept(5)
+    assert ledger.resume() == (5, (1,)), "its second refusal may not have been heard either"
     for reference in (6, 7, 8):
-        taken.accept(reference)
-    assert taken.resume() == (8, ())
+        ledger.accept(reference)
+    assert ledger.resume() == (8, ())
 
 
 def test_what_is_remembered_of_a_session_is_bounded() -> None:
-    taken = PublishLedger(window=8)
+    ledger = PublishLedger(window=8)
     for reference in range(1, 1000):
-        taken.refuse(reference)
+        ledger.refuse(reference)
         # Again and again, as no proper client would.
         for earlier in range(1, reference):
-            if taken.is_new(earlier):
-                taken.refuse(earlier)
-    taken.accept(1_000_000)
-    last, missing = taken.resume()
+            if ledger.is_new(earlier):
+                ledger.refuse(earlier)
+    ledger.accept(1_000_000)
+    last, missing = ledger.resume()
     assert last == 1_000_000
     assert len(missing) <= 8

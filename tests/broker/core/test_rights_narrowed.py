@@ -20,9 +20,9 @@ def ids(place: Place, *counters: int) -> frozenset[PublicationId]:
 def with_entries(settings: Settings | None = None) -> Place:
     place = Place(settings)
     place.connect()
-    place.tell(Subscribed("c", "all", "n >= 0"))
-    place.tell(Subscribed("c", "large", "n > 10"))
-    place.tell(Advertised("c", "mine", "n = 1"))
+    place.handle(Subscribed("c", "all", "n >= 0"))
+    place.handle(Subscribed("c", "large", "n > 10"))
+    place.handle(Advertised("c", "mine", "n = 1"))
     return place
 
 
@@ -30,8 +30,8 @@ def with_entries(settings: Settings | None = None) -> Place:
 def test_entries_are_withdrawn_and_nobody_is_answered_or_connected(is_here: bool) -> None:
     place = with_entries(Settings(is_durable=True))
     if not is_here:
-        place.tell(ClientLost("c"))
-    effects = place.tell(RightsNarrowed("c", ("all", "never heard of"), ("mine",), frozenset()))
+        place.handle(ClientLost("c"))
+    effects = place.handle(RightsNarrowed("c", ("all", "never heard of"), ("mine",), frozenset()))
     assert all(getattr(each, "client", None) is None for each in effects)
     client = place.broker.client("c")
     assert client is not None
@@ -46,10 +46,10 @@ def test_what_waits_or_may_come_again_is_dropped_and_the_rest_keeps_its_order() 
     place = with_entries(Settings(is_durable=True))
     for n in (1, 11, 2):
         place.publish(n)
-    place.tell(ClientLost("c"))
+    place.handle(ClientLost("c"))
     for n in (3, 12, 4):
         place.publish(n)
-    place.tell(RightsNarrowed("c", ("all",), (), ids(place, 0, 2, 3, 5)))
+    place.handle(RightsNarrowed("c", ("all",), (), ids(place, 0, 2, 3, 5)))
     assert place.broker.drops[FORBIDDEN] == 4
     client = place.broker.client("c")
     assert client is not None
@@ -57,7 +57,7 @@ def test_what_waits_or_may_come_again_is_dropped_and_the_rest_keeps_its_order() 
     place.connect()
     assert numbers(place.effects) == [11, 12]
     last = [each.number for each in place.effects if isinstance(each, Deliver)][-1]
-    place.tell(DeliveryAcknowledged("c", last))
+    place.handle(DeliveryAcknowledged("c", last))
     assert not list(client.undelivered())
     assert client.undelivered_bytes == 0
 
@@ -68,12 +68,12 @@ def test_what_is_being_stored_in_the_place_of_something_that_is_withdrawn_is_the
 ) -> None:
     place = SlowPlace()
     place.connect()
-    place.tell(Subscribed("c", "s", "n >= 0"))
+    place.handle(Subscribed("c", "s", "n >= 0"))
     place.settle()
-    place.tell(Subscribed("c", "s", "n > 10", "2"))
+    place.handle(Subscribed("c", "s", "n > 10", "2"))
     if is_under_way:
         place.write()
-    place.tell(RightsNarrowed("c", ("s",), (), frozenset()))
+    place.handle(RightsNarrowed("c", ("s",), (), frozenset()))
     assert answers(place.settle(), "c") == [(True, "2")]
     place.start()
     client = place.broker.client("c")
@@ -83,5 +83,5 @@ def test_what_is_being_stored_in_the_place_of_something_that_is_withdrawn_is_the
 
 def test_a_client_that_nobody_knows_has_nothing_to_lose() -> None:
     place = Place()
-    assert place.tell(RightsNarrowed("nobody", ("all",), (), frozenset())) == []
+    assert place.handle(RightsNarrowed("nobody", ("all",), (), frozenset())) == []
     assert place.broker.client("nobody") is None

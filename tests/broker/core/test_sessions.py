@@ -41,34 +41,34 @@ class Place:
         self.now = 0
         self.effects: list[Effect] = []
         if store:
-            self.tell(Restored(dict(store)))
+            self.handle(Restored(dict(store)))
         self._references = 0
 
-    def tell(self, happened: Input) -> list[Effect]:
+    def handle(self, happened: Input) -> list[Effect]:
         """All that follows, persisting included."""
         effects = self.broker.handle(happened, self.now)
         for effect in list(effects):
             if isinstance(effect, Persist):
                 self.store[effect.key] = effect.record
-                effects += self.tell(Persisted(effect.key))
+                effects += self.handle(Persisted(effect.key))
             elif isinstance(effect, Forget):
                 self.store.pop(effect.key, None)
         return effects
 
     def publish(self, n: int, *, expires: int | None = None, payload: bytes = b"") -> list[Effect]:
         self._references += 1
-        return self.tell(Published("p", self._references, msgpack.packb({"n": n}), payload, expires))
+        return self.handle(Published("p", self._references, msgpack.packb({"n": n}), payload, expires))
 
     def connect(self, name: str = "c", session: str = "s", **options: object) -> Greet:
         kept: dict[str, object] = {"is_reliable": True, "keep": 10 * SECOND, **options}
-        effects = self.tell(ClientConnected(name, session, **kept))  # type: ignore[arg-type]
+        effects = self.handle(ClientConnected(name, session, **kept))  # type: ignore[arg-type]
         (greeting,) = [each for each in effects if isinstance(each, Greet)]
         self.effects = effects
         return greeting
 
     def wait(self, duration: int) -> None:
         self.now += duration
-        self.tell(TimerFired("tick"))
+        self.handle(TimerFired("tick"))
 
 
 def numbers(effects: list[Effect]) -> list[object]:
@@ -78,15 +78,15 @@ def numbers(effects: list[Effect]) -> list[object]:
 def subscribed(settings: Settings | None = None, **options: Any) -> Place:
     place = Place(settings)
     place.connect(**options)
-    place.tell(Subscribed("c", "all", "TRUE"))
+    place.handle(Subscribed("c", "all", "TRUE"))
     return place
 
 
 def test_a_reconnect_brings_what_was_not_acknowledged_and_what_came_meanwhile_in_order() -> None:
     place = subscribed()
     deliveries = [each for n in range(3) for each in place.publish(n) if isinstance(each, Deliver)]
-    place.tell(DeliveryAcknowledged("c", deliveries[0].number))
-    place.tell(ClientLost("c"))
+    place.handle(DeliveryAcknowledged("c", deliveries[0].number))
+    place.handle(ClientLost("c"))
     assert numbers(place.publish(3)) == []
     assert place.connect().is_resumed
     assert numbers(place.effects) == [1, 2, 3]
@@ -94,7 +94,7 @@ def test_a_reconnect_brings_what_was_not_acknowledged_and_what_came_meanwhile_in
 
 def test_another_session_under_the_same_name_starts_anew() -> None:
     place = subscribed()
-    place.tell(ClientLost("c"))
+    place.handle(ClientLost("c"))
     place.publish(0)
     assert not place.connect(session="another").is_resumed
     assert numbers(place.effects) == []
@@ -103,7 +103,7 @@ def test_another_session_under_the_same_name_starts_anew() -> None:
 
 def test_a_session_waits_as_long_as_it_was_told() -> None:
     place = subscribed(keep=2 * SECOND)
-    place.tell(ClientLost("c"))
+    place.handle(ClientLost("c"))
     place.wait(SECOND)
     assert place.broker.client("c") is not None
     place.wait(SECOND)
@@ -114,15 +114,15 @@ def test_a_session_waits_as_long_as_it_was_told() -> None:
 def test_no_more_than_a_window_is_on_the_way() -> None:
     place = subscribed(window=2)
     assert [numbers(place.publish(n)) for n in range(4)] == [[0], [1], [], []]
-    assert numbers(place.tell(DeliveryAcknowledged("c", 1))) == [2]
-    assert numbers(place.tell(DeliveryAcknowledged("c", 3))) == [3]
+    assert numbers(place.handle(DeliveryAcknowledged("c", 1))) == [2]
+    assert numbers(place.handle(DeliveryAcknowledged("c", 3))) == [3]
 
 
 def test_a_paused_client_gets_nothing_until_it_has_room() -> None:
     place = subscribed(is_reliable=False)
-    place.tell(ClientPaused("c"))
+    place.handle(ClientPaused("c"))
     assert [numbers(place.publish(n)) for n in range(3)] == [[], [], []]
-    assert numbers(place.tell(ClientResumed("c"))) == [0, 1, 2]
+    assert numbers(place.handle(ClientResumed("c"))) == [0, 1, 2]
     assert numbers(place.publish(3)) == [3]
 
 
@@ -131,21 +131,21 @@ def test_a_full_outbox_drops_the_oldest_that_was_not_sent() -> None:
     for n in range(7):
         place.publish(n)
     assert place.broker.drops == {SLOW: 3}
-    assert numbers(place.tell(DeliveryAcknowledged("c", 2))) == [5, 6]
+    assert numbers(place.handle(DeliveryAcknowledged("c", 2))) == [5, 6]
 
 
 def test_an_outbox_is_bounded_in_bytes_too() -> None:
     place = subscribed(Settings(outbox_bytes=1000))
-    place.tell(ClientPaused("c"))
+    place.handle(ClientPaused("c"))
     for n in range(5):
         place.publish(n, payload=bytes(400))
     assert place.broker.drops == {SLOW: 3}
-    assert numbers(place.tell(ClientResumed("c"))) == [3, 4]
+    assert numbers(place.handle(ClientResumed("c"))) == [3, 4]
 
 
 def test_the_policy_disconnect_ends_the_connection_and_keeps_the_session() -> None:
     place = subscribed(Settings(deliveries_for_absent=2, disconnects_slow=True))
-    place.tell(ClientPaused("c"))
+    place.handle(ClientPaused("c"))
     effects = [each for n in range(4) for each in place.publish(n)]
     assert [each for each in effects if isinstance(each, Disconnect)] == [Disconnect("c", SLOW)]
     assert place.broker.drops == {AWAY: 2}
@@ -155,7 +155,7 @@ def test_the_policy_disconnect_ends_the_connection_and_keeps_the_session() -> No
 
 def test_what_expires_while_it_waits_is_not_delivered() -> None:
     place = subscribed()
-    place.tell(ClientLost("c"))
+    place.handle(ClientLost("c"))
     place.publish(0, expires=SECOND)
     place.publish(1, expires=9 * SECOND)
     place.now = 2 * SECOND
@@ -166,8 +166,8 @@ def test_what_expires_while_it_waits_is_not_delivered() -> None:
 
 def test_a_name_that_is_known_is_replaced_or_accepted_again() -> None:
     place = subscribed()
-    assert place.tell(Subscribed("c", "all", "TRUE", "7")) == [Accept("c", "7")]
-    assert Accept("c", "8") in place.tell(Subscribed("c", "all", "n > 5", "8"))
+    assert place.handle(Subscribed("c", "all", "TRUE", "7")) == [Accept("c", "7")]
+    assert Accept("c", "8") in place.handle(Subscribed("c", "all", "n > 5", "8"))
     assert numbers(place.publish(1)) == []
     assert numbers(place.publish(9)) == [9]
     assert place.broker.router.counts().local_subscriptions == 1
@@ -175,26 +175,26 @@ def test_a_name_that_is_known_is_replaced_or_accepted_again() -> None:
 
 def test_a_client_has_no_more_entries_than_it_may() -> None:
     place = subscribed(Settings(entries_of_client=1))
-    (refusal,) = place.tell(Subscribed("c", "more", "n > 5"))
+    (refusal,) = place.handle(Subscribed("c", "more", "n > 5"))
     assert isinstance(refusal, Refuse)
     assert refusal.code == "limit"
-    place.tell(Unsubscribed("c", "all"))
-    assert Accept("c", "more") in place.tell(Subscribed("c", "more", "n > 5"))
+    place.handle(Unsubscribed("c", "all"))
+    assert Accept("c", "more") in place.handle(Subscribed("c", "more", "n > 5"))
 
 
 def test_a_session_that_resumes_hears_how_far_its_publications_came() -> None:
     place = subscribed()
     for reference in (1, 2):
-        place.tell(Published("c", reference, msgpack.packb({"n": 1})))
-    place.tell(Published("c", 3, b"no map"))
-    place.tell(ClientLost("c"))
+        place.handle(Published("c", reference, msgpack.packb({"n": 1})))
+    place.handle(Published("c", 3, b"no map"))
+    place.handle(ClientLost("c"))
     assert place.connect() == Greet("c", is_resumed=True, accepted_through=2)
-    place.tell(Published("c", 4, msgpack.packb({"n": 1})))
-    place.tell(ClientLost("c"))
+    place.handle(Published("c", 4, msgpack.packb({"n": 1})))
+    place.handle(ClientLost("c"))
     assert place.connect() == Greet("c", is_resumed=True, accepted_through=4, missing=(3,)), (
         "the refusal may not have been heard"
     )
-    place.tell(Published("c", 3, msgpack.packb({"n": 1})))
+    place.handle(Published("c", 3, msgpack.packb({"n": 1})))
     assert place.connect() == Greet("c", is_resumed=True, accepted_through=4)
     assert place.connect(session="another") == Greet("c", is_resumed=False, accepted_through=0)
 
@@ -203,10 +203,10 @@ def test_a_restart_keeps_sessions_and_repeats_only_what_was_not_acknowledged() -
     durable = Settings(is_durable=True)
     place = subscribed(durable, keep=None)
     place.connect("other", keep=None)
-    place.tell(Subscribed("other", "all", "TRUE"))
+    place.handle(Subscribed("other", "all", "TRUE"))
     deliveries = [each for n in range(3) for each in place.publish(n) if isinstance(each, Deliver)]
-    place.tell(Published("c", 1, msgpack.packb({"n": 3})))
-    place.tell(DeliveryAcknowledged("c", [each.number for each in deliveries if each.client == "c"][1]))
+    place.handle(Published("c", 1, msgpack.packb({"n": 3})))
+    place.handle(DeliveryAcknowledged("c", [each.number for each in deliveries if each.client == "c"][1]))
     again = Place(durable, place.store)
     assert again.connect(keep=None) == Greet("c", is_resumed=True, accepted_through=1)
     assert numbers(again.effects) == [2, 3]
@@ -220,7 +220,7 @@ def test_a_restart_keeps_sessions_and_repeats_only_what_was_not_acknowledged() -
 def test_a_session_without_acknowledgements_is_not_stored() -> None:
     place = Place(Settings(is_durable=True))
     place.connect(is_reliable=False, keep=0)
-    place.tell(Subscribed("c", "all", "TRUE"))
+    place.handle(Subscribed("c", "all", "TRUE"))
     assert not place.store
     assert numbers(place.publish(1)) == [1]
     assert not any(key[0] == "arrival" for key in place.store)
@@ -230,7 +230,7 @@ def test_a_session_without_acknowledgements_is_not_stored() -> None:
 def test_a_farewell_takes_everything_with_it(is_durable: bool) -> None:
     place = subscribed(Settings(is_durable=is_durable), keep=None)
     place.publish(1)
-    place.tell(ClientLeft("c"))
+    place.handle(ClientLeft("c"))
     assert place.broker.client("c") is None
     assert not [key for key in place.store if key[0] in ("client", "subscription", "acknowledged", "taken")]
     assert all(record == () for key, record in place.store.items() if key[0] == "arrival")
@@ -240,14 +240,14 @@ def test_a_farewell_takes_everything_with_it(is_durable: bool) -> None:
 def test_a_durable_client_that_comes_back_as_a_plain_one_is_not_stored_any_more(is_left: bool) -> None:
     durable = Settings(is_durable=True)
     place = subscribed(durable, keep=None)
-    place.tell(Advertised("c", "mine", "TRUE"))
-    place.tell(Published("c", 7, msgpack.packb({"n": 0})))
-    place.tell(ClientLost("c"))
+    place.handle(Advertised("c", "mine", "TRUE"))
+    place.handle(Published("c", 7, msgpack.packb({"n": 0})))
+    place.handle(ClientLost("c"))
     place.publish(1)
     assert place.connect(session="plain", is_reliable=False, keep=0).is_resumed
     assert numbers(place.effects) == [0, 1], "what it entered and what waited for it is there"
     if is_left:
-        place.tell(ClientLeft("c"))
+        place.handle(ClientLeft("c"))
     of_publications = [key for key in place.store if key[0] in ("arrival", "publication")]
     assert all(place.store[key] == () for key in of_publications if key[0] == "arrival")
     assert set(place.store) == set(of_publications), "nothing of the client's session"

@@ -31,7 +31,7 @@ def test_every_reading_matches_one_of_the_subscriptions() -> None:
 def test_the_benchmark_delivers_every_message() -> None:
     path_of("mosquitto")
     path_of("mosquitto_sub")
-    command = [sys.executable, str(ROOT / "mercast.py"), "mqtt-bench", "--messages", "500", "--subscriptions", "50"]
+    command = [sys.executable, "-m", "mercast", "mqtt-bench", "--messages", "500", "--subscriptions", "50"]
     done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False, cwd=ROOT, timeout=200)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
@@ -41,7 +41,7 @@ def test_the_benchmark_delivers_every_message() -> None:
 
 
 def test_a_number_of_subscriptions_that_does_not_fit_is_refused() -> None:
-    command = [sys.executable, str(ROOT / "mercast.py"), "mqtt-bench", "--subscriptions", "51"]
+    command = [sys.executable, "-m", "mercast", "mqtt-bench", "--subscriptions", "51"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 1
     assert "multiple of 50" in done.stderr

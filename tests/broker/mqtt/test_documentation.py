@@ -47,7 +47,7 @@ def test_the_two_minutes_work_as_typed(tmp_path: Path) -> None:
     bin_folder = tmp_path / "bin"
     bin_folder.mkdir()
     command = bin_folder / "mercast"
-    command.write_text(f'#!/bin/sh\nexec {sys.executable} {ROOT / "mercast.py"} "$@"\n')
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m mercast "$@"\n')
     command.chmod(0o755)
     search = os.pathsep.join([str(bin_folder), str(folder), str(Path(path_of("mosquitto")).parent), os.environ["PATH"]])
     environment = {**os.environ, "PATH": search, "MERCAST_RUN_DIR": str(tmp_path / "run")}

@@ -27,7 +27,7 @@ STORE = {"store": {"data_dir": "data", "fsync": "checkpoint"}}
 
 def mercast(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "mercast.py", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-m", "mercast", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
     )
 
 

@@ -29,7 +29,7 @@ WRONG = "plugh-a-guess-that-is-wrong"
 
 def mercast(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "mercast.py", *arguments],
+        [sys.executable, "-m", "mercast", *arguments],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def mercast(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "mercast.py"), "experiment", *words]
+    command = [sys.executable, "-m", "mercast", "experiment", *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == code, done.stderr
     return done

@@ -51,7 +51,7 @@ ONE_MACHINE = ONE_MACHINE.replace('address = "10.1.0.1:7001"\n', "").replace("12
 def deploy(tmp_path: Path, overlay: str, *words: str) -> tuple[subprocess.CompletedProcess[str], Path]:
     path, out = tmp_path / "overlay.toml", tmp_path / "out"
     path.write_text(overlay)
-    command = [sys.executable, str(ROOT / "mercast.py"), "deploy", words[0], str(path), "--out", str(out), *words[1:]]
+    command = [sys.executable, "-m", "mercast", "deploy", words[0], str(path), "--out", str(out), *words[1:]]
     return subprocess.run(command, capture_output=True, text=True, check=False), out
 
 
@@ -291,7 +291,7 @@ def test_the_lines_of_the_documentation_work_as_typed(tmp_path: Path) -> None:
     lines = re.findall(r"^mercast deploy .*$", text, re.MULTILINE)
     assert len(lines) == 3
     for line in lines:
-        command = [sys.executable, str(ROOT / "mercast.py"), *line.split()[1:]]
+        command = [sys.executable, "-m", "mercast", *line.split()[1:]]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
     assert (tmp_path / "units/10.1.0.1/mercast-b1.service").exists()
