@@ -1,4 +1,5 @@
-"""Room on links and in windows: nothing overflows, whoever is refused is told why, and nothing accepted is lost."""
+"""Credits of links and windows of sources: no queue overflows, a refused client gets the reason, and no accepted
+publication is lost."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ def line(protocol: str, settings: Settings, loss: float = 0.0) -> ObservedWorld:
 
 
 def insist(world: World, broker: str, number: int) -> PublicationId:
-    """Publishes, and tries again while it is refused."""
+    """Publishes, and repeats the request while it is refused."""
     for _ in range(10_000):
         id = world.publish(broker, "publisher", {"number": number})
         if id is not None:
@@ -64,7 +65,7 @@ def drops(world: World) -> Counter[str]:
 
 
 def in_flight(world: World) -> dict[str, int]:
-    """What each broker believes to be under way, on all its links."""
+    """The publications that each broker counts as in flight, on all its links."""
     return {
         name: sum(link.outbox.in_flight + link.outbox.waiting for link in world.broker(name)._links._links.values())
         for name in world.seats
@@ -85,7 +86,7 @@ def test_no_more_frames_are_under_way_than_there_is_credit_and_all_arrive(protoc
 
 
 def test_a_link_that_is_busy_for_long_is_not_taken_for_one_that_loses() -> None:
-    """At every tick all the credit is in use: what counts is that it is used by other frames each time."""
+    """At every tick all the credit is in use, each time by other frames. So no credit was lost."""
     world = line("d-dbr", NARROW)
     for number in range(2_500):
         world.publish("b1", "publisher", {"number": number})

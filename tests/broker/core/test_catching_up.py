@@ -1,5 +1,4 @@
-"""News of links that comes in a burst is taken account of once, and nothing that is asked meanwhile is answered by it
-not having come."""
+"""Link states that arrive in a burst are applied once. Decisions made meanwhile already consider them."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ def has_pending_link_states(broker: Broker) -> bool:
 
 
 def in_a_line() -> Broker:
-    """b1 of b1-b2-b3-b4."""
+    """Broker b1 of the line b1-b2-b3-b4."""
     broker = Broker(create("d-dbr", "b1", 1, "auto", ()), "b1", 1, Settings())
     broker.router.load_link_states(
         (state("b1", "b2"), state("b2", "b1", "b3"), state("b3", "b2", "b4"), state("b4", "b3"))

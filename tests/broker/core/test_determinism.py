@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def digest(protocol: str, seed: int, *, is_durable: bool = False, options: dict[str, object] | None = None) -> str:
-    """Of a run with clients that come and go, faults and lost frames."""
+    """The digest of a run with clients that connect and leave, faults and lost frames."""
     scenario = Scenario(seed, protocol, is_durable=is_durable, loss=0.02, options=options or {})
     for _ in range(5):
         scenario.churn(4)
@@ -39,7 +39,7 @@ def digest(protocol: str, seed: int, *, is_durable: bool = False, options: dict[
 
 
 def digests() -> list[str]:
-    """On a ring, and on a transit-stub overlay with its clusters."""
+    """The digests of runs on a ring, and on a transit-stub overlay with its clusters."""
     return [
         *(digest(protocol, seed) for protocol in names() for seed in (5, 7)),
         digest("merc", 5, is_durable=True),

@@ -1,6 +1,6 @@
-"""Durable brokers: what was accepted survives a crash and arrives once; what was acknowledged is not repeated.
+"""Durable brokers: an accepted publication survives a crash and arrives once; an acknowledged delivery is not repeated.
 
-In memory mode a crash loses what the broker alone had, and nothing else goes wrong.
+In memory mode a crash loses only publications that no other broker has.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ STEP = MILLISECOND // 10
 
 
 def line(protocol: str, settings: Settings = DURABLE) -> World:
-    """A subscriber at the far end, in place."""
+    """A line of brokers with a subscriber at the far end."""
     world = World(protocol, LINE, clusters=CLUSTERS, settings=settings)
     world.settle()
     world.subscribe("b4", "subscriber", "all", "TRUE")
@@ -36,7 +36,7 @@ def run_until(world: World, is_so: Callable[[], bool]) -> None:
         if is_so():
             return
         world.run(STEP)
-    raise AssertionError("it never came to that")
+    raise AssertionError("the condition never became true")
 
 
 def publish(world: World, broker: str = "b1") -> PublicationId:
@@ -104,7 +104,7 @@ def test_a_delivery_that_was_not_acknowledged_is_repeated_after_restart_and_reco
     world.run(3 * SECOND)
     restart(world, "b4")
     world.run(20 * SECOND)
-    assert world.delivered == {(id, "subscriber"): 1}, "nobody is there to take it"
+    assert world.delivered == {(id, "subscriber"): 1}, "no client is connected to receive it"
     world.connect_client("b4", "subscriber")
     world.run(70 * SECOND)
     assert world.delivered == {(id, "subscriber"): 2}
@@ -137,7 +137,7 @@ def test_a_copy_that_comes_after_the_destinations_restart_is_not_delivered_again
     restart(world, "b4")
     world.connect_client("b4", "subscriber")
     world.run(70 * SECOND)
-    assert [receiver for _, receiver, _ in world.hops].count("b4") > copies, "a copy came"
+    assert [receiver for _, receiver, _ in world.hops].count("b4") > copies, "a copy arrived"
     assert world.delivered == {(id, "subscriber"): 1}
     assert world.broker("b1").unsettled == 0
 
@@ -188,7 +188,7 @@ def test_what_arrives_for_an_absent_client_waits_for_it() -> None:
     ids = [publish(world) for _ in range(3)]
     world.settle()
     assert not world.delivered
-    assert world.broker("b1").unsettled == 0, "the destination's broker answers for it"
+    assert world.broker("b1").unsettled == 0, "the destination's broker is responsible for it"
     world.connect_client("b4", "subscriber")
     world.settle()
     assert world.delivered == {(id, "subscriber"): 1 for id in ids}

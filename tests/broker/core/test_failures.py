@@ -1,4 +1,4 @@
-"""An error inside the core is counted and reported, and its timers go on: a broker that has a defect stays alive."""
+"""An error inside the core is counted and reported, and its timers continue: a broker with a defect stays alive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Advertisement trees of filter-based routing come to an end everywhere, also where a broker was down meanwhile."""
+"""Advertisement trees of filter-based routing are removed at all brokers, also at one that was down meanwhile."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RING = [*LINE, ("b1", "b4")]
 
 
 def trees(world: World) -> dict[str, int]:
-    """How many advertisement trees each living broker is in."""
+    """The number of advertisement trees of each running broker."""
     living = [name for name, seat in world.seats.items() if seat.broker is not None]
     return {name: world.broker(name).router.counts().advertisements for name in living}
 
@@ -102,7 +102,7 @@ def test_with_readvertise_no_copy_goes_round_when_every_way_is_lost() -> None:
     world.run(5 * SECOND)
     world.sent.clear()
     world.run(20 * SECOND)
-    assert world.sent["Update"] == 0, "nobody passes anything on for ever"
+    assert world.sent["Update"] == 0, "no broker forwards anything for ever"
     world.connect("b4", "b5")
     world.run(5 * SECOND)
     id = world.publish("b5", "publisher", {"a": 1})

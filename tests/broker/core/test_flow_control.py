@@ -1,4 +1,4 @@
-"""Credits of one link: never more in flight than the receiver has room for, nothing forgotten, order kept."""
+"""Credits of one link: at most the credit is in flight, no frame is forgotten, and frames keep their order."""
 
 from __future__ import annotations
 

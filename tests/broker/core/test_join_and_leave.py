@@ -1,4 +1,5 @@
-"""Brokers that join a running overlay are told what they missed; those that leave are forgotten everywhere."""
+"""A broker that joins a running overlay receives the entries that it missed. A broker that leaves is forgotten
+everywhere."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ def join(world: World, name: str, *neighbours: str, clusters: tuple[str, ...] = 
 
 
 def leave(world: World, name: str) -> None:
-    """In good order: it says farewell, gets a moment, and is gone."""
+    """Makes a broker leave in good order: it announces that it leaves, runs for a moment, and stops."""
     world.leave(name)
     world.run(SECOND)
     for each in [each for each in world.links if name in each]:
@@ -122,7 +123,7 @@ def test_all_that_a_broker_had_goes_with_it_when_it_leaves(protocol: str) -> Non
         assert now.local_subscriptions == counts.local_subscriptions
         assert now.unacknowledged_changes == 0
     if protocol != "fbr":
-        # FBR does not repair the trees that b2 was part of; the others' tables are those of three brokers.
+        # FBR does not repair the trees that contained b2. The tables of the other protocols are those of three brokers.
         expected = 0 if protocol == "flooding" else 2
         assert all(world.broker(name).router.counts().remote_subscriptions == expected for name in before)
     id = world.publish("b1", "publisher at b1", {"a": 1})
@@ -160,7 +161,7 @@ def test_what_a_leaving_broker_had_sent_before_is_still_carried(protocol: str) -
 
 
 def test_the_last_words_of_a_leaving_broker_are_not_overtaken_by_its_farewell() -> None:
-    """News of the farewell may come by a quicker way than a subscription that was sent before it."""
+    """The announcement of the leave may arrive by a faster route than a subscription that was sent before it."""
     for seed in range(25):
         world = World("d-dbr", TRIANGLE, settings=STRICT, seed=seed)
         world.settle()

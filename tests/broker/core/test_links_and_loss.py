@@ -1,4 +1,5 @@
-"""Links that lose, fall silent, are cut and come back: what is owed arrives once, and tables end up right."""
+"""Links that lose frames, become silent, are cut and come up again: owed publications arrive once, and the tables are
+right in the end."""
 
 from __future__ import annotations
 
@@ -61,7 +62,7 @@ def test_lost_frames_of_every_kind_are_made_good(protocol: str) -> None:
         ids = [world.publish("b1", "publisher", {"number": number}) for number in range(5)]
         world.run(200 * SECOND)
         expected = {(id, "subscriber"): 1 for id in ids}
-        # FBR does not repair its trees: where a link was reset for silence, it owes nothing.
+        # FBR does not repair its trees. If a link was reset because of silence, it owes nothing.
         assert world.delivered == expected or (protocol == "fbr" and world.flaps), f"seed {seed}"
         assert set(world.delivered.values()) <= {1}
 
@@ -72,7 +73,7 @@ def test_a_link_state_that_was_lost_is_noticed_by_the_next_heartbeat() -> None:
     world.loss = 1.0
     world.cut("b1", "b2")
     world.run(500 * MILLISECOND)
-    assert topology(world, "b3").distance("b1", "b2") == 1, "nobody could tell b3"
+    assert topology(world, "b3").distance("b1", "b2") == 1, "no broker could inform b3"
     world.loss = 0.0
     world.run(5 * SECOND)
     assert {topology(world, name) for name in world.seats} == {topology(world, "b1")}
@@ -87,7 +88,7 @@ def test_a_neighbour_that_was_silent_for_too_long_is_given_up_and_its_link_is_re
     assert [effect for effect in silent if isinstance(effect, ResetLink)] == [ResetLink("b2")]
     assert not broker.router.is_reachable("", "b2")
     late = broker.handle(FrameReceived("b2", Heartbeat(1, ("",)), None), world.now + 5 * SECOND)
-    assert late == [], "whoever is no neighbour is not listened to"
+    assert late == [], "frames of a broker without a link are ignored"
     broker.handle(PeerUp("b2", world.broker("b2").router.greeting()), world.now + 6 * SECOND)
     assert broker.router.is_reachable("", "b2")
 

@@ -1,6 +1,6 @@
-"""The thesis's own examples: tables and ways of its figures 1.2.1, 4.1.1 and 5.0.1, as far as the text tells them.
+"""The examples of the thesis: tables and routes of its figures 1.2.1, 4.1.1 and 5.0.1, as far as the text gives them.
 
-The figures themselves are not at hand. Each test says which links it takes and which statements they follow from.
+The figures themselves are not available. Each test says which links it assumes, and which statements they follow from.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ FIGURE_5_LINKS = [
 
 def test_figure_1_2_1_fbr_stores_and_matches_at_every_broker_on_the_way() -> None:
     """[THESIS 1.2]: S1 and S2 are stored at B1, B2, B3, B4 and B7; an event of B1's is matched at the first four
-    before it reaches B7. So these five are a line, and B5 and B6 hang beside it. Both subscribers are taken to be at
-    B7, because every broker of the line stores both subscriptions."""
+    before it reaches B7. So these five are a line, and B5 and B6 are connected to it. The test assumes both subscribers
+    at B7, because every broker of the line stores both subscriptions."""
     world = World("fbr", FIGURE_1, settings=STRICT)
     world.settle()
     world.advertise("B1", "publisher", "a1", "TRUE")
@@ -82,8 +82,9 @@ def test_figure_1_2_1_fbr_stores_and_matches_at_every_broker_on_the_way() -> Non
 
 
 def figure_4() -> World:
-    """[THESIS 4.1 to 4.4]: B reaches H through F and G; s3 passes B and F on its way from G to A; without the link
-    between B and F, events from A to G pass E, so the way over E is longer; D lengthens it here, C is beside A."""
+    """[THESIS 4.1 to 4.4]: B reaches H through F and G; s3 passes B and F on its route from G to A; without the link
+    between B and F, events from A to G pass E, so the route over E is longer. Here D lengthens it, and C is a neighbour
+    of A."""
     world = World("d-dbr", FIGURE_4, settings=STRICT)
     world.settle()
     world.advertise("A", "pub-c1", "a1", "price > 0")
@@ -140,7 +141,7 @@ def test_figure_4_1_1_an_event_carries_its_destinations_and_loses_them_on_its_wa
 
 
 def test_figure_4_1_1_without_the_link_from_b_to_f_events_to_g_pass_e() -> None:
-    """[THESIS 4.3]: the tables of the matching layer stay what they are."""
+    """[THESIS 4.3]: the tables of the matching layer do not change."""
     world = figure_4()
     before = {name: remote_subscriptions(world, name) for name in world.seats}
     world.cut("B", "F")
@@ -154,8 +155,9 @@ def test_figure_4_1_1_without_the_link_from_b_to_f_events_to_g_pass_e() -> None:
 
 
 def figure_5() -> World:
-    """[THESIS 5]: A1 publishes; A3, B2 and B6 are interested; AB is in both clusters. The second advertisement is
-    taken to be at B4, in the other cluster, and the links inside the clusters are free: any connected ones do."""
+    """[THESIS 5]: A1 publishes; A3, B2 and B6 subscribe; AB is in both clusters. The test assumes the second
+    advertisement at B4, in the other cluster. The links inside the clusters are arbitrary, as long as each cluster is
+    connected."""
     world = World("merc", FIGURE_5_LINKS, clusters=FIGURE_5, settings=STRICT)
     world.settle()
     world.advertise("A1", "pub-a", "a1", "TRUE")

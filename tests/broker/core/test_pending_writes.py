@@ -1,4 +1,4 @@
-"""What happens while the store writes: clients withdraw, leave and come back, and nobody else is to notice."""
+"""Requests while writes are pending: clients withdraw, leave and reconnect, and no other client is affected."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_what_was_stored_for_a_session_is_not_delivered_to_the_next_one_under_it
 
 
 def place_where_another_waits_too() -> SlowPlace:
-    """A publication was delivered, and its record stays: the other client has not acknowledged it."""
+    """A broker that delivered a publication and keeps its record, because another client has not acknowledged it."""
     place = place_with_subscriber()
     place.connect("other")
     place.handle(Subscribed("other", "s", "n > 0"))
@@ -215,7 +215,7 @@ def test_a_name_may_be_changed_any_number_of_times_before_the_store_has_the_firs
     assert answers(place.settle(), "c") == [(True, str(number)) for number in range(changes)]
 
 
-CLIENTS, NAMES = st.just("c"), st.sampled_from(["s", "t"])  # One client, so that much happens to it at a time.
+CLIENTS, NAMES = st.just("c"), st.sampled_from(["s", "t"])  # Only one client, so that many events concern it at a time.
 EXPRESSIONS = st.lists(st.sampled_from(["n > 0", "n > 1", "n > 2"]), min_size=1, max_size=3, unique=True)
 KINDS: dict[str, dict[str, object]] = {
     "durable": {"is_reliable": True, "keep": None},
@@ -226,13 +226,13 @@ KINDS: dict[str, dict[str, object]] = {
 
 
 class ComingAndGoing(RuleBasedStateMachine):
-    """Clients come as this and as that, ask, lose their connections and leave, while the store is at work."""
+    """Clients connect with different sessions, send requests, lose connections and leave, while writes are pending."""
 
     def __init__(self) -> None:
         super().__init__()
         self.place = SlowPlace()
         self.connected: dict[str, list[str]] = {}
-        """Who is connected, and the requests without an answer."""
+        """The connected clients, with their unanswered requests."""
         self.requests = 0
 
     @rule(client=CLIENTS, session=st.sampled_from(["one", "other"]), kind=st.sampled_from(list(KINDS)))
@@ -297,7 +297,7 @@ class ComingAndGoing(RuleBasedStateMachine):
         restarted = SlowPlace()
         restarted.disk = dict(self.place.disk)
         restarted.start()
-        assert _entered(restarted.broker) == now, "a restart would bring back exactly what is to be kept"
+        assert _entered(restarted.broker) == now, "a restart restores exactly the stored sessions' entries"
 
     def teardown(self) -> None:
         self.settle()

@@ -1,6 +1,6 @@
-"""Publications over lost connections and crashes: each is published once, and none counts as accepted that is not.
+"""Publications across lost connections and crashes: each is published once, and counts as accepted only if it is.
 
-The client library's part runs against the broker core, over connections that break at any time, with a store that
+The publish queue of the client library runs against the broker core. Connections break at any time, and the store
 commits at any time.
 """
 
@@ -32,7 +32,7 @@ GOOD, WRONG, FORBIDDEN = "good", "wrong", "forbidden"
 
 
 class Publication:
-    """What is published, and what its publisher was told."""
+    """A publication, with the answer that its publisher received."""
 
     def __init__(self, number: int, kind: str) -> None:
         self.kind = kind
@@ -51,7 +51,7 @@ class Publication:
 
 
 class Wire:
-    """A connection of the client's: what it sends is on its way until a test lets it arrive."""
+    """The client's connection. Sent frames are in flight until the test makes them arrive."""
 
     def __init__(self) -> None:
         self.up: deque[bytes] = deque()
@@ -72,7 +72,7 @@ class PublishingMachine(RuleBasedStateMachine):
         self.loop = asyncio.new_event_loop()
         self.place = SlowPlace(Settings(is_durable=self.is_durable, publish_window=WINDOW))
         self.published: dict[bytes, set[PublicationId]] = {}
-        """Stored, at a durable broker."""
+        """The ids of each publication that was published; at a durable broker, of each that was stored."""
         self.requested: list[Publication] = []
         self.session = 0
         self.wire: Wire | None = None
@@ -82,7 +82,7 @@ class PublishingMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.wire is None)
     @rule()
     def another_session(self) -> None:
-        """Another process of the same client: nobody asks what became of the earlier one's publications."""
+        """Starts another process of the same client. The answers to the earlier process's publications are lost."""
         self.session += 1
         self.publishing = PublishQueue(self.loop, is_answered=True)
         self.of_session: list[Publication] = []
@@ -128,7 +128,7 @@ class PublishingMachine(RuleBasedStateMachine):
         request = decode(wire.up.popleft(), Limits())
         assert isinstance(request, PublishRequest)
         if FORBIDDEN.encode() in request.attributes:
-            # As the driver does, without the core.
+            # The driver refuses it, and the core does not receive it.
             wire.down.append(Refuse("c", request.reference, "forbidden", "forbidden"))
             return
         effects = self.place.handle(Published("c", request.reference, request.attributes))
@@ -204,7 +204,7 @@ class PublishingMachine(RuleBasedStateMachine):
                 assert publication.kind != GOOD
 
     def teardown(self) -> None:
-        """In the end everything is answered."""
+        """Checks that in the end all publications are answered."""
         if self.wire is None:
             self.connect()
         assert self.wire is not None
@@ -213,7 +213,7 @@ class PublishingMachine(RuleBasedStateMachine):
             self.arrive(len(self.wire.up))
             self.commit()
             self.receive_answers(len(self.wire.down))
-            assert (len(self.wire.up), len(self.wire.down), self.publishing.unanswered) != before, "no answer comes"
+            assert (len(self.wire.up), len(self.wire.down), self.publishing.unanswered) != before, "no answer arrives"
         self.nothing_is_published_twice()
         self.only_what_is_published_counts_as_accepted()
         assert all(publication.done() for publication in self.of_session)
@@ -279,7 +279,9 @@ def test_refusals_are_remembered_over_a_restart_while_they_may_not_have_been_hea
     place.settle()
     place.start()
     greeting = place.connect()
-    assert (greeting.accepted_through, greeting.missing) == (7, ()), "who has sent so many since has heard"
+    assert (greeting.accepted_through, greeting.missing) == (7, ()), (
+        "a client that sent so many since has received the answers"
+    )
 
 
 def test_what_the_driver_refuses_again_is_remembered_as_long_as_what_the_core_refuses() -> None:
@@ -289,7 +291,7 @@ def test_what_the_driver_refuses_again_is_remembered_as_long_as_what_the_core_re
     assert ledger.resume() == (3, (1,)), "the core has never seen the first one"
     ledger.accept(4)
     ledger.accept(5)
-    assert ledger.resume() == (5, (1,)), "its second refusal may not have been heard either"
+    assert ledger.resume() == (5, (1,)), "the client may have missed the second refusal too"
     for reference in (6, 7, 8):
         ledger.accept(reference)
     assert ledger.resume() == (8, ())
@@ -299,7 +301,7 @@ def test_what_is_remembered_of_a_session_is_bounded() -> None:
     ledger = PublishLedger(window=8)
     for reference in range(1, 1000):
         ledger.refuse(reference)
-        # Again and again, as no proper client would.
+        # A correct client would not repeat this so often.
         for earlier in range(1, reference):
             if ledger.is_new(earlier):
                 ledger.refuse(earlier)

@@ -1,5 +1,5 @@
-"""Every protocol delivers what is owed, once, on random overlays, and comes to rest: with churn, faults, lossy links
-and restarts.
+"""Every protocol delivers each owed pair once on random overlays, and then stops sending: with churn, faults, lossy
+links and restarts.
 
 A failure prints the command that replays it.
 """
@@ -21,7 +21,7 @@ FBR_OPTIONS = st.sampled_from(({}, {"readvertise": True}, {"covering": True}, {"
 
 
 def run(scenario: Scenario) -> None:
-    """The scenario checks itself; here, that there was something to check."""
+    """Runs a scenario, which checks its deliveries. Also checks that there were deliveries to check."""
     scenario.run()
     assert scenario.pairs["delivered"] > 0
 
@@ -83,7 +83,7 @@ def test_after_all_faults_the_tables_are_what_the_clients_say(seed: int, is_open
 
 
 def test_few_schedules_are_weak() -> None:
-    """In a weak one, less than half of the expected pairs are owed; the others are dropped or withdrawn."""
+    """In a weak scenario less than half of the expected pairs are owed. The others are dropped or withdrawn."""
     weak = 0
     for seed in range(40):
         scenario = Scenario(seed, names()[seed % 4], is_durable=seed % 8 < 4, is_open=seed % 3 > 0, has_faults=True)

@@ -1,4 +1,4 @@
-"""Brokers that talk much get a link, within their limit, and the overlay never falls apart for it."""
+"""Brokers that exchange many publications get a link, within their limit, and the overlay stays connected."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RING = [*LINE, ("b1", "b6")]
 
 
 def busy(links: list[tuple[str, str]], most_links: int, seed: int = 0) -> World:
-    """b1 publishes much that b4 wants; nobody else has anything to say."""
+    """An overlay in which b1 publishes much for b4, and no other broker publishes."""
     settings = Settings(reorganise_every=10 * SECOND, most_links=most_links, is_open=False)
     world = World("d-dbr", links, settings=settings, seed=seed)
     world.settle()
@@ -51,7 +51,7 @@ def test_a_new_link_takes_the_place_of_the_least_useful(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_overlay_never_falls_apart(seed: int) -> None:
-    """On a line every link but the new ones is needed."""
+    """On a line every link except the new ones is needed."""
     world = busy(LINE, most_links=2, seed=seed)
     assert is_connected(world)
     assert len(world.delivered) == 600
@@ -80,7 +80,7 @@ def test_without_a_cycle_links_stay_as_they_are() -> None:
 
 
 def test_a_broker_goes_on_to_reorganise_after_a_neighbour_has_left() -> None:
-    """Between its farewell and the end of its link, a neighbour is no part of the topology."""
+    """A neighbour is not part of the topology between the announcement of its leave and the end of its link."""
     settings = Settings(reorganise_every=10 * SECOND, most_links=2, is_open=False)
     world = World("d-dbr", RING, settings=settings)
     world.run(5 * SECOND)

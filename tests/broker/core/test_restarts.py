@@ -1,5 +1,5 @@
-"""Nothing accepted is lost when brokers restart or hear of subscriptions late: it is delivered once, or is a counted
-drop that names it."""
+"""No accepted publication is lost when brokers restart or learn of subscriptions late: it is delivered once, or is a
+counted drop with its id."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MEMORY = Settings()
 
 
 def line(protocol: str, settings: Settings) -> World:
-    """A subscriber at the far end, in place."""
+    """A line of brokers with a subscriber at the far end."""
     world = World(protocol, LINE, clusters=CLUSTERS, settings=settings)
     world.settle()
     world.subscribe("b4", "subscriber", "all", "TRUE")
@@ -39,7 +39,7 @@ def restart(world: World, name: str, links: Iterable[Link] = LINE) -> None:
 
 
 def publish_for(world: World, duration: int, broker: str = "b1") -> None:
-    """One every 20 ms."""
+    """Publishes every 20 ms."""
     for number in range(duration // (20 * MILLISECOND)):
         if world.seats[broker].broker is not None:
             world.publish(broker, "publisher", {"a": number})
@@ -103,7 +103,7 @@ def test_a_broker_restarts_again_while_it_recovers(protocol: str) -> None:
 
 
 def all_others_restarted(protocol: str) -> World:
-    """The subscriber's broker is down, all others were restarted meanwhile, and then something was published."""
+    """The subscriber's broker is down, all others were restarted meanwhile, and then a client published."""
     world = line(protocol, DURABLE)
     world.crash("b4")
     for name in ("b1", "b2", "b3"):
@@ -218,7 +218,7 @@ def test_a_restart_of_its_broker_gives_a_subscription_nothing_from_before_it(pro
 
 @pytest.mark.parametrize("protocol", ["fbr", "d-dbr", "merc"])
 def test_a_publication_that_was_let_go_too_early_is_dropped_by_name_if_it_is_wanted(protocol: str) -> None:
-    """Updates are lost for a while, and meanwhile more is published than is kept."""
+    """Updates are lost for a while. Meanwhile more is published than is retained."""
     world = World(protocol, LINE, clusters=CLUSTERS, settings=Settings(window=64))
     world.settle()
     world.is_lost = lambda message: isinstance(message, Update)
@@ -270,7 +270,7 @@ def test_an_edge_broker_that_takes_over_leaves_no_gap(settings: Settings) -> Non
 
 
 def test_an_answer_for_one_duty_is_not_taken_for_the_other() -> None:
-    """An edge broker serves its own client, and is asked to pass the publication on later; that frame is lost."""
+    """An edge broker serves its own client. Later it gets the duty to pass the publication on, but that frame is lost."""
     clusters = {"b1": ("x",), "b2": ("x", "y"), "b3": ("y",), "b9": ("x",)}
     world = World("merc", [("b1", "b2"), ("b2", "b3"), ("b1", "b9")], clusters=clusters)
     world.settle()
@@ -286,7 +286,7 @@ def test_an_answer_for_one_duty_is_not_taken_for_the_other() -> None:
     world.run(3500 * MILLISECOND)
     world.is_lost = lambda message: isinstance(message, Publish) and bool(message.transit)
     for _ in range(2):
-        # A link that flaps makes brokers repeat what is not settled.
+        # A link that goes down and up makes brokers retransmit unsettled publications.
         world.cut("b1", "b9")
         world.connect("b1", "b9")
     world.run(50 * MILLISECOND)
@@ -337,7 +337,7 @@ TRIANGLE = [("home", "b1"), ("home", "b2"), ("b1", "b2"), ("b0", "b1"), ("b0", "
 
 
 def test_a_tree_does_not_lead_back_over_itself_after_restarts_while_its_home_is_cut_off() -> None:
-    """Filter-based routing: brokers that start anew hear of a tree from those who were behind them."""
+    """Filter-based routing: restarted brokers learn of a tree from the brokers that were behind them in it."""
     world = World("fbr", TRIANGLE[:-1], settings=MEMORY)
     world.settle()
     world.connect("b0", "b2")
@@ -360,4 +360,4 @@ def test_a_tree_does_not_lead_back_over_itself_after_restarts_while_its_home_is_
     assert world.delivered == {(id, f"at {name}"): 1 for id in ids for name in world.seats}
     world.sent.clear()
     world.run(30 * SECOND)
-    assert not world.sent["Update"], "nothing goes around for ever"
+    assert not world.sent["Update"], "no update circulates for ever"

@@ -1,4 +1,4 @@
-"""A client that may not have something any more: the core withdraws it, whether the client is here or away."""
+"""The core withdraws entries that a client's rights no longer cover, whether the client is connected or not."""
 
 from __future__ import annotations
 

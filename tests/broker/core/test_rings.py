@@ -1,5 +1,5 @@
-"""Brokers never wait for each other in a circle: on overlays with cycles every publication is settled, and windows,
-custody and queues become empty."""
+"""Brokers never wait for each other in a circle: on overlays with cycles every publication is settled, and no
+publication stays unsettled, pending or queued."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_more_than_a_window_is_accepted_delivered_once_and_settled(protocol: str
 
 
 def test_a_publication_that_comes_again_in_a_tree_that_has_turned_round_is_settled() -> None:
-    """Filter-based routing: the publisher's broker restarts, and its new tree leads the other way."""
+    """Filter-based routing: the publisher's broker restarts, and its new tree has the opposite direction."""
     links = [("home", "d"), ("d", "b"), ("a", "b"), ("a", "c"), ("a", "home")]
     world = World("fbr", links, settings=Settings(is_durable=True))
     world.cut("a", "home")

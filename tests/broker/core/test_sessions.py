@@ -1,4 +1,4 @@
-"""Clients' sessions in the core: windows, pauses, bounded outboxes, reconnects, and what a restart keeps."""
+"""Clients' sessions in the core: windows, pauses, bounded queues, reconnects, and the state after a restart."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from routing.registry import create
 
 
 class Place:
-    """One broker without neighbours, with a store that answers at once."""
+    """A broker without neighbours, with a store that commits at once."""
 
     def __init__(self, settings: Settings | None = None, store: dict[tuple[str, ...], object] | None = None) -> None:
         self.settings = settings or Settings()
@@ -45,7 +45,7 @@ class Place:
         self._references = 0
 
     def handle(self, happened: Input) -> list[Effect]:
-        """All that follows, persisting included."""
+        """Handles an input and commits its records. Returns all effects."""
         effects = self.broker.handle(happened, self.now)
         for effect in list(effects):
             if isinstance(effect, Persist):
@@ -98,7 +98,7 @@ def test_another_session_under_the_same_name_starts_anew() -> None:
     place.publish(0)
     assert not place.connect(session="another").is_resumed
     assert numbers(place.effects) == []
-    assert numbers(place.publish(1)) == [], "the subscription went with the session"
+    assert numbers(place.publish(1)) == [], "the subscription ended with the session"
 
 
 def test_a_session_waits_as_long_as_it_was_told() -> None:
@@ -192,7 +192,7 @@ def test_a_session_that_resumes_hears_how_far_its_publications_came() -> None:
     place.handle(Published("c", 4, msgpack.packb({"n": 1})))
     place.handle(ClientLost("c"))
     assert place.connect() == Greet("c", is_resumed=True, accepted_through=4, missing=(3,)), (
-        "the refusal may not have been heard"
+        "the client may have missed the refusal"
     )
     place.handle(Published("c", 3, msgpack.packb({"n": 1})))
     assert place.connect() == Greet("c", is_resumed=True, accepted_through=4)
@@ -213,7 +213,7 @@ def test_a_restart_keeps_sessions_and_repeats_only_what_was_not_acknowledged() -
     again.connect("other", keep=None)
     assert numbers(again.effects) == [0, 1, 2, 3]
     (delivery, _) = [each for each in again.publish(4) if isinstance(each, Deliver)]
-    assert delivery.number == 5, "numbers go on"
+    assert delivery.number == 5, "the numbers continue"
     assert delivery.subscriptions == ("all",)
 
 
@@ -245,7 +245,7 @@ def test_a_durable_client_that_comes_back_as_a_plain_one_is_not_stored_any_more(
     place.handle(ClientLost("c"))
     place.publish(1)
     assert place.connect(session="plain", is_reliable=False, keep=0).is_resumed
-    assert numbers(place.effects) == [0, 1], "what it entered and what waited for it is there"
+    assert numbers(place.effects) == [0, 1], "its entries and waiting deliveries are there"
     if is_left:
         place.handle(ClientLeft("c"))
     of_publications = [key for key in place.store if key[0] in ("arrival", "publication")]

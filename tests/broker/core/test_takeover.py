@@ -1,4 +1,4 @@
-"""MERC beyond a hierarchy: redundant edge brokers, their death and return, and clusters in a cycle."""
+"""MERC beyond a hierarchy: redundant edge brokers, their crash and restart, and clusters in a cycle."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_in_a_cycle_of_clusters_a_publication_takes_one_way(subscriber: str) -> 
 
 @pytest.mark.parametrize("publisher", list(CYCLE_CLUSTERS))
 def test_in_a_cycle_of_clusters_every_client_gets_a_publication_once(publisher: str) -> None:
-    """A publication for many may enter a cluster from both of its sides; no broker hears of it more often."""
+    """A publication with many destinations may enter a cluster from both sides. No broker receives it more often."""
     world = cycle(*CYCLE_CLUSTERS)
     id = publish(world, publisher)
     world.run(SECOND)
@@ -207,7 +207,7 @@ def test_in_a_cycle_of_clusters_every_client_gets_a_publication_once(publisher: 
 
 @pytest.mark.parametrize("dead", ["wx", "in-w", "zw"])
 def test_in_a_cycle_of_clusters_the_other_way_is_taken_when_one_is_cut(dead: str) -> None:
-    """Also where the cut is a cluster away from the publisher's."""
+    """The crashed broker is in the publisher's cluster, or one cluster away."""
     world = cycle("in-z")
     first = publish(world, "in-x")
     world.run(SECOND)
@@ -256,7 +256,7 @@ def test_a_withdrawn_entry_does_not_go_round_in_a_cycle() -> None:
     assert all(world.broker(name).router.counts().remote_subscriptions == 0 for name in world.seats)
     sent = world.sent["Update"]
     world.run(60 * SECOND)
-    assert world.sent["Update"] == sent, "nothing is left to say"
+    assert world.sent["Update"] == sent, "no broker has anything left to send"
 
 
 def test_a_copy_that_came_by_another_way_is_not_delivered_again() -> None:
@@ -309,7 +309,7 @@ def test_a_stale_way_gives_place_to_a_fresh_one_and_is_taken_again_when_it_is_th
     assert remote_subscriptions(world, "a", "x") == [("z", "xw")]
     world.cut("xw", "wv")
     world.run(10 * SECOND)
-    assert remote_subscriptions(world, "a", "x") == [("z", "xy")], "both are stale now: the shorter counts"
+    assert remote_subscriptions(world, "a", "x") == [("z", "xy")], "both are stale now, so the shorter one is used"
     world.connect("xw", "wv")
     world.run(10 * SECOND)
     assert remote_subscriptions(world, "a", "x") == [("z", "xw")]

@@ -16,7 +16,7 @@ CHORDS = [("b1", "b5"), ("b2", "b6"), ("b3", "b7"), ("b4", "b8")]
 
 
 def agreed(links: list[tuple[str, str]]) -> World:
-    """All brokers know the same, no heartbeat is under way, and what they said until now is not counted."""
+    """An overlay whose brokers agree on the topology, without heartbeats in flight. The message counts start at 0."""
     world = World("d-dbr", links)
     world.run(10 * SECOND + SECOND // 4)
     world.sent.clear()
@@ -33,7 +33,7 @@ def test_a_new_link_is_told_with_one_message_for_each_broker() -> None:
     world.run(SECOND // 2)
     assert all_know(world)
     assert topology(world, "b6").distance("b1", "b3") == 1
-    assert world.sent["Announce"] == 2 * (len(BROKERS) - 1), "both ends tell all others"
+    assert world.sent["Announce"] == 2 * (len(BROKERS) - 1), "both ends inform all others"
     assert world.sent["LinkStates"] == 0
 
 
@@ -56,7 +56,7 @@ def test_a_farewell_is_multicast() -> None:
 
 @pytest.mark.parametrize("lost", range(7))
 def test_an_announcement_that_is_lost_on_the_way_is_made_good_by_heartbeats(lost: int) -> None:
-    """Loss strikes each frame of the update in turn."""
+    """Loses each frame of the update in turn."""
     world = agreed([*RING, *CHORDS])
     left = itertools.count(-lost)
     world.is_lost = lambda message: type(message).__name__ == "Announce" and next(left) == 0

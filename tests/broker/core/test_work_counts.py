@@ -1,4 +1,4 @@
-"""How often brokers match, store and send under each protocol: the differences that the thesis is about."""
+"""How often brokers match, store and send under each protocol: the differences that the thesis studies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HALVES = dict.fromkeys(TEN[:5], ("west",)) | {"b5": ("west", "east")} | dict.fro
 
 
 def from_end_to_end(world: World, *others: str) -> PublicationId:
-    """A publisher at one end of the line, a subscriber at the other, and one publication, which others get too."""
+    """Publishes from one end of the line to a subscriber at the other end, and to subscribers at `others`."""
     world.settle()
     world.advertise("b0", "publisher", "all", "TRUE")
     world.run(SECOND)
@@ -44,11 +44,11 @@ def test_on_a_line_of_ten_a_publication_is_matched_at(protocol: str, expected: l
     world = World(protocol, LINE, clusters=HALVES, settings=STRICT)
     id = from_end_to_end(world)
     assert matching_brokers(world, id) == expected
-    assert way_of(world, id) == LINE, "it takes the same way under each"
+    assert way_of(world, id) == LINE, "it takes the same route under each protocol"
 
 
 class CountingDDBR(DDBR):
-    """Counts how often the matching layer was asked about a publication."""
+    """Counts how often the matching layer matches a publication."""
 
     matches = 0
 
@@ -145,8 +145,8 @@ def random_links() -> list[Link]:
 
 
 def test_fbr_floods_an_advertisement_and_counts_the_copies_that_came_over_a_cycle() -> None:
-    """A broker sends an advertisement to all neighbours but the one it has it from: the sum of degrees less n - 1
-    messages, of which n - 1 bring news."""
+    """A broker sends an advertisement to all neighbours except the one that sent it. That makes the sum of degrees
+    minus n - 1 messages, and for n - 1 of them the advertisement is new."""
     links = random_links()
     world = World("fbr", links, settings=STRICT)
     world.settle()

@@ -1,4 +1,4 @@
-"""The simulation drives the unchanged core: what it delivers, what it costs, and that a run repeats byte for byte."""
+"""The simulation drives the unchanged core: its deliveries, its costs, and runs that repeat byte for byte."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def simulate(
 
 
 def triangle() -> topologies.Overlay:
-    """From b1 to b3 it is one slow link, or two that are quick."""
+    """One slow link leads from b1 to b3, and a route over two fast links."""
     brokers = tuple(topologies.Broker(id) for id in ("b1", "b2", "b3"))
     ways = [("b1", "b3", 500.0, 1), ("b1", "b2", 1.0, 2), ("b2", "b3", 1.0, 2)]
     links = tuple(topologies.Link(a, b, latency_ms=latency, policy_weight=weight) for a, b, latency, weight in ways)
@@ -103,14 +103,14 @@ def line(brokers: int) -> topologies.Overlay:
 
 
 def publish(world: SimulatedOverlay, broker: str, number: int, value: int, rate: int) -> None:
-    """`number` publications from now on, `rate` in a second."""
+    """Submits `number` publications from now on, `rate` per second."""
     for each in range(number):
         request = Published("publisher", each, msgpack.packb({"a": value, "n": each}))
         world.schedule(world.now + each * SECOND // rate, lambda request=request: world.submit(broker, request))  # type: ignore[misc]
 
 
 def line_run(protocol: str, subscriptions: int, publications: int = 20) -> tuple[SimulatedOverlay, Rows]:
-    """A publisher at the head of ten brokers, all subscribers at the tail."""
+    """Runs a line of ten brokers with a publisher at the first and all subscribers at the last."""
     trace = Rows()
     overlay = line(10)
     world = simulate(overlay, protocol, trace)
@@ -153,7 +153,7 @@ def test_on_a_line_with_2000_subscriptions_merc_takes_one_and_a_half_times_as_lo
 
 
 def test_a_broker_works_on_one_thing_at_a_time_and_the_rest_waits() -> None:
-    """Two publications at the same moment: the second waits for the first, on two cores it does not."""
+    """Two publications arrive at the same moment. On one core the second waits for the first, on two it does not."""
     waits = {}
     for cores in (1, 2):
         trace = Rows()
@@ -167,7 +167,7 @@ def test_a_broker_works_on_one_thing_at_a_time_and_the_rest_waits() -> None:
         waits[cores] = [row.delivered_s - row.published_s for row in trace.deliveries()]
     assert waits[1][1] == pytest.approx(2 * waits[1][0])
     assert waits[2][1] == waits[2][0]
-    # 100 local subscriptions at 6.1 µs and a frame in at 0.2 ms.
+    # 100 local subscriptions at 6.1 µs, and a received frame at 0.2 ms.
     assert waits[1][0] == pytest.approx(0.00081)
 
 
@@ -217,7 +217,7 @@ def test_a_cut_link_is_routed_around_and_a_crashed_broker_comes_back(protocol: s
     cut_off = [row for row in trace.rows if isinstance(row, LinkRow) and row.down_s is not None]
     assert len(cut_off) == 3
     assert len(got) == len(set(got))
-    # From 8 s to 9 s the two sides of the ring are apart; all else is owed.
+    # From 8 s to 9 s the ring is partitioned into two sides. All other pairs are owed.
     assert 36 <= len(got) <= 40
 
 

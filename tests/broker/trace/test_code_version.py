@@ -1,4 +1,4 @@
-"""Proves that a trace or a result can say which code made it, with git, without git, and inside a foreign checkout."""
+"""A trace or a result names its code version: with git, without git, and inside the checkout of another project."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What is recorded is what is read; memory stays flat; and a file under its final name is whole, however a run ends."""
+"""Recorded rows are read back unchanged, memory stays flat, and a file with its final name is complete, however a run
+ends."""
 
 from __future__ import annotations
 

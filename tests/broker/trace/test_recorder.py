@@ -1,4 +1,4 @@
-"""When a running broker's rows can be read by others, what its trace says of where it comes from, and how it ends."""
+"""The trace of a running broker: when its rows become readable, its provenance, and its end."""
 
 from __future__ import annotations
 

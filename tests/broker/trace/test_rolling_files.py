@@ -1,4 +1,4 @@
-"""A trace that is shown while it is written: complete files appear one after another, and nothing is lost or twice."""
+"""A trace that is readable while it is written: complete files appear one after another, with each row exactly once."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The trace's tables are the ones that its readers know, and the digest tells apart all that differs and nothing else.
+"""The trace has the tables that its readers expect, and two digests differ exactly if the traces differ.
 
-What differs is a value, the order of rows within a table, or the table. Batches, the interleaving of tables, the seed
-of Python's hashes and the machine are no part of it.
+Traces differ in a value, in the order of rows within a table, or in a table. The digest is independent of batches, the
+interleaving of tables, the seed of Python's hashes and the machine.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def test_every_value_counts(rows: list[Row], data: st.DataObject) -> None:
     column = data.draw(st.sampled_from(table.row_columns))
     assume(f"{table.name}.{column.name}" not in schema.INDEX_SPECIFIC_COLUMNS)
     value = data.draw(values_of(column))
-    # By their text: 0.0 and -0.0 are equal, and differ.
+    # Compared by their text, because 0.0 and -0.0 are equal but have different digests.
     assume(repr(value) != repr(getattr(row, column.name)))
     changed = [*rows[:place], row._replace(**{column.name: value}), *rows[place + 1 :]]  # type: ignore[arg-type]
     assert digest_of(changed) != digest_of(rows)

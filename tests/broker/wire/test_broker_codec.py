@@ -1,4 +1,4 @@
-"""Frames say what was put into them: every kind of message, every field, every byte of a body, in any pieces."""
+"""Frames decode to what was encoded: every kind of message, every field, every byte of a body, in any pieces."""
 
 from __future__ import annotations
 

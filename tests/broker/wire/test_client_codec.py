@@ -1,4 +1,4 @@
-"""Frames between clients and brokers: what is written reads back, and nothing else reads at all."""
+"""Frames between clients and brokers: encoded frames decode to the same values, and all other bytes are refused."""
 
 from __future__ import annotations
 

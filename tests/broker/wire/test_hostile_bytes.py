@@ -1,4 +1,4 @@
-"""Whatever the bytes, decoding gives a message or raises `WireError`; nothing else, and at no great cost."""
+"""For any bytes, decoding returns a message or raises `WireError`, and takes little memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KINDS = st.sampled_from(sorted(NAMES))
 
 
 def decoded(frame: bytes, limits: Limits = LIMITS) -> bool:
-    """Is it a frame? Then what it says can be sent on, and says the same."""
+    """Whether the bytes are a frame. Checks that encoding and decoding the message again gives the same message."""
     try:
         message, sequence = decode(frame, limits)
     except WireError:
@@ -69,7 +69,7 @@ def test_any_messagepack_in_place_of_the_fields_is_refused_or_read(kind: int, fi
 
 
 def _replaced(value: object, path: list[int], by: object) -> object:
-    """`value` with one element, found by walking down along `path`, exchanged."""
+    """Returns `value` with the element at `path` replaced."""
     if not path or not isinstance(value, list) or not value:
         return by
     index = path[0] % len(value)
@@ -131,7 +131,7 @@ def test_a_reader_of_random_bytes_gives_frames_or_refuses(pieces: list[bytes]) -
     splitter = FrameSplitter(Limits(frame_bytes=60))
     frames: list[bytes] = []
     refused = False
-    # Frames before a refused one are handed out first, so one more attempt tells whether one was refused.
+    # The splitter returns the frames before a refused one first. One more attempt shows whether a frame was refused.
     for piece in (*pieces, b""):
         try:
             frames += splitter.feed(piece)
@@ -171,7 +171,7 @@ def claimed_bytes(frame: bytes, read: Callable[[bytes, Limits], object] = decode
 @pytest.mark.parametrize("kind", sorted(NAMES), ids=lambda kind: NAMES[kind])
 @pytest.mark.parametrize("long_array", [b"\xdc\x40\x00", b"\xdd\x00\x00\x40\x00"], ids=["16 bits", "32 bits"])
 def test_a_nest_of_long_arrays_is_refused_before_room_is_made_for_it(kind: int, long_array: bytes) -> None:
-    """A reader that believed these lengths would claim some hundred times as much."""
+    """A reader that trusted these lengths would claim some hundred times as much memory."""
     nest = long_array * 1000 + b"\xc0" * 20_000
     assert claimed_bytes(frame_of(kind, nest)) < 1_000_000
 

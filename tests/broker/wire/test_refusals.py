@@ -1,4 +1,5 @@
-"""What is no frame, or one beyond a limit, is refused with a message that names the kind, the place and the value."""
+"""Bytes that are no frame, and frames beyond a limit, are refused. The message names the kind, the field and the
+value."""
 
 from __future__ import annotations
 
