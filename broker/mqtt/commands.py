@@ -28,9 +28,9 @@ def mqtt_bench(
     from dataclasses import asdict
 
     from broker.mqtt.bench import run_bench
-    from broker.mqtt.progress import progress
+    from broker.progress import elapsed_time_bar
 
-    with progress() as show:
+    with elapsed_time_bar() as show:
         result = run_bench(messages, subscriptions, qos, show)
     if as_json:
         print(json.dumps(asdict(result)))

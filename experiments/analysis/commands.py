@@ -56,11 +56,11 @@ def analyse(
             raise typer.BadParameter("give folders of runs, or --follow DIR")
         _follow(follow, master, out, memory, every_s, refreshes)
         return
+    from broker.progress import remaining_time_bar
     from experiments.analysis import session
     from experiments.analysis.signals import Interrupts
     from experiments.analysis.spark_session import check_memory, check_programs
     from experiments.output_paths import check_file, check_folder
-    from experiments.progress_bar import progress_bar
 
     check_memory(memory)
     check_programs()
@@ -72,7 +72,7 @@ def analyse(
     folders = find_runs(runs or [])
     if differing := differences(folders):
         typer.echo(f"warning: these runs differ in more than their protocol: {differing}", err=True)
-    with Interrupts() as interrupts, progress_bar() as progress:
+    with Interrupts() as interrupts, remaining_time_bar() as progress:
         progress("starting Spark", 0, 1)
         spark = session(master, memory=memory, is_short=are_short(folders))
         try:
@@ -194,13 +194,13 @@ def analyse_bench(
     import tempfile
     from contextlib import ExitStack
 
+    from broker.progress import remaining_time_bar
     from experiments.analysis import session
     from experiments.analysis.signals import Interrupts
     from experiments.analysis.spark_session import check_memory, check_programs
     from experiments.errors import BenchPlanError
     from experiments.option_values import whole_numbers
     from experiments.output_paths import check_folder
-    from experiments.progress_bar import progress_bar
     from topologies.errors import nearest
 
     sizes = whole_numbers("--rows", rows)
@@ -221,7 +221,7 @@ def analyse_bench(
         spark = session(f"local[{cores}]", memory=memory)
         stack.callback(spark.stop)
         interrupts.attach(spark)
-        progress = stack.enter_context(progress_bar())
+        progress = stack.enter_context(remaining_time_bar())
         chosen = table or list(RESULTS)
         observer = BenchmarkObserver(progress, _print_timing)
         measured = list(benchmark(spark, folder, sizes, chosen, cores=cores, memory=memory, observer=observer))

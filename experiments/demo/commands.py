@@ -143,17 +143,17 @@ def demo(
     check_packages("the demo's simulations", "sim,spark", SIMULATION + TRACES)
     check_packages("the demo's figures", "sim,spark", FIGURES)
     check_programs()
+    from broker.progress import remaining_time_bar
     from experiments.figures.run_figure import evaluate_runs, run_points
     from experiments.figures.spark_columns import with_spark_columns
     from experiments.output_paths import check_file, check_folder
-    from experiments.progress_bar import progress_bar
     from experiments.report.page import write_demo_page
 
     for name in ("runs", "results"):
         check_folder(out / name)
     check_file(out / "index.html")
     typer.echo("1 of 3: simulating 100 brokers under FBR, D-DBR and MERC, about a minute", err=True)
-    with progress_bar() as progress, LocalProcesses(out / "runs", jobs) as workers:
+    with remaining_time_bar() as progress, LocalProcesses(out / "runs", jobs) as workers:
         run_outcomes = run_points(
             DEMO, "quick", runs=out / "runs", submit=workers.submit, progress=progress, force=force
         )

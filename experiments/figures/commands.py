@@ -91,13 +91,13 @@ def experiment_run(
       mercast experiment run all --dry-run
       mercast experiment run fig-10.1.13 --scale paper --master spark://127.0.0.1:7077
     """
+    from broker.progress import remaining_time_bar
     from experiments.analysis.spark_session import check_programs
     from experiments.errors import FigureError
     from experiments.figures.registry import select
     from experiments.figures.run_figure import evaluate_runs, needs_spark, run_points
     from experiments.optional_packages import FIGURES, SIMULATION, TRACES, check_packages
     from experiments.output_paths import check_folder
-    from experiments.progress_bar import progress_bar
 
     wanted = select(entries)
     if jobs is not None and (jobs < 1 or master is not None):
@@ -114,7 +114,7 @@ def experiment_run(
         check_folder(folder)
     figure_runs: list[FigureRun] = []
     batches = [wanted] if master is not None else [[figure] for figure in wanted]
-    with progress_bar() as progress:
+    with remaining_time_bar() as progress:
         # The session of a cluster must end before the analysis starts its own: traces are here, not on the cluster.
         for batch in batches:
             with _workers(runs, jobs, master) as workers:

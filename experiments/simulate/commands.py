@@ -49,10 +49,10 @@ def simulate(
       mercast simulate ./my.toml --seed 7 --out runs/my
       mercast simulate gtitm-20 --matcher pst-bloom --set brokers.profile=native
     """
+    from broker.progress import remaining_time_bar
     from experiments.errors import SimulationError
     from experiments.optional_packages import SIMULATION, TRACES, check_packages
     from experiments.output_paths import check_folder
-    from experiments.progress_bar import progress_bar
     from experiments.scenario.load import load
 
     if scenario == "list":
@@ -70,7 +70,7 @@ def simulate(
             check_absent(out / name)
         check_folder(out)
     summaries: list[RunSummary] = []
-    with progress_bar() as progress:
+    with remaining_time_bar() as progress:
         for name in loaded.protocols:
             summaries.append(run(loaded, name, progress, out / name if out is not None else None))
             if check_determinism:

@@ -81,6 +81,7 @@ def match_bench(
       mercast match bench --workload shifting -i be-tree --subscriptions 5000
       mercast match bench --backend native -i flat --subscriptions 100000
     """
+    from broker.progress import remaining_time_bar
     from experiments.benchmarks.matching.options import index_choices, workload_settings
     from experiments.benchmarks.matching.plan import BenchPlan, indexes_for
     from experiments.benchmarks.matching.report import print_rows, print_tables
@@ -88,7 +89,6 @@ def match_bench(
     from experiments.benchmarks.matching.shifting import NAME as SHIFTING
     from experiments.errors import BenchPlanError
     from experiments.option_values import whole_numbers
-    from experiments.progress_bar import progress_bar
     from experiments.workloads.registry import names as workloads
     from experiments.workloads.registry import parameters_from_text
     from matching.nearest import nearest
@@ -133,7 +133,7 @@ def match_bench(
         scaling=whole_numbers("--scaling", scaling),
         backend=backend,
     )
-    with progress_bar() as progress:
+    with remaining_time_bar() as progress:
         result = run(plan, progress)
     if result.notice:
         typer.echo(result.notice, err=True)
@@ -151,14 +151,14 @@ def _bench_shifting(
     *,
     as_json: bool,
 ) -> None:
+    from broker.progress import remaining_time_bar
     from experiments.benchmarks.matching.shifting import STEPS, ShiftingPlan, print_shifting, run_shifting
-    from experiments.progress_bar import progress_bar
     from experiments.workloads.be_gen import BeGenParameters
 
     assert isinstance(parameters, BeGenParameters)
     each_step = max(1, publications // (6 * STEPS))
     plan = ShiftingPlan(choices, subscriptions, each_step, parameters, seed, backend)
-    with progress_bar() as progress:
+    with remaining_time_bar() as progress:
         rows = run_shifting(plan, progress)
     print_shifting(rows, is_json=as_json)
 

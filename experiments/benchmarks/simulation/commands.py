@@ -31,13 +31,13 @@ def simulate_bench(
       mercast simulate-bench
       mercast simulate-bench --no-set-up --json
     """
+    from broker.progress import remaining_time_bar
     from experiments.optional_packages import SIMULATION, TRACES, check_packages
-    from experiments.progress_bar import progress_bar
 
     check_packages("simulations", "sim", SIMULATION + TRACES)
     from experiments.benchmarks.simulation.run import measure
 
-    with progress_bar() as progress:
+    with remaining_time_bar() as progress:
         result = measure(publications, rounds, progress, with_set_up=set_up)
     if as_json:
         import dataclasses
@@ -98,18 +98,18 @@ def calibrate(
       mercast calibrate costs.toml
       mercast simulate gtitm-20 --costs costs.toml
     """
+    from broker.progress import remaining_time_bar
     from broker.simulation.cost_file import CostFileError
     from experiments.benchmarks.simulation.calibration import calibrate as measure
     from experiments.benchmarks.simulation.calibration import to_toml
     from experiments.output_paths import check_file
-    from experiments.progress_bar import progress_bar
     from matching import registry
 
     check_file(file, makes_folder=False)
     if file.exists() and not force:
         raise CostFileError(f"{file} exists; give another name, or --force")
     indexes = [registry.info(name).name for name in index or registry.names()]
-    with progress_bar() as progress:
+    with remaining_time_bar() as progress:
         costs = measure(indexes, progress, publications=publications)
     try:
         file.write_text(to_toml(costs), encoding="utf-8")
