@@ -219,6 +219,7 @@ class ClientSession:
         self.connection.close()
 
     def greet(self, effect: Greet) -> None:
+        """Sends the Welcome. After revocations it denies that the session is resumed."""
         limits = self._server.config.overlay.limits
         has_revocations = self._server.rights.clear_revoked(self.name)
         self._is_reset_unconfirmed = has_revocations or not effect.is_resumed

@@ -79,10 +79,14 @@ class RightsEnforcement:
         return was_revoked
 
     def mark_revoked(self, name: str) -> None:
-        """Marks a client that must send all entries again and possibly did not receive the Welcome that says so."""
+        """Marks a client that must send all entries again and possibly did not receive the Welcome that says so.
+
+        Its entries were revoked, or its session is new.
+        """
         self._revoked_clients.add(name)
 
     def _remember(self, name: str, rights: Rights) -> None:
+        """Keeps the enforced rights. Removes clients without a session when there are too many."""
         if len(self._enforced) >= 2 * self._server.config.overlay.limits.sessions:
             sessions = {client.name for client in self._server.core.clients}
             self._enforced = {each: enforced for each, enforced in self._enforced.items() if each in sessions}
