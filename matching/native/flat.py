@@ -1,7 +1,7 @@
 """Flat: a conjunctive index in C++, with access-predicate lists whose entries decide most subscriptions.
 
-The algorithm is described in `matching/native/src/flat/flat_index.hpp`, and what it takes from [THESIS 6, 7] and changes. Cost: add
-and remove O(copies), at most sixteen; match O(cache lines of the lists that the publication's values lead to).
+`matching/native/src/flat/flat_index.hpp` describes the algorithm, and what it takes from [THESIS 6, 7] and changes.
+Cost: add and remove O(copies), at most sixteen; match O(cache lines of the lists that the publication's values reach).
 
 The core knows neither Python nor regular expressions. What is not plainly a conjunction, a publication or MessagePack
 is left to Python's own checks, so errors are those of every index; subscriptions with patterns come back as pending
@@ -34,7 +34,7 @@ class Flat(Matcher):
         self._core = _native.Flat()
         self._patterns: dict[int, Clause] = {}
         self._originals: dict[int, Expression] = {}
-        """Expressions that are conjunctions in other words: nested, or with NOT."""
+        """Expressions that are equivalent to a conjunction, but nested or with NOT."""
 
     def add(self, id: int, expression: Expression | str, destination: str | None = None) -> None:
         outcome = self._core.add(id, expression, destination)
@@ -42,8 +42,8 @@ class Flat(Matcher):
             self._add_after_checks(outcome, id, expression, destination)
 
     def add_many(self, ids: Iterable[int], expressions: Iterable[Expression | str]) -> None:
-        """Adds all, or none if one of them is refused."""
-        # Lists are not copied: that would touch every object.
+        """Adds all expressions, or none if one of them is refused."""
+        # Lists are not copied, because that would touch every object.
         numbers = ids if type(ids) is list else list(ids)
         listed = expressions if type(expressions) is list else list(expressions)
         if len(numbers) != len(listed):
@@ -71,7 +71,7 @@ class Flat(Matcher):
         answer = self._core.match(publication)
         if answer is None:
             return self._report(check_publication(publication))
-        # Made as what it is, a tuple: its constructor takes as long as reading ten attributes.
+        # tuple.__new__ skips the constructor, which takes as long as reading ten attributes.
         return tuple.__new__(MatchReport, answer) if len(answer) == 4 else self._resolve_patterns(answer, publication)
 
     def match_packed(self, attributes: bytes) -> MatchReport:
@@ -85,7 +85,7 @@ class Flat(Matcher):
         )
 
     def match_many(self, publications: Iterable[Publication], threads: int = 1) -> list[MatchReport]:
-        """Other Python threads run meanwhile; the index cannot be changed until it returns."""
+        """Matches on several threads. Other Python threads run meanwhile, but they cannot change the index."""
         if threads < 1:
             raise ValueError(f"threads is {threads}; at least 1 is needed")
         listed = list(publications)

@@ -1,10 +1,7 @@
 // The module `matching._native`: what Python sees of the native indexes.
 #include <nanobind/nanobind.h>
 
-#include "python/a_tree_bindings.hpp"
-#include "python/flat_bindings.hpp"
-#include "python/ids_bindings.hpp"
-#include "python/scan_bindings.hpp"
+#include "python/bindings.hpp"
 
 namespace nb = nanobind;
 

@@ -1,13 +1,9 @@
-// What the bindings of A-Tree and scan need of Python: patterns, publications that stay, ids that go back.
+// What the bindings of A-Tree and scan need of Python: patterns, and publications that stay.
 #pragma once
 
 #include <nanobind/nanobind.h>
 
-#include <cstdint>
 #include <string_view>
-#include <vector>
-
-#include "python/ids_bindings.hpp"
 
 namespace mercast::python {
 

@@ -1,27 +1,21 @@
 // Ids as Python sees them: a buffer of 64-bit integers that behaves like a sequence, without a list being built.
-#pragma once
-
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
+#include "python/bindings.hpp"
+#include "python/ids.hpp"
+
 namespace mercast::python {
+namespace {
 
-namespace nb = nanobind;
+const std::vector<std::int64_t>& values_of(PyObject* ids) { return nb::inst_ptr<Ids>(ids)->values; }
 
-struct Ids {
-    std::vector<std::int64_t> values;
-};
+Py_ssize_t ids_length(PyObject* self) { return static_cast<Py_ssize_t>(values_of(self).size()); }
 
-inline const std::vector<std::int64_t>& values_of(PyObject* ids) { return nb::inst_ptr<Ids>(ids)->values; }
-
-inline nb::object as_ids(std::vector<std::int64_t>&& values) { return nb::cast(Ids{std::move(values)}); }
-
-inline Py_ssize_t ids_length(PyObject* self) { return static_cast<Py_ssize_t>(values_of(self).size()); }
-
-inline PyObject* ids_item(PyObject* self, Py_ssize_t position) {
+PyObject* ids_item(PyObject* self, Py_ssize_t position) {
     const auto& values = values_of(self);
     if (position < 0 || position >= static_cast<Py_ssize_t>(values.size())) {
         PyErr_SetString(PyExc_IndexError, "position beyond the ids");
@@ -30,7 +24,7 @@ inline PyObject* ids_item(PyObject* self, Py_ssize_t position) {
     return PyLong_FromLongLong(values[static_cast<std::size_t>(position)]);
 }
 
-inline PyObject* ids_subscript(PyObject* self, PyObject* key) {
+PyObject* ids_subscript(PyObject* self, PyObject* key) {
     const auto& values = values_of(self);
     if (!PySlice_Check(key)) {
         Py_ssize_t position = PyNumber_AsSsize_t(key, PyExc_IndexError);
@@ -45,7 +39,7 @@ inline PyObject* ids_subscript(PyObject* self, PyObject* key) {
     return as_ids(std::move(chosen)).release().ptr();
 }
 
-inline int ids_contains(PyObject* self, PyObject* value) {
+int ids_contains(PyObject* self, PyObject* value) {
     if (!PyLong_Check(value)) return 0;
     int overflow = 0;
     const std::int64_t wanted = PyLong_AsLongLongAndOverflow(value, &overflow);
@@ -54,7 +48,7 @@ inline int ids_contains(PyObject* self, PyObject* value) {
 }
 
 // Equal to any list, tuple or ids with the same numbers.
-inline PyObject* ids_compare(PyObject* self, PyObject* other, int operation) {
+PyObject* ids_compare(PyObject* self, PyObject* other, int operation) {
     const bool is_ids = Py_TYPE(other) == Py_TYPE(self);
     if ((operation != Py_EQ && operation != Py_NE) || !(is_ids || PyList_Check(other) || PyTuple_Check(other))) {
         Py_RETURN_NOTIMPLEMENTED;
@@ -74,7 +68,7 @@ inline PyObject* ids_compare(PyObject* self, PyObject* other, int operation) {
     return PyBool_FromLong(is_equal == (operation == Py_EQ) ? 1 : 0);
 }
 
-inline PyObject* ids_repr(PyObject* self) {
+PyObject* ids_repr(PyObject* self) {
     PyObject* list = PySequence_List(self);
     if (list == nullptr) return nullptr;
     PyObject* text = PyUnicode_FromFormat("Ids(%R)", list);
@@ -82,7 +76,7 @@ inline PyObject* ids_repr(PyObject* self) {
     return text;
 }
 
-inline int ids_buffer(PyObject* self, Py_buffer* view, int flags) {
+int ids_buffer(PyObject* self, Py_buffer* view, int flags) {
     if ((flags & PyBUF_WRITABLE) != 0) {
         PyErr_SetString(PyExc_BufferError, "ids cannot be written to");
         view->obj = nullptr;
@@ -106,9 +100,13 @@ inline int ids_buffer(PyObject* self, Py_buffer* view, int flags) {
     return 0;
 }
 
-inline void ids_release_buffer(PyObject*, Py_buffer* view) { delete static_cast<Py_ssize_t*>(view->internal); }
+void ids_release_buffer(PyObject*, Py_buffer* view) { delete static_cast<Py_ssize_t*>(view->internal); }
 
-inline void bind_ids(nb::module_& module) {
+}  // namespace
+
+nb::object as_ids(std::vector<std::int64_t>&& values) { return nb::cast(Ids{std::move(values)}); }
+
+void bind_ids(nb::module_& module) {
     static PyType_Slot slots[] = {
         {Py_sq_length, reinterpret_cast<void*>(ids_length)},
         {Py_sq_item, reinterpret_cast<void*>(ids_item)},

@@ -1,7 +1,5 @@
 // The flat index as Python sees it. What is not plain is answered with a code or None, and the wrapper in `matching.native.flat`
 // asks Python's own checks, which know how to complain.
-#pragma once
-
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
@@ -15,12 +13,12 @@
 #include "core/vectors.hpp"
 #include "flat/flat_index.hpp"
 #include "memory/fetch_line.hpp"
-#include "python/ids_bindings.hpp"
+#include "python/bindings.hpp"
+#include "python/ids.hpp"
 #include "python/reading.hpp"
 
 namespace mercast::python {
-
-namespace nb = nanobind;
+namespace {
 
 // What became of an expression that was to be added.
 enum class Added : int { Done, DoneWithPatterns, IsTaken, IsNotPlain, IdIsTooLarge };
@@ -215,7 +213,7 @@ class BoundFlat {
     std::uint32_t matching_ = 0;
 };
 
-inline nb::object BoundFlat::value_of(const Operand& operand, TypeClass type) const {
+nb::object BoundFlat::value_of(const Operand& operand, TypeClass type) const {
     switch (type) {
         case TypeClass::Truth: return nb::cast(operand.truth);
         case TypeClass::Text: {
@@ -229,7 +227,7 @@ inline nb::object BoundFlat::value_of(const Operand& operand, TypeClass type) co
 }
 
 // As it was added: a predicate, or an AND of predicates in their order.
-inline nb::object BoundFlat::expression(std::int64_t id) {
+nb::object BoundFlat::expression(std::int64_t id) {
     FormReader reader(settled().form(id));
     Predicate predicate;
     nb::list parts;
@@ -242,7 +240,7 @@ inline nb::object BoundFlat::expression(std::int64_t id) {
     return parts.size() == 1 ? nb::object(parts[0]) : model().conjunction(nb::tuple(parts));
 }
 
-inline nb::list BoundFlat::match_many(nb::list publications, unsigned threads) {
+nb::list BoundFlat::match_many(nb::list publications, unsigned threads) {
     const std::size_t count = publications.size();
     index_.settle();
     // Copies keep the texts alive, to which events refer, whatever other threads do to the dicts.
@@ -287,7 +285,9 @@ inline nb::list BoundFlat::match_many(nb::list publications, unsigned threads) {
     return results;
 }
 
-inline void bind_flat(nb::module_& module) {
+}  // namespace
+
+void bind_flat(nb::module_& module) {
     nb::class_<BoundFlat>(module, "Flat")
         .def(nb::init<>())
         .def("add", &BoundFlat::add, nb::arg("id"), nb::arg("expression"), nb::arg("destination").none())

@@ -1,7 +1,5 @@
 // The native A-Tree as Python sees it. Whatever is not plain is refused with False or None, and the wrapper in
 // `matching.native.a_tree` asks Python's own checks, which know how to complain.
-#pragma once
-
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string_view.h>
 
@@ -15,13 +13,14 @@
 #include "a_tree/a_tree.hpp"
 #include "a_tree/a_tree_search.hpp"
 #include "core/message_pack.hpp"
+#include "python/bindings.hpp"
 #include "python/calls.hpp"
 #include "python/expression_reading.hpp"
+#include "python/ids.hpp"
 #include "python/reading.hpp"
 
 namespace mercast::python {
-
-namespace nb = nanobind;
+namespace {
 
 class BoundATree {
   public:
@@ -153,7 +152,7 @@ class BoundATree {
     std::uint32_t searching_ = 0;
 };
 
-inline nb::list BoundATree::match_many(nb::list publications, unsigned threads) {
+nb::list BoundATree::match_many(nb::list publications, unsigned threads) {
     constexpr std::size_t kTogether = 256;
     nb::list results;
     std::vector<std::unique_ptr<Turn>> turns;
@@ -186,7 +185,7 @@ inline nb::list BoundATree::match_many(nb::list publications, unsigned threads) 
     return results;
 }
 
-inline void BoundATree::search_all(const std::vector<Event>& events, std::size_t count, std::vector<Answer>& answers,
+void BoundATree::search_all(const std::vector<Event>& events, std::size_t count, std::vector<Answer>& answers,
                                    std::vector<std::unique_ptr<Turn>>& turns) {
     std::atomic<std::size_t> next = 0;
     std::vector<std::exception_ptr> failures(turns.size());
@@ -211,7 +210,7 @@ inline void BoundATree::search_all(const std::vector<Event>& events, std::size_t
     }
 }
 
-inline nb::dict BoundATree::shape() const {
+nb::dict BoundATree::shape() const {
     const a_tree::GraphShape shape = tree_.shape();
     nb::dict figures;
     figures["nodes"] = shape.nodes;
@@ -227,7 +226,9 @@ inline nb::dict BoundATree::shape() const {
     return figures;
 }
 
-inline void bind_a_tree(nb::module_& module) {
+}  // namespace
+
+void bind_a_tree(nb::module_& module) {
     nb::class_<BoundATree>(module, "ATree")
         .def(nb::init<unsigned>(), nb::arg("identity_bits") = 32)
         .def("add", &BoundATree::add, nb::arg("id"), nb::arg("expression"))

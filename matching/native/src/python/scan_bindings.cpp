@@ -1,19 +1,18 @@
 // The native scan as Python sees it. Refuses what is not plain, as the native A-Tree does.
-#pragma once
-
 #include <nanobind/nanobind.h>
 
 #include <vector>
 
 #include "core/message_pack.hpp"
+#include "python/bindings.hpp"
 #include "python/calls.hpp"
 #include "python/expression_reading.hpp"
+#include "python/ids.hpp"
 #include "python/reading.hpp"
 #include "scan/expression_scan.hpp"
 
 namespace mercast::python {
-
-namespace nb = nanobind;
+namespace {
 
 class BoundScan {
   public:
@@ -73,7 +72,9 @@ class BoundScan {
     bool is_running_ = false;
 };
 
-inline void bind_expression_scan(nb::module_& module) {
+}  // namespace
+
+void bind_expression_scan(nb::module_& module) {
     nb::class_<BoundScan>(module, "ExpressionScan")
         .def(nb::init<>())
         .def("add", &BoundScan::add, nb::arg("id"), nb::arg("expression"))

@@ -1,0 +1,15 @@
+// Each function adds one class, and what belongs to it, to the module `matching._native`.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace mercast::python {
+
+namespace nb = nanobind;
+
+void bind_ids(nb::module_& module);
+void bind_flat(nb::module_& module);
+void bind_a_tree(nb::module_& module);
+void bind_expression_scan(nb::module_& module);
+
+}  // namespace mercast::python
