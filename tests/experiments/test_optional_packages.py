@@ -1,4 +1,4 @@
-"""Proves that a plain installation, without extras, says what to install before it works, and still lists scenarios."""
+"""Proves that an installation without extras names the missing package before any work, and still lists scenarios."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proves that a place where nothing can be written is refused by its name, before the work, and left as it was."""
+"""Proves that an unwritable path is refused by name before the work, and left unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One Spark session for all tests of the analysis, and a few small runs to analyse: each costs seconds to make."""
+"""One Spark session and a few small runs for all tests of the analysis, because each takes seconds to make."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def folder_of_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`line` under three protocols, and `lossy`, where publications are expected and not owed. A name has a space."""
+    """`line` under three protocols, and a run with pairs that are expected and not owed. One name has a space."""
     folder = tmp_path_factory.mktemp("some runs")
     scenario = load("line", {"workload.publications": "60", "clients.subscribers": "20"})
     for protocol in scenario.protocols:
@@ -56,7 +56,7 @@ def runs(spark: SparkSession, folder_of_runs: Path) -> Runs:
 
 @pytest.fixture(scope="session")
 def frame(spark: SparkSession) -> MakeFrame:
-    """A DataFrame as the analysis reads it, from rows of a trace."""
+    """A DataFrame of rows of a trace, as the analysis reads it."""
 
     def make(
         rows: Sequence[Row], row_type: type[Row] | None = None, run: str = "one", protocol: str = "p"

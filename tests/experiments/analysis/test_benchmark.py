@@ -1,4 +1,4 @@
-"""The benchmark: its generated trace is a trace, and it times Spark and DuckDB on it."""
+"""Proves that the benchmark generates a valid trace, and times Spark and DuckDB on it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""A real standalone cluster, of a master and two workers: it gives the tables that one machine gives, and its tasks
-find what runs on one machine find, traces included."""
+"""Proves that a real standalone cluster of a master and two workers gives the same tables as one machine.
+
+Its tasks give the same outcomes and traces as runs on one machine.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,7 @@ def spark_program(*words: str) -> Iterator[subprocess.Popen[bytes]]:
     import pyspark
 
     home = Path(pyspark.__file__).parent
-    # The script becomes Java itself, so that stopping it stops Java.
+    # The script replaces itself by Java, so that stopping it stops Java.
     environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1"}
     program = subprocess.Popen(
         [str(home / "bin" / "spark-class"), *words],
@@ -135,7 +137,7 @@ def test_a_cluster_gives_the_same_tables_as_one_machine_and_refuses_what_no_work
 
 
 def experiment(place: Path, *where: str) -> list[dict[str, Any]]:
-    """Six simulations of brokers in a line; the folder has the runs afterwards."""
+    """Executes six simulations of brokers in a line, and writes the runs to the folder."""
     words = ("experiment", "run", SWEEP, "--runs", str(place / "runs"), "--out", str(place / "results"), "--json")
     done = subprocess.run(
         [sys.executable, "-m", "mercast", *words, *where], capture_output=True, text=True, check=False
@@ -161,7 +163,7 @@ def test_a_sweep_on_a_cluster_is_that_of_this_machine_traces_included(cluster: s
 
 
 def assert_same(there: pa.Table, here: pa.Table, name: str) -> None:
-    """Equal but for the last bits of sums of floats, which are added in another order."""
+    """Whether both are equal, except for the last bits of sums of floats, which are added in another order."""
     assert there.schema == here.schema
     assert here.num_rows > 0
     for ours, theirs in zip(here.to_pylist(), there.to_pylist(), strict=True):

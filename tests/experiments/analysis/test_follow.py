@@ -1,4 +1,4 @@
-"""Following a running deployment: new files are added, unfinished ones wait, late ones count, a restart goes on."""
+"""Proves that a follower adds new files, skips unfinished ones, counts late ones, and continues after a restart."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PART = "part-00000.parquet"
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
-    """The folder of a deployment that has recorded nothing yet."""
+    """The folder of a deployment without any records."""
     path = tmp_path / "deployment" / "trace"
     path.mkdir(parents=True)
     return path
@@ -34,7 +34,7 @@ def trace(tmp_path: Path) -> Path:
 def follower(spark: SparkSession, trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Follower:
     from experiments.analysis import follow
 
-    # Two tables are enough here, and every one costs seconds.
+    # Two tables are enough here. Each takes seconds.
     monkeypatch.setattr(follow, "LIVE", {name: follow.LIVE[name] for name in ("latency_by_broker", "messages_by_kind")})
     return follow.Follower(spark, trace.parent, tmp_path / "out")
 
@@ -50,7 +50,7 @@ def put(run: Path, trace: Path, table: str, name: str) -> Path:
 
 
 def batch(runs: Runs, *labels: str) -> list[dict[str, Any]]:
-    """What an analysis of all these runs together would say."""
+    """The result of an analysis of all these runs together."""
     from pyspark.sql import functions as f
 
     from experiments.analysis.metrics.latency import latency
@@ -68,7 +68,7 @@ def test_tables_grow_with_complete_files_and_wait_for_others(
     assert follower.refresh().tables == ()
     lossy, line = folder_of_runs / "lossy", folder_of_runs / "line" / "fbr"
     put(lossy, trace, "deliveries", "b1-00000.parquet")
-    # Unfinished, as the writer names it, as others may, and cut off in the middle.
+    # Unfinished files: named by the writer, named by other programs, and truncated.
     unfinished = [put(line, trace, "deliveries", name) for name in (f".{PART}.unfinished", "b2.parquet.tmp")]
     for path in unfinished:
         path.write_bytes(path.read_bytes()[:300])
@@ -76,7 +76,7 @@ def test_tables_grow_with_complete_files_and_wait_for_others(
     assert (refreshed.tables, refreshed.waiting) == (("latency_by_broker",), ())
     assert table(tmp_path, "latency_by_broker") == approximately(batch(runs, "lossy"))
 
-    # A second broker's file comes late, with times before those that were seen; hops come for the first time.
+    # The file of a second broker arrives late, with earlier times; hops appear for the first time.
     unfinished[0].unlink()
     put(line, trace, "deliveries", "b2-00000.parquet")
     put(line, trace, "hops", "b2-00000.parquet")
@@ -111,7 +111,7 @@ def test_a_file_that_stays_damaged_is_named(
 ) -> None:
     from experiments.analysis import follow
 
-    monkeypatch.setattr(follow, "PATIENCE", 2)
+    monkeypatch.setattr(follow, "FAILURES_MAX", 2)
     path = put(folder_of_runs / "lossy", trace, "hops", "b1-00000.parquet")
     path.write_bytes(path.read_bytes()[:-200])
     assert len(follower.refresh().waiting) == 1

@@ -1,4 +1,4 @@
-"""`mercast analyse --follow` beside real brokers that record: its tables come up to date with what is published."""
+"""Proves with real brokers that record that `mercast analyse --follow` brings its tables up to date."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.harness.programs import path_of
 
 IDS = ("b1", "b2", "b3")
 WITHIN_S = 180.0
-"""Far more than a refresh takes: the machine that runs the tests may be busy."""
+"""Much longer than a refresh, because the machine that runs the tests may be busy."""
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def command(tmp_path: Path) -> Iterator[CommandLine]:
 
 
 class FollowingCommand:
-    """`mercast analyse --follow`, and what it says."""
+    """A process of `mercast analyse --follow` with its output."""
 
     def __init__(self, trace: Path, out: Path) -> None:
         words = ["analyse", "--follow", str(trace), "--out", str(out), "--every", "1", "--master", "local[2]"]
@@ -42,8 +42,8 @@ class FollowingCommand:
             [sys.executable, "-P", "-m", "mercast", *words], stderr=subprocess.PIPE, text=True
         )
         assert self._process.stderr is not None
-        self._talk = self._process.stderr
-        self.said: list[str] = []
+        self._stderr = self._process.stderr
+        self.output: list[str] = []
 
     def __enter__(self) -> FollowingCommand:
         return self
@@ -51,22 +51,22 @@ class FollowingCommand:
     def __exit__(self, *_: object) -> None:
         self._process.kill()
         self._process.wait()
-        self._talk.close()
+        self._stderr.close()
 
     def until(self, words: str) -> None:
-        """Returns when it says them; what never comes is a failure."""
+        """Waits for a line that contains the words. Fails if it does not appear in time."""
         overdue = threading.Timer(WITHIN_S, self._process.kill)
         overdue.start()
-        for line in self._talk:
-            self.said.append(line)
+        for line in self._stderr:
+            self.output.append(line)
             if words in line:
                 overdue.cancel()
                 return
-        raise AssertionError(f"{words!r} never came: {self.said}")
+        raise AssertionError(f"{words!r} never came: {self.output}")
 
     def interrupt(self) -> int:
         os.kill(self._process.pid, signal.SIGINT)
-        self.said += self._talk.readlines()
+        self.output += self._stderr.readlines()
         return self._process.wait(WITHIN_S)
 
 
@@ -74,14 +74,14 @@ LAST = 1_000_000
 
 
 async def publish(first: str, last: str, count: int) -> tuple[int, int]:
-    """At one broker, to a reader at another. Returns how many were published, and how many came."""
+    """Publishes at one broker to a reader at another. Returns the numbers of published and of received publications."""
     async with (
         connect(last, name="reader") as reader,
         reader.subscribe("n >= 0") as stream,
         connect(first, name="source") as source,
     ):
         published = 0
-        # What is published before the other broker knows of the subscription is for nobody.
+        # Publications before the first broker knows the subscription have no subscriber.
         while not len(stream):
             await source.publish({"n": 0})
             published += 1
@@ -122,5 +122,5 @@ def test_tables_come_up_to_date_with_what_brokers_publish_while_they_run(command
         assert counts("broker_state", "queue") == {"b1": 0, "b2": 0, "b3": 0}
         assert all(0 < latency_ms < 60_000 for latency_ms in counts("latency", "latency_ms_max").values())
         assert following.interrupt() == 0
-    assert following.said[-1] == f"stopped; tables: {out / 'tables'}\n"
-    assert not [line for line in following.said if "Exception" in line or "Traceback" in line]
+    assert following.output[-1] == f"stopped; tables: {out / 'tables'}\n"
+    assert not [line for line in following.output if "Exception" in line or "Traceback" in line]

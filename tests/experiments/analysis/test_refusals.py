@@ -1,4 +1,4 @@
-"""What an analysis says when something is missing or broken: which file, and what to type."""
+"""Proves that errors of an analysis name the missing or damaged file, and the command to type."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def run(folder_of_runs: Path, tmp_path: Path) -> Path:
-    """A run that a test may spoil."""
+    """A run that a test may damage."""
     return Path(shutil.copytree(folder_of_runs / "line" / "fbr", tmp_path / "fbr"))
 
 
@@ -143,8 +143,8 @@ def test_what_differs_between_runs_beside_the_protocol_is_named(folder_of_runs: 
     assert differences(find_runs([folder_of_runs])).startswith("scenario (line, failures)")
     for name in ("one", "two"):
         shutil.copytree(folder_of_runs / "line" / "fbr", tmp_path / name)
-    told = tmp_path / "two" / "provenance.json"
-    told.write_text(told.read_text().replace('"seed": 1', '"seed": 7'))
+    provenance = tmp_path / "two" / "provenance.json"
+    provenance.write_text(provenance.read_text().replace('"seed": 1', '"seed": 7'))
     scenario = tmp_path / "two" / "scenario.toml"
     scenario.write_text(scenario.read_text().replace("subscribers = 20", "subscribers = 30"))
     assert differences(find_runs([tmp_path])) == "seed (1, 7), clients.subscribers (20, 30)"

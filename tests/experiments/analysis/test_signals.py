@@ -25,7 +25,7 @@ def wait_for_java(process: subprocess.Popen[str]) -> None:
     end = time.monotonic() + 60
     while time.monotonic() < end:
         for child in children.read_text().split():
-            # Another Java process, which is asked for its version, comes first and is gone soon.
+            # The first Java process only prints its version and ends soon.
             with suppress(OSError):
                 process_of = Path(f"/proc/{child}")
                 is_java = (process_of / "comm").read_text().strip() == "java"
@@ -52,7 +52,7 @@ def test_ctrl_c_ends_it_with_one_line(folder_of_runs: Path, tmp_path: Path, comm
     )
     wait_for_java(process)
     time.sleep(after_s)
-    # As a terminal does: to the command and all its children.
+    # A terminal sends the signal to the command and all its children.
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130, err

@@ -1,4 +1,4 @@
-"""Real runs: what Spark finds is what the simulation counted itself, and what DuckDB finds in the same files."""
+"""Proves on real runs that Spark's results equal the simulation's own counts, and those of DuckDB on the same files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scenarios are loaded by name or path, `--set` values are laid over them, and written out they load as the same."""
+"""Proves that scenarios load by name or path, that `--set` replaces values, and that a written scenario loads equal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a scenario becomes: overlays, clients, publications and faults, as asked for and fixed by the seed."""
+"""Proves that scenario and seed determine overlays, clients, publications and faults."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def published(name: str, overrides: dict[str, str] | None = None) -> list[TimedP
     return list(publications(*planned(name, overrides)))
 
 
-def agenda(name: str, overrides: dict[str, str] | None = None) -> tuple[tuple[FaultStep, ...], Overlay]:
+def fault_plan(name: str, overrides: dict[str, str] | None = None) -> tuple[tuple[FaultStep, ...], Overlay]:
     scenario = load(name, overrides)
     overlay = build_overlay(scenario, "d-dbr")
     return fault_steps(scenario, overlay), overlay
@@ -111,7 +111,7 @@ def test_plans_do_not_depend_on_the_hash_seed() -> None:
 
 
 def test_parts_of_a_plan_draw_from_their_own_streams() -> None:
-    """What one part draws more does not change the others."""
+    """More random numbers for one part do not change the others."""
     _, plan = planned("gtitm-20")
     _, with_churn = planned("gtitm-20", {"clients.churn.per_minute": "60"})
     assert with_churn.publishers == plan.publishers
@@ -306,18 +306,18 @@ def test_visitors_come_while_publishing_goes_on_and_leave_again() -> None:
 
 
 def test_a_share_of_links_or_brokers_fails_at_once_and_for_good() -> None:
-    steps, overlay = agenda("failures")
+    steps, overlay = fault_plan("failures")
     assert {(step.at_ns, step.action) for step in steps} == {(10 * SECOND, FaultAction.CUT)}
     assert len({step.link for step in steps}) == len(steps) == len(overlay.links) // 2
-    steps, _ = agenda("failures", {"fault_rates.share_of_links": "0", "fault_rates.share_of_brokers": "0.3"})
+    steps, _ = fault_plan("failures", {"fault_rates.share_of_links": "0", "fault_rates.share_of_brokers": "0.3"})
     assert {step.action for step in steps} == {FaultAction.CRASH}
     assert len({step.broker for step in steps}) == 30
 
 
 def test_a_larger_share_holds_the_smaller_one() -> None:
-    """So that a sweep over shares fails more and more of the same overlay."""
-    smaller, _ = agenda("failures", {"fault_rates.share_of_links": "0.2"})
-    larger, _ = agenda("failures", {"fault_rates.share_of_links": "0.6"})
+    """So a sweep over shares fails ever more of the same overlay."""
+    smaller, _ = fault_plan("failures", {"fault_rates.share_of_links": "0.2"})
+    larger, _ = fault_plan("failures", {"fault_rates.share_of_links": "0.6"})
     assert {step.link for step in smaller} < {step.link for step in larger}
 
 
@@ -328,7 +328,7 @@ def test_random_faults_happen_while_publishing_goes_on_and_end_with_it() -> None
         "fault_rates.cuts_per_minute": "12",
         "fault_rates.mean_outage_s": "4",
     }
-    steps, _ = agenda("churn", overrides)
+    steps, _ = fault_plan("churn", overrides)
     actions = Counter(step.action for step in steps)
     assert actions[FaultAction.CRASH] == actions[FaultAction.RESTART] == pytest.approx(300, rel=0.2)
     assert actions[FaultAction.CUT] == actions[FaultAction.REPAIR] == pytest.approx(120, rel=0.3)
@@ -346,7 +346,7 @@ def test_random_faults_happen_while_publishing_goes_on_and_end_with_it() -> None
 
 def test_a_partition_cuts_the_links_between_its_sides_until_it_heals() -> None:
     fault = "[{kind = 'partition', at_s = 3, until_s = 5, brokers = ['b001', 'b002']}]"
-    steps, _ = agenda("line", {"fault": fault})
+    steps, _ = fault_plan("line", {"fault": fault})
     assert steps == (
         FaultStep(3 * SECOND, FaultAction.CUT, link=("b002", "b003")),
         FaultStep(5 * SECOND, FaultAction.REPAIR, link=("b002", "b003")),
@@ -359,7 +359,7 @@ def test_delay_and_loss_go_for_all_links_or_some_and_the_worst_counts() -> None:
         {kind = 'delay', at_s = 2, until_s = 3, delay_ms = 30, links = [['b002', 'b001']]},
         {kind = 'loss', at_s = 1, loss = 0.5, links = [['b004', 'b005']]},
     ]"""
-    steps, _ = agenda("line", {"fault": faults.replace("\n", " ")})
+    steps, _ = fault_plan("line", {"fault": faults.replace("\n", " ")})
     first = [(step.at_ns // SECOND, step.delay_ns // 1_000_000) for step in steps if step.link == ("b001", "b002")]
     assert first == [(1, 10), (2, 30), (3, 10), (4, 0)]
     assert [(step.at_ns // SECOND, step.loss) for step in steps if step.action is FaultAction.LOSS] == [(1, 0.5)]
@@ -371,7 +371,7 @@ def test_what_two_faults_hold_down_comes_back_when_both_are_over() -> None:
         "[{kind = 'crash', at_s = 1, until_s = 4, brokers = 'b002'}, "
         "{kind = 'crash', at_s = 2, until_s = 6, brokers = 'b002'}]"
     )
-    steps, _ = agenda("line", {"fault": faults})
+    steps, _ = fault_plan("line", {"fault": faults})
     assert [(step.at_ns // SECOND, step.action.value) for step in steps] == [(1, "crash"), (6, "restart")]
 
 
@@ -380,7 +380,7 @@ def test_a_restart_or_a_repair_ends_whatever_holds_its_subject_down() -> None:
         "[{kind = 'restart', at_s = 5, brokers = ['b003']}, {kind = 'crash', at_s = 1, brokers = ['b003', 'b004']}, "
         "{kind = 'cut', at_s = 2, links = [['b001', 'b002']]}, {kind = 'repair', at_s = 3, links = [['b002', 'b001']]}]"
     )
-    steps, _ = agenda("line", {"fault": faults})
+    steps, _ = fault_plan("line", {"fault": faults})
     assert [(step.at_ns // SECOND, step.action.value, step.broker, step.link) for step in steps] == [
         (1, "crash", "b003", None),
         (1, "crash", "b004", None),
@@ -391,4 +391,4 @@ def test_a_restart_or_a_repair_ends_whatever_holds_its_subject_down() -> None:
 
 
 def test_without_faults_the_agenda_is_empty() -> None:
-    assert agenda("gtitm-20")[0] == ()
+    assert fault_plan("gtitm-20")[0] == ()

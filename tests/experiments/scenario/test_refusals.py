@@ -1,4 +1,4 @@
-"""Whatever is wrong with a scenario is refused by a message that names the file, or --set, and the key."""
+"""Proves that an invalid scenario is refused with a message that names the file, or --set, and the key."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GOOD = {
 
 
 def written(folder: Path, section: str, key: str, value: str) -> Path:
-    """A good scenario with one key changed, in a file."""
+    """Writes a valid scenario with one key changed to a file."""
     lines = [f"{key} = {value}"] if not section else []
     lines += [f"protocols = {GOOD['protocols']}"] if (section, key) != ("", "protocols") else []
     for name in ("overlay", "workload"):

@@ -1,6 +1,6 @@
-"""Every shipped scenario under every protocol that it compares, shortened: what is owed arrives once, and nothing else.
+"""Proves that shortened shipped scenarios deliver all owed pairs once and no others, under every protocol they compare.
 
-Then the figures that the papers give for destination lists and for the load at which filter-based routing gives in.
+Also proves the papers' numbers for destination lists, and for the load at which filter-based routing is saturated.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SHORTER: dict[str, dict[str, str]] = {
     "reorganise": {"overlay.brokers": "20", "workload.publications": "200"},
     "transit-stub-100": {"overlay.transit_nodes": "4", "overlay.stub_nodes": "5", "overlay.degree": "3"},
 }
-"""What makes a scenario quick. A scenario that is added must be added here."""
+"""Settings that shorten each scenario. A new scenario must be added here."""
 WITH_FAULTS = ("failures", "partition")
 
 
@@ -53,7 +53,7 @@ def test_what_is_owed_arrives_once_and_nothing_else_arrives(name: str, protocol:
     run = simulate(load(name, SHORTER[name]), protocol, no_progress)
     assert run.owed > 0
     assert (run.missed, run.duplicated) == (0, 0)
-    # Who comes while a publication is on its way may get it, and is not owed it.
+    # A client that arrives while a publication is in flight may receive it, but is not owed it.
     assert run.unexpected == 0 or name == "churn"
     assert run.drops == {} or name in WITH_FAULTS
     if name not in (*WITH_FAULTS, "churn"):
@@ -100,7 +100,7 @@ def test_with_70_brokers_of_degree_3_and_35_interested_a_message_has_about_2_5_d
 def test_fbr_gives_in_between_1500_and_3000_publications_a_minute_and_d_dbr_does_not(tmp_path: Path) -> None:
     """[THESIS Fig. 10.1.9]: 100 brokers of degree 6 with 3,000 subscriptions, under `padres-2015`.
 
-    Each subscription here stands for thirty, so that the set-up is quick: 100 of them, each at thirty times the cost.
+    Each subscription represents thirty, so that the set-up is quick: there are 100, each at thirty times the cost.
     """
     costs = MeasuredCosts(200_000, 200_000, {"auto": IndexCosts(0, 30 * 6_100, 0)}, {"as": "padres-2015"}, "test")
     (tmp_path / "costs.toml").write_text(to_toml(costs))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import mercast
-from broker.core.broker import Broker
+from broker.core.publications import Publications
 from broker.trace.files import iter_rows
 from broker.trace.schema import BrokerRow, DeliveryRow, Digest, ExpectationRow, HopRow, MatchRow
 from experiments.errors import ScenarioError
@@ -183,7 +183,7 @@ def test_what_a_broker_works_on_when_the_run_ends_is_not_owed_although_nothing_w
 def test_publications_that_hang_while_nobody_has_anything_to_do_are_missed(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Broker, "_arrived", lambda *_: None)
+    monkeypatch.setattr(Publications, "arrive", lambda *_: None)
     summary = simulate(small(name), "d-dbr", no_progress)
     assert summary.missed > 0
     assert summary.missed == summary.owed - summary.delivered

@@ -1,4 +1,4 @@
-"""Proves that counting finds the destination lists that brokers send: message by message, on smaller overlays."""
+"""Proves that counts equal the destination lists that brokers send, message by message, on small overlays."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from topologies.registry import generate
 
 
 class _Lists:
-    """A trace that keeps the sizes of publications' destination lists."""
+    """A trace that records the sizes of publications' destination lists."""
 
     def __init__(self) -> None:
         self.all: Counter[int] = Counter()
@@ -36,7 +36,7 @@ class _Lists:
 
 
 def simulated_lists(overlay: Overlay, protocol: str, publications: Publications) -> _Lists:
-    """Every broker has a subscriber for publications that name the broker, so the interested are who we say."""
+    """Every broker has a subscriber for publications that name the broker, so the test chooses interested brokers."""
     lists = _Lists()
     world = SimulatedOverlay(
         overlay,

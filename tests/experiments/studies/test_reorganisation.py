@@ -1,4 +1,4 @@
-"""Proves that reorganisation by a load shortens ways, keeps overlays whole and is repeatable; and table sizes."""
+"""Proves that reorganisation by load shortens paths, keeps overlays connected and is repeatable; and table sizes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_hops_become_fewer_with_room_for_links() -> None:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_overlay_stays_whole_while_links_are_given_up(seed: int) -> None:
-    """A pair that cannot reach each other any more would be missing from the shares."""
+    """The messages of a disconnected pair would be missing from the shares."""
     result = reorganised(most_links=3, cycles=15, seed=seed)
     assert sum(result.by_hops_before) == pytest.approx(1)
     assert sum(result.by_hops_after) == pytest.approx(1)

@@ -1,4 +1,4 @@
-"""Random streams are fixed by seed and name; ranks are drawn with exactly the probabilities that are asked for."""
+"""Proves that seed and name determine random streams, and that ranks are drawn with exactly the given probabilities."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from experiments.workloads.sampling import RankSampler, sizes, zipf
 from topologies.random_streams import stream
 
 
-class Scripted(random.Random):
-    """Gives the numbers it was told to, and remembers out of how many each was drawn."""
+class ScriptedRandom(random.Random):
+    """Returns the given numbers, and records the range of each draw."""
 
     def __init__(self, numbers: Sequence[int]) -> None:
         super().__init__()
@@ -38,16 +38,16 @@ def test_a_stream_is_fixed_by_seed_and_name() -> None:
 
 def test_each_rank_owns_as_many_points_as_its_weight() -> None:
     sampler = RankSampler([1, 2, 3])
-    assert [sampler.draw(Scripted([point])) for point in range(6)] == [0, 1, 1, 2, 2, 2]
+    assert [sampler.draw(ScriptedRandom([point])) for point in range(6)] == [0, 1, 1, 2, 2, 2]
 
 
 def test_drawing_without_replacement_is_exactly_successive_sampling() -> None:
     weights = [1, 2, 3]
     probability: Counter[tuple[int, ...]] = Counter()
     for first in range(6):
-        remaining = 6 - weights[RankSampler(weights).draw(Scripted([first]))]
+        remaining = 6 - weights[RankSampler(weights).draw(ScriptedRandom([first]))]
         for second in range(remaining):
-            script = Scripted([first, second])
+            script = ScriptedRandom([first, second])
             pair = tuple(RankSampler(weights).draw_distinct(script, 2))
             assert script.ranges == [6, remaining]
             probability[pair] += Fraction(1, 6 * remaining)  # type: ignore[assignment]
@@ -85,7 +85,7 @@ def test_zipf_weights_fall_with_the_power_of_the_rank() -> None:
 def test_zipf_of_exponent_0_is_uniform() -> None:
     sampler = zipf(4, 0)
     point = 2**40
-    assert [sampler.draw(Scripted([number * point])) for number in range(4)] == [0, 1, 2, 3]
+    assert [sampler.draw(ScriptedRandom([number * point])) for number in range(4)] == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(("mean", "largest"), [(1, 1), (1, 9), (2.78, 12), (8, 56), (5, 9)])

@@ -1,4 +1,4 @@
-"""Stock quotes are plausible, subscriptions ask for them as often as they should, and files of quotes are read."""
+"""Proves that stock quotes are plausible, that subscriptions have the given distribution, and that files are read."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def quotes(parameters: StockQuoteParameters, subscriptions: int = 0, publication
     return StockQuotes(parameters, subscriptions=subscriptions, publications=publications, seed=1)
 
 
-def symbols_asked_for(expressions: list[Expression]) -> Counter[str]:
+def subscribed_symbols(expressions: list[Expression]) -> Counter[str]:
     return Counter(
         str(predicate.values[0])
         for expression in expressions
@@ -115,8 +115,8 @@ def test_subscriptions_are_of_the_kinds_that_are_asked_for() -> None:
 def test_symbols_are_asked_for_uniformly_or_by_zipf() -> None:
     def shares(exponent: float) -> list[float]:
         workload = quotes(StockQuoteParameters(symbols=50, zipf=exponent), subscriptions=20_000)
-        asked = symbols_asked_for(list(workload.subscriptions()))
-        return [count / asked.total() for _, count in sorted(asked.items())]
+        requested = subscribed_symbols(list(workload.subscriptions()))
+        return [count / requested.total() for _, count in sorted(requested.items())]
 
     uniform = shares(0)
     assert len(uniform) == 50
@@ -151,9 +151,9 @@ def test_an_advertisement_for_everything_holds_for_all_quotes_and_meets_all_subs
 @given(st.integers(1, 40), st.integers(1, 60))
 def test_publishers_of_their_own_symbols_share_them_out(symbols: int, publishers: int) -> None:
     workload = quotes(StockQuoteParameters(symbols=symbols, coverage=Coverage.OWN))
-    asked = [number % publishers for number in range(3 * publishers)]
-    published = list(workload.published_by(asked, publishers))
-    for number, quote in zip(asked, published, strict=True):
+    requested = [number % publishers for number in range(3 * publishers)]
+    published = list(workload.published_by(requested, publishers))
+    for number, quote in zip(requested, published, strict=True):
         assert workload.advertisement(number, publishers).matches(quote)
     covered: set[object] = set()
     for number in range(publishers):
@@ -161,7 +161,7 @@ def test_publishers_of_their_own_symbols_share_them_out(symbols: int, publishers
         own = [each for each in advertised.predicates() if each.attribute == "symbol"]
         covered.update(own[0].values)
         if publishers <= symbols:
-            others = {quote["symbol"] for other, quote in zip(asked, published, strict=True) if other != number}
+            others = {quote["symbol"] for other, quote in zip(requested, published, strict=True) if other != number}
             assert not others.intersection(own[0].values)
     assert len(covered) == symbols
 
@@ -269,6 +269,6 @@ def test_quotes_of_a_file_are_published_by_date_and_asked_for_by_symbol_and_pric
     expressions = list(workload.subscriptions())
     assert {p.attribute for each in expressions for p in each.predicates()} == {"symbol", "close", "volume"}
     assert any(isinstance(each, Predicate) and each.attribute == "close" for each in expressions)
-    asked = symbols_asked_for(expressions)
-    assert asked["IBM"] > 5 * asked["SAP"], "the file's first symbol is the most popular"
+    requested = subscribed_symbols(expressions)
+    assert requested["IBM"] > 5 * requested["SAP"], "the file's first symbol is the most popular"
     assert any(each.matches(quote) for each in expressions for quote in published)

@@ -1,4 +1,4 @@
-"""Workloads are fixed by their seed, generated as asked for, and have the statistics of the papers."""
+"""Proves that seeds determine workloads, that parameters apply, and that they have the statistics of the papers."""
 
 from __future__ import annotations
 

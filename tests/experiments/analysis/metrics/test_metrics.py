@@ -1,4 +1,4 @@
-"""Each theme of the analysis on tables so small that the answers can be counted by hand."""
+"""Proves each metric of the analysis on tables so small that the results can be counted by hand."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MakeFrame = Callable[..., "DataFrame"]
 
-# One publication from a: over b to c and d, and back to nobody. c has two clients, b none.
+# One publication from a over b to c and d. c has two clients, b none.
 HOPS = (
     HopRow("a/1/0", "publish", "a", "a", "b", 1, 2, 40, 100, 1.010, 1.012),
     HopRow("a/1/0", "publish", "a", "b", "c", 2, 1, 38, 100, 1.013, 1.015),
@@ -113,15 +113,15 @@ def test_delivery_tells_missed_duplicated_and_unexpected_apart(frame: MakeFrame)
         ExpectationRow("a/1/0", "s8", expected=True, owed=True),
         ExpectationRow("a/1/0", "s9", expected=True, owed=False),
     ]
-    came = frame([*DELIVERIES[:3], DELIVERIES[0]])
-    found = only(delivery(frame(PUBLICATIONS), came, frame(expectations)))
+    delivered = frame([*DELIVERIES[:3], DELIVERIES[0]])
+    found = only(delivery(frame(PUBLICATIONS), delivered, frame(expectations)))
     counts = {name: found[name] for name in ("published", "expected", "owed", "delivered", "duplicated")}
     assert counts == {"published": 1, "expected": 4, "owed": 3, "delivered": 3, "duplicated": 1}
     assert (found["missed"], found["unexpected"]) == (1, 1)
     assert found["delivered_of_expected"] == 0.5
     assert found["delivered_of_owed"] == pytest.approx(2 / 3)
-    assert only(misses(came, frame(expectations)))["client"] == "s8"
-    twice = only(duplicates(came))
+    assert only(misses(delivered, frame(expectations)))["client"] == "s8"
+    twice = only(duplicates(delivered))
     assert (twice["client"], twice["times"]) == ("s1", 2)
 
 

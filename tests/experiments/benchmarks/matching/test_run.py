@@ -1,4 +1,4 @@
-"""The comparison of indexes measures what it says, and a wrong index makes it fail."""
+"""Proves the measurements of the comparison of indexes, and that a wrong index makes it fail."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TINY_SHAPE = ("--dimensions", "12", "--event-size", "8", "--subscription-size", 
 
 
 class ByFirstAttribute(LinearScan):
-    """A right index: skips subscriptions whose first attribute the publication lacks."""
+    """A correct index that skips subscriptions whose first attribute the publication lacks."""
 
     name = "by-first-attribute"
 
@@ -50,7 +50,7 @@ class ByFirstAttribute(LinearScan):
 
 
 class Forgetful(LinearScan):
-    """Wrong from its twentieth search on, so only while time is taken: it loses its smallest id and invents one."""
+    """Wrong from its twentieth match on, which is a timed one: it omits its smallest id and adds another."""
 
     name = "forgetful"
 
@@ -67,7 +67,7 @@ class Forgetful(LinearScan):
 
 
 class Hoarder(LinearScan):
-    """Keeps a node for every subscription it has ever seen."""
+    """Keeps a node for every subscription that was ever added."""
 
     name = "hoarder"
 
@@ -157,7 +157,7 @@ def test_a_wrong_answer_ends_the_run_and_names_index_publication_and_ids(scan_pu
     error = failure.value
     assert error.exit_code == 1
     assert error.index == "forgetful"
-    # Three searches warm up, so the twentieth is of publication 16: outside the one block that a part gives the scan.
+    # Three matches warm up, so the twentieth is publication 16, which is outside the one block that the scan matches.
     assert error.publication >= 16
     assert error.reference == ("scan" if scan_publications is None else "by-first-attribute")
     workload = create(PARAMETERS, subscriptions=60, publications=25, seed=0)

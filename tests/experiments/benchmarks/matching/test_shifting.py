@@ -1,4 +1,4 @@
-"""The bench that shifts the workload: what it shows, and that it notices wrong answers."""
+"""Proves the rows of the benchmark that shifts the workload, and that it detects wrong answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SMALL = BeGenParameters(dimensions=40, event_size=15, subscription_size=4, match
 
 
 class Forgetful(LinearScan):
-    """Misses whatever has an even id."""
+    """Misses subscriptions with an even id."""
 
     def _search(self, publication: dict[str, Value]) -> SearchResult:
         found = super()._search(publication)

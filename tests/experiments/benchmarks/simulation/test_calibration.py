@@ -1,4 +1,4 @@
-"""The cost profile `native`: coefficients are fitted, written, read, and decide what a run's work costs."""
+"""Proves that coefficients of the cost profile `native` are fitted, written and read, and determine a run's costs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def no_progress(what: str, done: int, total: int) -> None:
     assert done <= total, what
 
 
-def observations(asked: float, stored: float, matched: float) -> list[Observation]:
+def observations(constant: float, stored: float, matched: float) -> list[Observation]:
     return [
-        Observation(size, share * size, asked + stored * size + matched * share * size)
+        Observation(size, share * size, constant + stored * size + matched * share * size)
         for size in (500, 1_000, 4_000)
         for share in (0.01, 0.1)
     ]
@@ -34,7 +34,7 @@ def test_the_coefficients_behind_observations_are_found_again() -> None:
 
 
 def test_no_coefficient_is_below_zero() -> None:
-    """A cost that shrinks as tables grow cannot be told by these three; a table never costs less than nothing."""
+    """These three coefficients cannot express a cost that shrinks as tables grow, because none is negative."""
     costs = fit_costs([Observation(size, 1, 1e6 - 100 * size) for size in (500, 1_000, 4_000)])
     assert min(costs.asked_ns, costs.stored_ns, costs.matched_ns) >= 0
 

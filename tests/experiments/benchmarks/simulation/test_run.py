@@ -1,4 +1,4 @@
-"""What a publication costs, by counters: it grows with its destinations and not with the brokers of the overlay."""
+"""Proves by counters that a publication's cost grows with its destinations, and not with the brokers of the overlay."""
 
 from __future__ import annotations
 
