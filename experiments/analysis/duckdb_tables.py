@@ -57,16 +57,16 @@ QUERIES: Mapping[str, str] = {
             sum(body_bytes)::BIGINT AS body_bytes, avg(header_bytes + body_bytes) AS bytes_mean
         FROM hops GROUP BY kind""",
     "delivery": """
-        WITH arrived AS (SELECT publication, client, count(*) AS came FROM deliveries GROUP BY ALL),
+        WITH arrived AS (SELECT publication, client, count(*) AS times FROM deliveries GROUP BY ALL),
         pairs AS (
-            SELECT coalesce(came, 0) AS came, expected, coalesce(owed, false) AS owed
+            SELECT coalesce(times, 0) AS times, expected, coalesce(owed, false) AS owed
             FROM arrived FULL JOIN expectations USING (publication, client))
         SELECT (SELECT count(*) FROM publications) AS published, count(*) FILTER (expected) AS expected,
-            count(*) FILTER (owed) AS owed, count(*) FILTER (came > 0) AS delivered,
-            sum(greatest(came - 1, 0))::BIGINT AS duplicated, count(*) FILTER (owed AND came = 0) AS missed,
+            count(*) FILTER (owed) AS owed, count(*) FILTER (times > 0) AS delivered,
+            sum(greatest(times - 1, 0))::BIGINT AS duplicated, count(*) FILTER (owed AND times = 0) AS missed,
             count(*) FILTER (expected IS NULL) AS unexpected,
-            count(*) FILTER (expected AND came > 0) / count(*) FILTER (expected) AS delivered_of_expected,
-            count(*) FILTER (owed AND came > 0) / count(*) FILTER (owed) AS delivered_of_owed
+            count(*) FILTER (expected AND times > 0) / count(*) FILTER (expected) AS delivered_of_expected,
+            count(*) FILTER (owed AND times > 0) / count(*) FILTER (owed) AS delivered_of_owed
         FROM pairs""",
     "matching_work": """
         WITH publications AS (

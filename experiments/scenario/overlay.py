@@ -136,7 +136,7 @@ def _read_setup(table: Table) -> OverlaySetup:
 
 
 def _check_clusters_setup(clusters: Clusters, table: Table) -> None:
-    if len([way for way in dataclasses.astuple(clusters) if way is not None]) != 1:
+    if len([key for key in dataclasses.astuple(clusters) if key is not None]) != 1:
         raise table.refusal("clusters", "must be one of {by = 'domain'}, {size = N} and {count = N}")
 
 

@@ -1,4 +1,4 @@
-"""One run of a scenario, as Python code asks for it: `mercast.simulate("line", "d-dbr")`."""
+"""Runs one scenario from Python code: `mercast.simulate("line", "d-dbr")`."""
 
 from __future__ import annotations
 

@@ -21,20 +21,22 @@ def delivery(publications: DataFrame, deliveries: DataFrame, expectations: DataF
     `delivered` counts distinct pairs, `duplicated` the deliveries beyond them. `missed` pairs were owed and not
     delivered, `unexpected` ones delivered and not expected. `delivered_of_expected` and `delivered_of_owed` are shares.
     """
-    arrived = deliveries.select(*PAIR, f.lit(1).alias("came"), f.lit(None).cast("boolean").alias("owed"))
-    known = expectations.where("expected").select(*PAIR, f.lit(0).alias("came"), "owed")
-    pairs = arrived.unionByName(known).groupBy(*PAIR).agg(f.sum("came").alias("came"), f.bool_or("owed").alias("owed"))
-    came = f.col("came") > 0
+    arrived = deliveries.select(*PAIR, f.lit(1).alias("times"), f.lit(None).cast("boolean").alias("owed"))
+    known = expectations.where("expected").select(*PAIR, f.lit(0).alias("times"), "owed")
+    pairs = (
+        arrived.unionByName(known).groupBy(*PAIR).agg(f.sum("times").alias("times"), f.bool_or("owed").alias("owed"))
+    )
+    is_delivered = f.col("times") > 0
     is_expected = f.col("owed").isNotNull()
     counted = pairs.groupBy(*RUN_COLUMNS).agg(
         f.count_if(is_expected).alias("expected"),
         f.count_if("owed").alias("owed"),
-        f.count_if(came).alias("delivered"),
-        f.sum(f.greatest(f.col("came") - 1, f.lit(0))).alias("duplicated"),
-        f.count_if(f.col("owed") & ~came).alias("missed"),
+        f.count_if(is_delivered).alias("delivered"),
+        f.sum(f.greatest(f.col("times") - 1, f.lit(0))).alias("duplicated"),
+        f.count_if(f.col("owed") & ~is_delivered).alias("missed"),
         f.count_if(~is_expected).alias("unexpected"),
-        f.count_if(is_expected & came).alias("expected_delivered"),
-        f.count_if(f.col("owed") & came).alias("owed_delivered"),
+        f.count_if(is_expected & is_delivered).alias("expected_delivered"),
+        f.count_if(f.col("owed") & is_delivered).alias("owed_delivered"),
     )
     published = publications.groupBy(*RUN_COLUMNS).agg(f.count("*").alias("published"))
     is_known = f.col("expected") > 0

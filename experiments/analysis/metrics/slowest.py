@@ -48,7 +48,7 @@ def _path() -> Column:
     """
     steps = f.sort_array(f.coalesce("steps", f.array().cast(_STEPS)), asc=False)
     start = f.struct(
-        f.col("broker").alias("at"), f.col("hops").alias("hop"), f.array().cast("array<string>").alias("way")
+        f.col("broker").alias("at"), f.col("hops").alias("hop"), f.array().cast("array<string>").alias("path")
     )
 
     def back(walked: Column, step: Column) -> Column:
@@ -57,12 +57,12 @@ def _path() -> Column:
         moved = f.struct(
             step["sender"].alias("at"),
             (walked["hop"] - 1).alias("hop"),
-            f.array_prepend(walked["way"], arrival).alias("way"),
+            f.array_prepend(walked["path"], arrival).alias("path"),
         )
         return f.when((step["receiver"] == walked["at"]) & (step["hop"] == walked["hop"]), moved).otherwise(walked)
 
     walked = f.aggregate(steps, start, back)
-    return f.array_join(f.array_prepend(walked["way"], walked["at"]), ARROW)
+    return f.array_join(f.array_prepend(walked["path"], walked["at"]), ARROW)
 
 
 _STEPS = "array<struct<hop: bigint, received_s: double, sender: string, receiver: string>>"

@@ -125,12 +125,12 @@ def run(plan: BenchPlan, progress: Progress) -> BenchResult:
     )
 
 
-def _with_progress(what: str, items: Iterator[Item], total: int, progress: Progress) -> Iterator[Item]:
+def _with_progress(activity: str, items: Iterator[Item], total: int, progress: Progress) -> Iterator[Item]:
     every = max(1, total // 100)
     for number, item in enumerate(items, start=1):
         yield item
         if number % every == 0 or number == total:
-            progress(what, number, total)
+            progress(activity, number, total)
 
 
 def _blocks(items: Sequence[Item], length: int) -> list[Sequence[Item]]:
@@ -214,12 +214,12 @@ class _Bench:
     def _subscription_blocks(self, count: int) -> list[Sequence[tuple[int, Expression]]]:
         return _blocks(self._subscriptions[:count], math.ceil(count / SUBSCRIPTION_BLOCKS))
 
-    def _construct(self, what: str) -> None:
+    def _construct(self, activity: str) -> None:
         blocks = self._subscription_blocks(len(self._subscriptions))
         for number, block in enumerate(blocks):
             for measured_index in self._shuffled(self._measured_indexes):
                 measured_index.construction.measure(number, _add_all, measured_index.index, block)
-            self._progress(what, number + 1, len(blocks))
+            self._progress(activity, number + 1, len(blocks))
 
     def _match(self) -> None:
         baseline, *others = self._measured_indexes
@@ -257,14 +257,14 @@ class _Bench:
             measured_index.structure = measured_index.index.describe()
             self._progress("weigh", number, len(self._measured_indexes))
 
-    def _remove(self, what: str) -> None:
+    def _remove(self, activity: str) -> None:
         ids = [id for id, _ in self._subscriptions]
         stream(self._plan.seed, "match bench/removal").shuffle(ids)
         blocks = _blocks(ids, math.ceil(len(ids) / SUBSCRIPTION_BLOCKS))
         for number, block in enumerate(blocks):
             for measured_index in self._shuffled(self._measured_indexes):
                 measured_index.removal.measure(number, _remove_all, measured_index.index, block)
-            self._progress(what, number + 1, len(blocks))
+            self._progress(activity, number + 1, len(blocks))
         for measured_index in self._measured_indexes:
             left = measured_index.index.describe()
             if left.subscriptions or left.nodes:
