@@ -27,25 +27,25 @@ constexpr std::size_t kUsualInWord = 4;
 struct MarkIds {
     std::uint64_t* bits;
     std::uint32_t first;
-    std::size_t taken = 0;
+    std::size_t marked = 0;
 
     // Without a branch: what kind of link comes next cannot be predicted.
-    void take_if(bool is_subscription, Link link) {
+    void add_if(bool is_subscription, Link link) {
         const std::uint32_t place = (link.detail - first) & mask_of(is_subscription);
         bits[place >> 6] |= std::uint64_t{is_subscription} << (place & 63);
-        taken += is_subscription;
+        marked += is_subscription;
     }
-    bool wants(const Links&) const { return true; }
+    bool accepts(const Links&) const { return true; }
 };
 
 struct CollectIds {
     const ATree& index;
     std::vector<std::int64_t>& ids;
 
-    void take_if(bool is_subscription, Link link) {
+    void add_if(bool is_subscription, Link link) {
         if (is_subscription) ids.push_back(index.subscription(link.target()).id);
     }
-    bool wants(const Links&) const { return true; }
+    bool accepts(const Links&) const { return true; }
 };
 
 struct CollectDestinations {
@@ -53,7 +53,7 @@ struct CollectDestinations {
     std::vector<bool>& is_hit;
     std::vector<std::uint32_t>& destinations;
 
-    void take_if(bool is_subscription, Link link) {
+    void add_if(bool is_subscription, Link link) {
         if (!is_subscription) return;
         const std::uint32_t destination = index.subscription(link.target()).destination;
         if (is_hit[destination]) return;
@@ -62,7 +62,7 @@ struct CollectDestinations {
     }
 
     // A node that only leads to a destination that is hit need not be evaluated.
-    bool wants(const Links& links) const {
+    bool accepts(const Links& links) const {
         if (links.size != 1) return true;
         const Link link = Link::read(links.word);
         return link.kind() != LinkKind::Subscription || !is_hit[index.subscription(link.target()).destination];
@@ -91,7 +91,7 @@ void ATreeSearch::mark_ids(std::vector<std::int64_t>& ids) {
     if (bits_.size() != words) bits_.resize(words);
     MarkIds sink{bits_.data(), index_.first_offset()};
     run(sink);
-    ids.resize(sink.taken + kUsualInWord);
+    ids.resize(sink.marked + kUsualInWord);
     const std::int64_t* end = write_marked(ids.data());
     ids.resize(static_cast<std::size_t>(end - ids.data()));
 }
@@ -131,22 +131,22 @@ template <class Sink> void ATreeSearch::run(Sink& sink) {
     const ExpressionGraph& graph = index_.graph();
     state_.begin(graph);
     true_nodes_.clear();
-    told_ = 0;
+    propagated_ = 0;
     waiting_.clear();
     decided_ = 0;
     failed_ = 0;
-    note_presence();
+    set_presence();
     for (const NodeId constant : graph.watched_constants()) true_nodes_.push_back(constant);
     index_.predicates().satisfied(*event_, state_);
-    tell_of_predicates(sink);
-    while (told_ < true_nodes_.size() || decided_ < waiting_.size()) {
-        tell_of_nodes(sink);
+    propagate_predicates(sink);
+    while (propagated_ < true_nodes_.size() || decided_ < waiting_.size()) {
+        propagate_nodes(sink);
         decide(sink);
     }
-    forget_presence();
+    clear_presence();
 }
 
-void ATreeSearch::note_presence() {
+void ATreeSearch::set_presence() {
     const std::size_t dimensions = 4 * std::size_t{index_.vocabulary().attributes.bound()};
     if (is_present_.size() < dimensions) {
         is_present_.resize(dimensions);
@@ -160,13 +160,13 @@ void ATreeSearch::note_presence() {
     }
 }
 
-void ATreeSearch::forget_presence() {
+void ATreeSearch::clear_presence() {
     for (const Field& field : event_->fields()) {
         is_present_[PredicateIndex::dimension_of(field.attribute, field.type)] = 0;
     }
 }
 
-template <class Sink> void ATreeSearch::tell_of_predicates(Sink& sink) {
+template <class Sink> void ATreeSearch::propagate_predicates(Sink& sink) {
     const std::uint64_t* words = index_.graph().words();
     const PickedList<Link>& spans = state_.spans;
     for (std::size_t number = 0; number < std::min(kSpansAhead, spans.size()); ++number) {
@@ -180,20 +180,20 @@ template <class Sink> void ATreeSearch::tell_of_predicates(Sink& sink) {
     }
 }
 
-template <class Sink> void ATreeSearch::tell_of_nodes(Sink& sink) {
+template <class Sink> void ATreeSearch::propagate_nodes(Sink& sink) {
     const Links* all = index_.graph().links();
     const std::uint64_t* words = index_.graph().words();
-    for (; told_ < true_nodes_.size(); ++told_) {
-        const std::size_t left = true_nodes_.size() - told_;
-        if (left > kNodesAhead) fetch_line(all + true_nodes_[told_ + kNodesAhead]);
+    for (; propagated_ < true_nodes_.size(); ++propagated_) {
+        const std::size_t left = true_nodes_.size() - propagated_;
+        if (left > kNodesAhead) fetch_line(all + true_nodes_[propagated_ + kNodesAhead]);
         if (left > kSpansOfNodesAhead) {
-            const Links& soon = all[true_nodes_[told_ + kSpansOfNodesAhead]];
+            const Links& soon = all[true_nodes_[propagated_ + kSpansOfNodesAhead]];
             if (soon.capacity > 0) fetch_line(words + soon.word);
         }
-        if (state_.is_told(true_nodes_[told_])) continue;
-        state_.set_told(true_nodes_[told_]);
+        if (state_.is_propagated(true_nodes_[propagated_])) continue;
+        state_.set_propagated(true_nodes_[propagated_]);
         ++state_.evaluated;
-        const Links& links = all[true_nodes_[told_]];
+        const Links& links = all[true_nodes_[propagated_]];
         follow_all(links.capacity > 0 ? words + links.word : &links.word, links.size, sink);
     }
 }
@@ -211,10 +211,10 @@ template <class Sink> inline void ATreeSearch::follow(Link link, Sink& sink) {
         return;
     }
     const bool is_conjunction = link.kind() == LinkKind::Conjunction;
-    sink.take_if(!is_conjunction, link);
+    sink.add_if(!is_conjunction, link);
     const std::uint32_t gate = link.target() & mask_of(is_conjunction);
     const bool is_waiting = (is_present_[gate] & std::uint8_t{is_conjunction}) != 0;
-    waiting_.offer(link.detail, is_waiting);
+    waiting_.push_if(link.detail, is_waiting);
     fetch_line(index_.graph().words() + (link.detail & mask_of(is_waiting)));
 }
 
@@ -226,7 +226,7 @@ template <class Sink> void ATreeSearch::decide(Sink& sink) {
         for (const std::uint32_t offset : some) fetch_disjunctions(children_at(offset));
         reachable_.clear();
         for (const std::uint32_t offset : some) {
-            if (is_without_attributes(children_at(offset))) continue;
+            if (lacks_attributes(children_at(offset))) continue;
             reachable_.push_back(offset);
             fetch_truth(children_at(offset));
         }
@@ -270,7 +270,7 @@ void ATreeSearch::fetch_truth(Child child) const {
 template <class Sink> void ATreeSearch::decide_one(Children conjunction, Sink& sink) {
     const ExpressionGraph& graph = index_.graph();
     const ChildrenHead head = conjunction.head();
-    if (!sink.wants(graph.links()[head.node])) return;
+    if (!sink.accepts(graph.links()[head.node])) return;
     // It comes more than once when its access child is a disjunction that is passed over.
     if (!state_.is_known(head.node)) {
         state_.set(head.node, are_others_true(conjunction));
@@ -284,16 +284,16 @@ template <class Sink> void ATreeSearch::decide_one(Children conjunction, Sink& s
 }
 
 // Is a conjunction whose first child has spoken false for want of attributes alone? Most are.
-bool ATreeSearch::is_without_attributes(Children conjunction) const {
+bool ATreeSearch::lacks_attributes(Children conjunction) const {
     for (std::uint32_t number = 1, count = conjunction.size(); number < count; ++number) {
         const Child child = conjunction[number];
-        if (is_missing(child) || is_out_of_reach(child)) return true;
+        if (is_missing(child) || lacks_attributes(child)) return true;
     }
     return false;
 }
 
 // The same for a child that is a connective. What it says of large ones is that they have to be evaluated, once.
-bool ATreeSearch::is_out_of_reach(Child child) const {
+bool ATreeSearch::lacks_attributes(Child child) const {
     if (!child.is_connective()) return false;
     const Children connective = children_at(child.children());
     const std::uint32_t count = connective.size();
@@ -313,7 +313,7 @@ bool ATreeSearch::are_others_true(Children conjunction) {
 
 bool ATreeSearch::is_true(Child child) {
     if (state_.is_known(child.node)) return state_.is_true(child.node);
-    return child.is_connective() ? pull(child) : is_predicate_true(child);
+    return child.is_connective() ? evaluate_connective(child) : is_predicate_true(child);
 }
 
 // Of a predicate whose attribute is there.
@@ -325,8 +325,8 @@ bool ATreeSearch::is_predicate_true(Child child) {
 }
 
 // Evaluates a connective that is not known to be true, and what it needs of those below, none of them twice.
-bool ATreeSearch::pull(Child asked) {
-    walk_.assign(1, {asked, 0});
+bool ATreeSearch::evaluate_connective(Child root) {
+    walk_.assign(1, {root, 0});
     while (!walk_.empty()) {
         const Child at = walk_.back().at;
         const Children children = children_at(at.children());
@@ -336,7 +336,7 @@ bool ATreeSearch::pull(Child asked) {
         bool is_waiting = false;
         for (std::uint32_t& next = walk_.back().next; !is_decided && next < count; ++next) {
             const Child child = children[next];
-            if (is_missing(child) || is_out_of_reach(child)) {
+            if (is_missing(child) || lacks_attributes(child)) {
                 is_decided = !deciding;
             } else if (!child.is_connective() || state_.is_known(child.node)) {
                 is_decided = is_true(child) == deciding;
@@ -346,12 +346,12 @@ bool ATreeSearch::pull(Child asked) {
                 break;
             }
         }
-        if (!is_waiting) settle(at.node, is_decided == deciding);
+        if (!is_waiting) set_result(at.node, is_decided == deciding);
     }
-    return state_.is_true(asked.node);
+    return state_.is_true(root.node);
 }
 
-void ATreeSearch::settle(NodeId node, bool truth) {
+void ATreeSearch::set_result(NodeId node, bool truth) {
     state_.set(node, truth);
     ++state_.evaluated;
     walk_.pop_back();

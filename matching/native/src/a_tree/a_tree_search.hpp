@@ -48,8 +48,8 @@ class ATreeSearch {
     template <class Sink> void run(Sink& sink);
     void mark_ids(std::vector<std::int64_t>& ids);
     std::int64_t* write_marked(std::int64_t* id);
-    template <class Sink> void tell_of_predicates(Sink& sink);
-    template <class Sink> void tell_of_nodes(Sink& sink);
+    template <class Sink> void propagate_predicates(Sink& sink);
+    template <class Sink> void propagate_nodes(Sink& sink);
     template <class Sink> void follow_all(const std::uint64_t* links, std::size_t count, Sink& sink);
     template <class Sink> void follow(Link link, Sink& sink);
     template <class Sink> void decide(Sink& sink);
@@ -57,23 +57,23 @@ class ATreeSearch {
     void fetch_disjunctions(Children conjunction) const;
     void fetch_truth(Children conjunction) const;
     void fetch_truth(Child child) const;
-    void note_presence();
-    void forget_presence();
+    void set_presence();
+    void clear_presence();
     Children children_at(std::uint32_t offset) const { return Children(index_.graph().words() + offset); }
-    bool is_without_attributes(Children conjunction) const;
+    bool lacks_attributes(Children conjunction) const;
     bool are_others_true(Children conjunction);
     bool is_true(Child child);
     bool is_predicate_true(Child child);
     bool is_missing(Child child) const { return is_present_[child.is_connective() ? 0 : child.dimension()] == 0; }
-    bool is_out_of_reach(Child child) const;
-    bool pull(Child asked);
-    void settle(NodeId node, bool truth);
+    bool lacks_attributes(Child child) const;
+    bool evaluate_connective(Child root);
+    void set_result(NodeId node, bool truth);
 
     const ATree& index_;
     const Event* event_ = nullptr;
     SearchState state_;
     std::vector<NodeId> true_nodes_;  // One may come more than once.
-    std::size_t told_ = 0;            // How many of them have told their listeners.
+    std::size_t propagated_ = 0;            // How many of them have told their listeners.
     // Conjunctions whose access child is true, by the offset of their children. One may come more than once.
     PickedList<std::uint32_t> waiting_;
     std::vector<std::uint32_t> reachable_;  // Of those that are being decided, the ones that do not lack attributes.

@@ -140,10 +140,10 @@ void ExpressionGraph::subscribe(NodeId id, std::uint32_t subscription, std::uint
     const std::uint32_t place = push_link(id, Link::to(LinkKind::Subscription, subscription, detail));
     subscriptions_[subscription] = {id, place};
     if (links_[id].size == 1) listen(id);
-    drop_unclaimed();
+    drop_unused();
 }
 
-void ExpressionGraph::drop_unclaimed() {
+void ExpressionGraph::drop_unused() {
     // What stands on others was made after them: backwards, whoever lost its last use comes later.
     for (std::size_t number = made_.size(); number-- > 0;) {
         const NodeId id = made_[number];
@@ -159,13 +159,13 @@ void ExpressionGraph::drop_unclaimed() {
 }
 
 void ExpressionGraph::unsubscribe(std::uint32_t subscription) {
-    const Claim claim = subscriptions_[subscription];
-    count_subscription(claim.node, -1);
+    const SubscriptionLink held = subscriptions_[subscription];
+    count_subscription(held.node, -1);
     // Whoever hears of the subscription itself must be found before the claim is gone.
-    if (links_[claim.node].size == 1) stop_listening(claim.node);
+    if (links_[held.node].size == 1) stop_listening(held.node);
     subscriptions_[subscription] = {};
-    remove_link(claim.node, claim.place);
-    pending_.assign(1, claim.node);
+    remove_link(held.node, held.place);
+    pending_.assign(1, held.node);
     while (!pending_.empty()) {
         const NodeId id = pending_.back();
         pending_.pop_back();
@@ -177,15 +177,15 @@ void ExpressionGraph::unsubscribe(std::uint32_t subscription) {
         }
         remove_node(id);
     }
-    if (node_count_ == 0) forget_everything();
+    if (node_count_ == 0) release_memory();
 }
 
 // The last node is gone: memory that was needed once goes too.
-void ExpressionGraph::forget_everything() {
+void ExpressionGraph::release_memory() {
     decltype(nodes_)().swap(nodes_);
     decltype(links_)().swap(links_);
     std::vector<NodeId>().swap(free_nodes_);
-    std::vector<Claim>().swap(subscriptions_);
+    std::vector<SubscriptionLink>().swap(subscriptions_);
     std::vector<NodeId>().swap(pending_);
 }
 
@@ -200,7 +200,7 @@ void ExpressionGraph::count_subscription(NodeId id, int times) {
 void ExpressionGraph::remove_node(NodeId id) {
     Node& node = nodes_[id];
     if (node.kind == NodeKind::Predicate) {
-        leaves_.forget(node.children);
+        leaves_.remove_leaf(node.children);
     } else {
         table_.erase(node.hash, id);
         pool_.release(node.children, words_for(node.kind, head(id).count));
@@ -231,7 +231,7 @@ GraphShape ExpressionGraph::shape() const {
 
 std::size_t ExpressionGraph::bytes() const {
     return nodes_.capacity() * sizeof(Node) + links_.capacity() * sizeof(Links) + pool_.bytes() + table_.bytes() +
-           subscriptions_.capacity() * sizeof(Claim) +
+           subscriptions_.capacity() * sizeof(SubscriptionLink) +
            (free_nodes_.capacity() + constants_.capacity() + made_.capacity() + pending_.capacity()) * sizeof(NodeId);
 }
 

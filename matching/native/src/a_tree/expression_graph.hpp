@@ -100,20 +100,20 @@ struct Links {
     std::uint32_t capacity = 0;
 };
 
-// What the graph asks of predicates. A leaf is a predicate's number; `told` is the link that it is to follow.
+// What the graph asks of predicates. A leaf is a predicate's number; `link` is the link that it is to follow.
 class Leaves {
   public:
     virtual ~Leaves() = default;
-    virtual void watch(std::uint32_t leaf, std::uint64_t told) = 0;
+    virtual void watch(std::uint32_t leaf, std::uint64_t link) = 0;
     virtual void unwatch(std::uint32_t leaf) = 0;
     // The links of a watched predicate have changed.
-    virtual void update(std::uint32_t leaf, std::uint64_t told) = 0;
+    virtual void update(std::uint32_t leaf, std::uint64_t link) = 0;
     virtual void count_use(std::uint32_t leaf, int times) = 0;
     // The share of publications that are expected to make the predicate true, when so many nodes use it.
     virtual double share(std::uint32_t leaf, std::uint32_t uses) const = 0;
     // Above 0 when the predicate cannot be true without a value in this dimension.
     virtual std::uint32_t dimension(std::uint32_t leaf) const = 0;
-    virtual void forget(std::uint32_t leaf) = 0;
+    virtual void remove_leaf(std::uint32_t leaf) = 0;
 };
 
 struct GraphShape {
@@ -134,7 +134,7 @@ class ExpressionGraph {
         // Offset of head and children in the pool; of a predicate, its leaf.
         std::uint32_t children = 0;
         // Place of a conjunction's link at its access child.
-        std::uint32_t heard_at = 0;
+        std::uint32_t access_link_place = 0;
         std::uint32_t level = 1;
         std::uint32_t subscriptions = 0;
         float share = 1.0F;
@@ -155,7 +155,7 @@ class ExpressionGraph {
     void subscribe(NodeId node, std::uint32_t subscription, std::uint32_t detail);
     void unsubscribe(std::uint32_t subscription);
     // After an expression that was refused half way: what was made for it goes again.
-    void drop_unclaimed();
+    void drop_unused();
 
     Children children(NodeId id) const { return Children(pool_.at(nodes_[id].children)); }
     const Node& node(NodeId id) const { return nodes_[id]; }
@@ -166,7 +166,7 @@ class ExpressionGraph {
     std::uint32_t node_limit() const { return static_cast<std::uint32_t>(nodes_.size()); }
     std::uint32_t top_level() const { return static_cast<std::uint32_t>(nodes_on_level_.size()); }
     // The link that stands for all of the node's.
-    std::uint64_t told(NodeId id) const {
+    std::uint64_t outgoing_link(NodeId id) const {
         const Links& links = links_[id];
         return links.size == 1 ? links.word : Link::to(LinkKind::Span, links.size, offset(links)).word();
     }
@@ -177,7 +177,7 @@ class ExpressionGraph {
     std::size_t bytes() const;
 
   private:
-    struct Claim {
+    struct SubscriptionLink {
         NodeId node = kNone;
         std::uint32_t place = 0;
     };
@@ -189,7 +189,7 @@ class ExpressionGraph {
     void remove_node(NodeId id);
     void use(NodeId id);
     void release(NodeId id);
-    void forget_everything();
+    void release_memory();
     double share(NodeId id);
 
     std::uint32_t push_link(NodeId id, Link link);
@@ -198,16 +198,16 @@ class ExpressionGraph {
     std::uint64_t* link_words(Links& links) { return links.capacity == 0 ? &links.word : pool_.at(offset(links)); }
     static std::uint32_t offset(const Links& links) { return static_cast<std::uint32_t>(links.word); }
     void links_changed(NodeId id, bool is_between_one_and_two);
-    void moved(NodeId id, Link link, std::uint32_t place);
+    void link_moved(NodeId id, Link link, std::uint32_t place);
     Link link_to(NodeId listener) const;
     std::uint32_t gate(NodeId conjunction) const;
     std::uint32_t dimension_of_all_parts(Children disjunction) const;
     bool needs(Child part, std::uint32_t dimension) const;
-    void link_children_anew(NodeId disjunction);
+    void relink_children(NodeId disjunction);
     void listen(NodeId first);
     void stop_listening(NodeId first);
-    void listen_to_children(NodeId id, std::vector<NodeId>& newly_watched);
-    void leave_children(NodeId id, std::vector<NodeId>& no_longer_watched);
+    void link_children(NodeId id, std::vector<NodeId>& newly_watched);
+    void unlink_children(NodeId id, std::vector<NodeId>& no_longer_watched);
 
     std::uint32_t number_of_child(NodeId disjunction, NodeId child) const;
     std::uint32_t place_at_child(NodeId disjunction, std::uint32_t number) const;
@@ -227,7 +227,7 @@ class ExpressionGraph {
     std::vector<std::uint32_t> nodes_on_level_;
     SpanPool pool_;
     IdTable table_;
-    std::vector<Claim> subscriptions_;
+    std::vector<SubscriptionLink> subscriptions_;
     std::vector<NodeId> constants_;
     std::vector<NodeId> made_;
     std::uint64_t predicate_uses_ = 0;

@@ -24,7 +24,7 @@ void ExpressionGraph::remove_link(NodeId id, std::uint32_t place) {
     const std::uint32_t last = --links.size;
     if (place != last) {
         words[place] = words[last];
-        moved(id, Link::read(words[place]), place);
+        link_moved(id, Link::read(words[place]), place);
     }
     if (links.capacity > 0 && (last <= 1 || last <= links.capacity / 4)) fit_links(links, last <= 1 ? 0 : 2 * last);
     if (last > 0) links_changed(id, last == 1);
@@ -35,9 +35,9 @@ void ExpressionGraph::links_changed(NodeId id, bool is_between_one_and_two) {
     // Who does not listen yet will take the links as they are then.
     if (!nodes_[id].is_listening) return;
     if (nodes_[id].kind == NodeKind::Predicate) {
-        leaves_.update(nodes_[id].children, told(id));
+        leaves_.update(nodes_[id].children, outgoing_link(id));
     } else if (nodes_[id].kind == NodeKind::Disjunction && is_between_one_and_two) {
-        link_children_anew(id);
+        relink_children(id);
     }
 }
 
@@ -95,7 +95,7 @@ bool ExpressionGraph::needs(Child part, std::uint32_t dimension) const {
     return false;
 }
 
-void ExpressionGraph::link_children_anew(NodeId disjunction) {
+void ExpressionGraph::relink_children(NodeId disjunction) {
     const auto word = std::bit_cast<std::uint64_t>(link_to(disjunction));
     const std::uint32_t count = children(disjunction).size();
     for (std::uint32_t number = 0; number < count; ++number) {
@@ -121,19 +121,19 @@ void ExpressionGraph::fit_links(Links& links, std::uint32_t capacity) {
 }
 
 // Tells the owner of a link that it stands in another place of this node's list.
-void ExpressionGraph::moved(NodeId id, Link link, std::uint32_t place) {
+void ExpressionGraph::link_moved(NodeId id, Link link, std::uint32_t place) {
     NodeId disjunction = link.target();
     if (link.kind() == LinkKind::Subscription) {
-        Claim& claim = subscriptions_[link.target()];
-        if (claim.node == id) {
-            claim.place = place;
+        SubscriptionLink& held = subscriptions_[link.target()];
+        if (held.node == id) {
+            held.place = place;
             return;
         }
-        disjunction = claim.node;
+        disjunction = held.node;
     } else if (link.kind() == LinkKind::Conjunction) {
         const Children listening(pool_.at(link.detail));
         if (listening[0].node == id) {
-            nodes_[listening.head().node].heard_at = place;
+            nodes_[listening.head().node].access_link_place = place;
             return;
         }
         disjunction = listening[0].node;
@@ -176,24 +176,24 @@ void ExpressionGraph::listen(NodeId first) {
         Node& node = nodes_[id];
         node.is_listening = true;
         if (node.kind == NodeKind::Predicate) {
-            leaves_.watch(node.children, told(id));
+            leaves_.watch(node.children, outgoing_link(id));
         } else if (node.level == 1) {
             // A constant: TRUE is a conjunction of nothing, and FALSE is never heard of.
             if (node.kind == NodeKind::Conjunction) constants_.push_back(id);
         } else {
-            listen_to_children(id, watched);
+            link_children(id, watched);
         }
     }
 }
 
-void ExpressionGraph::listen_to_children(NodeId id, std::vector<NodeId>& newly_watched) {
+void ExpressionGraph::link_children(NodeId id, std::vector<NodeId>& newly_watched) {
     const bool is_conjunction = nodes_[id].kind == NodeKind::Conjunction;
-    const std::uint32_t heard = is_conjunction ? 1 : head(id).count;
-    for (std::uint32_t number = 0; number < heard; ++number) {
+    const std::uint32_t linked = is_conjunction ? 1 : head(id).count;
+    for (std::uint32_t number = 0; number < linked; ++number) {
         const NodeId child = children(id)[number].node;
         const std::uint32_t place = push_link(child, link_to(id));
         if (is_conjunction) {
-            nodes_[id].heard_at = place;
+            nodes_[id].access_link_place = place;
         } else {
             set_place_at_child(id, number, place);
         }
@@ -213,17 +213,17 @@ void ExpressionGraph::stop_listening(NodeId first) {
         } else if (node.level == 1) {
             std::erase(constants_, id);
         } else {
-            leave_children(id, unwatched);
+            unlink_children(id, unwatched);
         }
     }
 }
 
-void ExpressionGraph::leave_children(NodeId id, std::vector<NodeId>& no_longer_watched) {
+void ExpressionGraph::unlink_children(NodeId id, std::vector<NodeId>& no_longer_watched) {
     const bool is_conjunction = nodes_[id].kind == NodeKind::Conjunction;
-    const std::uint32_t heard = is_conjunction ? 1 : head(id).count;
-    for (std::uint32_t number = 0; number < heard; ++number) {
+    const std::uint32_t linked = is_conjunction ? 1 : head(id).count;
+    for (std::uint32_t number = 0; number < linked; ++number) {
         const NodeId child = children(id)[number].node;
-        remove_link(child, is_conjunction ? nodes_[id].heard_at : place_at_child(id, number));
+        remove_link(child, is_conjunction ? nodes_[id].access_link_place : place_at_child(id, number));
         if (links_[child].size == 0) no_longer_watched.push_back(child);
     }
 }

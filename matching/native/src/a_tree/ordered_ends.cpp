@@ -28,12 +28,12 @@ std::ptrdiff_t OrderedEnds::place_in(const Run& run, const End& end) const {
     return std::lower_bound(run.ends.begin(), run.ends.end(), end, before) - run.ends.begin();
 }
 
-void OrderedEnds::insert(const End& end, std::uint64_t told) {
+void OrderedEnds::insert(const End& end, std::uint64_t link) {
     // A run's order among the others does not change by what is put into it, so the set need not know.
     Run& run = *run_for(end).first;
     const std::ptrdiff_t place = place_in(run, end);
     run.ends.insert(run.ends.begin() + place, end);
-    run.told.insert(run.told.begin() + place, told);
+    run.links.insert(run.links.begin() + place, link);
     if (run.ends.size() > kLongestRun) split(run);
 }
 
@@ -41,15 +41,15 @@ void OrderedEnds::split(Run& run) {
     constexpr std::ptrdiff_t kHalf = kLongestRun / 2;
     auto second = std::make_unique<Run>();
     second->ends.assign(run.ends.begin() + kHalf, run.ends.end());
-    second->told.assign(run.told.begin() + kHalf, run.told.end());
+    second->links.assign(run.links.begin() + kHalf, run.links.end());
     run.ends.erase(run.ends.begin() + kHalf, run.ends.end());
-    run.told.erase(run.told.begin() + kHalf, run.told.end());
+    run.links.erase(run.links.begin() + kHalf, run.links.end());
     others_.insert(std::move(second));
 }
 
-void OrderedEnds::update(const End& end, std::uint64_t told) {
+void OrderedEnds::update(const End& end, std::uint64_t link) {
     Run& run = *run_for(end).first;
-    run.told[static_cast<std::size_t>(place_in(run, end))] = told;
+    run.links[static_cast<std::size_t>(place_in(run, end))] = link;
 }
 
 void OrderedEnds::remove(const End& end) {
@@ -60,7 +60,7 @@ void OrderedEnds::remove(const End& end) {
         return;
     }
     run->ends.erase(run->ends.begin() + at);
-    run->told.erase(run->told.begin() + at);
+    run->links.erase(run->links.begin() + at);
     join(*run, place == others_.end() ? others_.begin() : std::next(place));
 }
 
@@ -68,7 +68,7 @@ void OrderedEnds::remove(const End& end) {
 void OrderedEnds::join(Run& run, Runs::iterator next) {
     if (next != others_.end() && run.ends.size() + (*next)->ends.size() <= kLongestRun / 2) {
         run.ends.insert(run.ends.end(), (*next)->ends.begin(), (*next)->ends.end());
-        run.told.insert(run.told.end(), (*next)->told.begin(), (*next)->told.end());
+        run.links.insert(run.links.end(), (*next)->links.begin(), (*next)->links.end());
         others_.erase(next);
     } else if (next != others_.end() && run.ends.empty()) {
         run = std::move(**next);
@@ -76,14 +76,14 @@ void OrderedEnds::join(Run& run, Runs::iterator next) {
     }
     if (run.ends.capacity() > 4 * run.ends.size()) {
         run.ends.shrink_to_fit();
-        run.told.shrink_to_fit();
+        run.links.shrink_to_fit();
     }
 }
 
 std::size_t OrderedEnds::bytes() const {
     constexpr std::size_t kSetNode = 48;
     const auto bytes_of = [](const Run& run) {
-        return run.ends.capacity() * sizeof(End) + run.told.capacity() * sizeof(std::uint64_t);
+        return run.ends.capacity() * sizeof(End) + run.links.capacity() * sizeof(std::uint64_t);
     };
     std::size_t total = bytes_of(first_);
     for (const auto& run : others_) total += kSetNode + sizeof(Run) + bytes_of(*run);

@@ -45,34 +45,34 @@ class OrderedEnds {
     explicit OrderedEnds(const Interner* texts) : others_(ByFirst{texts}) {}
 
     bool is_empty() const { return first_.ends.empty(); }
-    void insert(const End& end, std::uint64_t told);
+    void insert(const End& end, std::uint64_t link);
     void remove(const End& end);
-    void update(const End& end, std::uint64_t told);
+    void update(const End& end, std::uint64_t link);
 
     // The ends that are not above the place, and those above it, in pieces: ends, whom they tell, how many.
-    template <class Take> void take_up_to(const Place& place, Take&& take) const {
+    template <class Visit> void visit_up_to(const Place& place, Visit&& visit) const {
         const std::size_t count = count_up_to(first_, place);
-        take(first_.ends.data(), first_.told.data(), count);
+        visit(first_.ends.data(), first_.links.data(), count);
         if (count < first_.ends.size()) return;
         for (const auto& run : others_) {
             const std::size_t more = count_up_to(*run, place);
-            take(run->ends.data(), run->told.data(), more);
+            visit(run->ends.data(), run->links.data(), more);
             if (more < run->ends.size()) return;
         }
     }
 
-    template <class Take> void take_above(const Place& place, Take&& take) const {
+    template <class Visit> void visit_above(const Place& place, Visit&& visit) const {
         auto run = others_.upper_bound(place);
         const Run& before = run == others_.begin() ? first_ : **std::prev(run);
         const std::size_t below = count_up_to(before, place);
-        take(before.ends.data() + below, before.told.data() + below, before.ends.size() - below);
-        for (; run != others_.end(); ++run) take((*run)->ends.data(), (*run)->told.data(), (*run)->ends.size());
+        visit(before.ends.data() + below, before.links.data() + below, before.ends.size() - below);
+        for (; run != others_.end(); ++run) visit((*run)->ends.data(), (*run)->links.data(), (*run)->ends.size());
     }
 
     void prefetch() const {
         constexpr std::size_t kLine = 8;
         const std::size_t size = first_.ends.size();
-        for (std::size_t at = 0; at < size; at += kLine) fetch_line(first_.told.data() + at);
+        for (std::size_t at = 0; at < size; at += kLine) fetch_line(first_.links.data() + at);
         // Where a binary search looks first.
         for (std::size_t part = 1; part < 8; ++part) fetch_line(first_.ends.data() + size * part / 8);
     }
@@ -84,7 +84,7 @@ class OrderedEnds {
     // Whom to tell stands apart, because that is all that a search reads of most ends.
     struct Run {
         std::vector<End> ends;
-        std::vector<std::uint64_t> told;
+        std::vector<std::uint64_t> links;
 
         const End& front() const { return ends.front(); }
     };

@@ -14,7 +14,7 @@ template <class Item> class PickedList {
         if (items_.size() < count_ + more) items_.resize(2 * (count_ + more));
     }
 
-    void offer(Item item, bool is_picked) {
+    void push_if(Item item, bool is_picked) {
         items_[count_] = item;
         count_ += is_picked;
     }

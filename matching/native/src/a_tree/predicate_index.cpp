@@ -6,13 +6,13 @@
 
 namespace mercast::a_tree {
 
-void PredicateIndex::watch(std::uint32_t leaf, std::uint64_t told) {
-    leaves_[leaf].told = told;
+void PredicateIndex::watch(std::uint32_t leaf, std::uint64_t link) {
+    leaves_[leaf].link = link;
     place(leaf, Change::Add);
 }
 
-void PredicateIndex::update(std::uint32_t leaf, std::uint64_t told) {
-    leaves_[leaf].told = told;
+void PredicateIndex::update(std::uint32_t leaf, std::uint64_t link) {
+    leaves_[leaf].link = link;
     place(leaf, Change::Update);
 }
 
@@ -75,7 +75,7 @@ void PredicateIndex::place_in(Dimension& dimension, std::uint32_t leaf, Change c
 void PredicateIndex::place_range(Dimension& dimension, std::uint32_t leaf, Change change) {
     const Leaf& placed = leaves_[leaf];
     const auto put = [&](OrderedEnds& ends, Number value, bool is_just_above) {
-        put_end(ends, end_of(leaf, value, is_just_above), placed.told, change);
+        put_end(ends, end_of(leaf, value, is_just_above), placed.link, change);
     };
     const bool has_two_ends = placed.op == Operator::Between || placed.op == Operator::NotBetween;
     const int direction = has_two_ends ? order(placed) : 0;
@@ -122,18 +122,18 @@ void PredicateIndex::place_text(Dimension& dimension, std::uint32_t leaf, Change
     }
 }
 
-void PredicateIndex::put_end(OrderedEnds& ends, const End& end, std::uint64_t told, Change change) {
+void PredicateIndex::put_end(OrderedEnds& ends, const End& end, std::uint64_t link, Change change) {
     switch (change) {
-        case Change::Add: ends.insert(end, told); break;
+        case Change::Add: ends.insert(end, link); break;
         case Change::Remove: ends.remove(end); break;
-        case Change::Update: ends.update(end, told); break;
+        case Change::Update: ends.update(end, link); break;
     }
 }
 
 namespace {
 
 // Takes an entry out by putting the last one into its place.
-template <class Entries> void take_out(Entries& entries, std::uint32_t place) {
+template <class Entries> void remove_at(Entries& entries, std::uint32_t place) {
     entries[place] = entries.back();
     entries.pop_back();
     if (entries.capacity() > 64 && entries.size() * 4 < entries.capacity()) entries.shrink_to_fit();
@@ -146,14 +146,14 @@ void PredicateIndex::place_listed(Listed& entries, std::uint32_t leaf, Change ch
     if (change == Change::Add) {
         placed.place_listed = static_cast<std::uint32_t>(entries.leaves.size());
         entries.leaves.push_back(leaf);
-        entries.told.push_back(placed.told);
+        entries.links.push_back(placed.link);
     } else if (change == Change::Update) {
-        entries.told[placed.place_listed] = placed.told;
+        entries.links[placed.place_listed] = placed.link;
     } else {
         leaves_[entries.leaves.back()].place_listed = placed.place_listed;
         const std::uint32_t place = placed.place_listed;
-        take_out(entries.leaves, place);
-        take_out(entries.told, place);
+        remove_at(entries.leaves, place);
+        remove_at(entries.links, place);
     }
 }
 
@@ -178,17 +178,17 @@ void PredicateIndex::place_at_point(Dimension& dimension, std::uint32_t leaf, Nu
     if (change == Change::Add) {
         set_place_at(placed, value, static_cast<std::uint32_t>(entries.leaves.size()));
         entries.leaves.push_back(leaf);
-        entries.told.push_back(placed.told);
+        entries.links.push_back(placed.link);
         return;
     }
     const std::uint32_t place = place_at(placed, value);
     if (change == Change::Update) {
-        entries.told[place] = placed.told;
+        entries.links[place] = placed.link;
         return;
     }
     set_place_at(leaves_[entries.leaves.back()], value, place);
-    take_out(entries.leaves, place);
-    take_out(entries.told, place);
+    remove_at(entries.leaves, place);
+    remove_at(entries.links, place);
     if (point.making_true.leaves.empty() && point.making_false.leaves.empty()) drop_point(dimension, number);
 }
 
@@ -297,8 +297,8 @@ void PredicateIndex::place_between(Dimension& dimension, std::uint32_t leaf, Cha
     std::uint32_t number = find_fork(key);
     if (number == kNone) number = make_fork(dimension, std::move(key), placed.type);
     Fork& fork = *forks_[number];
-    put_end(fork.lower, end_of(leaf, placed.first, false), placed.told, change);
-    if (is_cut) put_end(fork.upper, end_of(leaf, placed.second, true), placed.told, change);
+    put_end(fork.lower, end_of(leaf, placed.first, false), placed.link, change);
+    if (is_cut) put_end(fork.upper, end_of(leaf, placed.second, true), placed.link, change);
     if (fork.lower.is_empty()) drop_fork(dimension, number);
 }
 

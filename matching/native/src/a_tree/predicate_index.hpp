@@ -52,13 +52,13 @@ class PredicateIndex final : public Leaves {
     NodeId node(std::uint32_t leaf) const { return leaves_[leaf].node; }
     void set_node(std::uint32_t leaf, NodeId node);
 
-    void watch(std::uint32_t leaf, std::uint64_t told) override;
+    void watch(std::uint32_t leaf, std::uint64_t link) override;
     void unwatch(std::uint32_t leaf) override { place(leaf, Change::Remove); }
-    void update(std::uint32_t leaf, std::uint64_t told) override;
+    void update(std::uint32_t leaf, std::uint64_t link) override;
     void count_use(std::uint32_t leaf, int times) override;
     double share(std::uint32_t leaf, std::uint32_t uses) const override;
     std::uint32_t dimension(std::uint32_t leaf) const override;
-    void forget(std::uint32_t leaf) override;
+    void remove_leaf(std::uint32_t leaf) override;
 
     // Finds the watched leaves that are true.
     void satisfied(const Event& event, SearchState& state) const;
@@ -105,7 +105,7 @@ class PredicateIndex final : public Leaves {
         std::uint32_t place_listed = 0;  // Among those of the whole dimension.
         Operator op = Operator::Eq;
         TypeClass type = TypeClass::Number;
-        std::uint64_t told = 0;  // While it is watched.
+        std::uint64_t link = 0;  // While it is watched.
     };
 
     // What a search asks of a predicate that nobody watches, small and by node. Most comparisons need nothing else.
@@ -121,10 +121,10 @@ class PredicateIndex final : public Leaves {
     // Leaves, and whom they tell.
     struct Listed {
         std::vector<std::uint32_t> leaves;
-        std::vector<std::uint64_t> told;
+        std::vector<std::uint64_t> links;
 
         std::size_t bytes() const {
-            return leaves.capacity() * sizeof(std::uint32_t) + told.capacity() * sizeof(std::uint64_t);
+            return leaves.capacity() * sizeof(std::uint32_t) + links.capacity() * sizeof(std::uint64_t);
         }
     };
 
@@ -187,7 +187,7 @@ class PredicateIndex final : public Leaves {
 
     bool read_values(const Predicate& predicate, Operator op, const Conjunction& source, bool is_acquiring);
     std::uint32_t hash_of_read(std::uint32_t attribute, Operator op, TypeClass type) const;
-    bool says_what_was_read(const Leaf& leaf, std::uint32_t attribute, Operator op, TypeClass type) const;
+    bool equals_read(const Leaf& leaf, std::uint32_t attribute, Operator op, TypeClass type) const;
     Number listed_value(const Leaf& leaf, std::uint32_t number) const;
     std::uint32_t find_listed(const Leaf& leaf, Number value) const;
     void release_texts(const Leaf& leaf);
@@ -195,7 +195,7 @@ class PredicateIndex final : public Leaves {
 
     void place(std::uint32_t leaf, Change change);
     void place_in(Dimension& dimension, std::uint32_t leaf, Change change);
-    static void put_end(OrderedEnds& ends, const End& end, std::uint64_t told, Change change);
+    static void put_end(OrderedEnds& ends, const End& end, std::uint64_t link, Change change);
     void place_presence(std::uint32_t leaf, Change change);
     void place_range(Dimension& dimension, std::uint32_t leaf, Change change);
     void place_between(Dimension& dimension, std::uint32_t leaf, Change change);
@@ -234,8 +234,8 @@ class PredicateIndex final : public Leaves {
     void satisfied_by_text(const Field& field, const Dimension& dimension, SearchState& state) const;
     void satisfied_by_parts(const Field& field, const Dimension& dimension, SearchState& state) const;
     void satisfied_by_forks(const Field& field, const Dimension& dimension, SearchState& state) const;
-    void take_point(std::uint32_t point, SearchState& state) const;
-    void take_listed(const Dimension& dimension, SearchState& state) const;
+    void add_point(std::uint32_t point, SearchState& state) const;
+    void add_listed(const Dimension& dimension, SearchState& state) const;
     bool is_true_for(const Leaf& leaf, const Field& field) const;
     bool is_true_for_text(const Leaf& leaf, std::string_view value) const;
 

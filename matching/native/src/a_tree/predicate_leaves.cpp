@@ -68,11 +68,11 @@ std::uint32_t PredicateIndex::find(const Predicate& predicate, Operator op, cons
     if (attribute == Interner::kUnknown || !read_values(predicate, op, source, false)) return kNone;
     const std::uint32_t hash = hash_of_read(attribute, op, predicate.type);
     return leaf_table_.find(hash, [&](std::uint32_t leaf) {
-        return says_what_was_read(leaves_[leaf], attribute, op, predicate.type);
+        return equals_read(leaves_[leaf], attribute, op, predicate.type);
     });
 }
 
-bool PredicateIndex::says_what_was_read(const Leaf& leaf, std::uint32_t attribute, Operator op, TypeClass type) const {
+bool PredicateIndex::equals_read(const Leaf& leaf, std::uint32_t attribute, Operator op, TypeClass type) const {
     if (leaf.attribute != attribute || leaf.op != op || leaf.type != type) return false;
     if (!has_list(op)) {
         return (read_.empty() || leaf.first == read_[0]) && (read_.size() < 2 || leaf.second == read_[1]);
@@ -127,7 +127,7 @@ void PredicateIndex::set_node(std::uint32_t number, NodeId node) {
                     is_equality || is_comparison ? leaf.op : Operator::Matches};
 }
 
-void PredicateIndex::forget(std::uint32_t number) {
+void PredicateIndex::remove_leaf(std::uint32_t number) {
     const Leaf leaf = leaves_[number];
     leaf_table_.erase(leaf.hash, number);
     patterns_ -= is_pattern(leaf.op);
@@ -198,16 +198,16 @@ int PredicateIndex::order(const Leaf& leaf) const {
 }
 
 std::uint32_t PredicateIndex::dimension(std::uint32_t leaf) const {
-    const Leaf& asked = leaves_[leaf];
+    const Leaf& found = leaves_[leaf];
     // EXISTS is content with any class of values.
-    return without_negation(asked.op) == Operator::Exists ? 0 : dimension_of(asked.attribute, asked.type);
+    return without_negation(found.op) == Operator::Exists ? 0 : dimension_of(found.attribute, found.type);
 }
 
 bool PredicateIndex::is_true(std::uint32_t leaf, const Event& event) const {
-    const Leaf& asked = leaves_[leaf];
-    const Field* field = event.find(asked.attribute);
-    if (without_negation(asked.op) == Operator::Exists) return (field != nullptr) == (asked.op == Operator::Exists);
-    return field != nullptr && field->type == asked.type && is_true_for(asked, *field);
+    const Leaf& found = leaves_[leaf];
+    const Field* field = event.find(found.attribute);
+    if (without_negation(found.op) == Operator::Exists) return (field != nullptr) == (found.op == Operator::Exists);
+    return field != nullptr && field->type == found.type && is_true_for(found, *field);
 }
 
 // Is the predicate true for this value of its own class?
@@ -253,9 +253,9 @@ bool PredicateIndex::is_true_for_text(const Leaf& leaf, std::string_view value) 
 // Publications are taken to talk about what subscriptions ask for: an attribute that many predicates use is present
 // often, and a value that many equalities name is a frequent one. Only the order of the figures matters.
 double PredicateIndex::share(std::uint32_t leaf, std::uint32_t uses) const {
-    const Leaf& asked = leaves_[leaf];
-    if (asked.op == Operator::NotExists) return 1.0;
-    const std::uint32_t place = uses_index(asked);
+    const Leaf& found = leaves_[leaf];
+    if (found.op == Operator::NotExists) return 1.0;
+    const std::uint32_t place = uses_index(found);
     const Uses known = place < uses_.size() ? uses_[place] : Uses{};
     const double presence = known.all / (static_cast<double>(all_uses_) + 1);
     // Values that publications have and that no subscription asks for, in uses.
@@ -263,8 +263,8 @@ double PredicateIndex::share(std::uint32_t leaf, std::uint32_t uses) const {
     // By operator: of the publications that have the attribute, how many satisfy it. Points are counted instead.
     static constexpr double kShares[kOperators] = {0, 0.99, 0.5, 0.5, 0.5, 0.5, 0.2, 0.8, 0, 0.95,
                                                    0.05, 0.95, 0.1, 0.9, 0.2, 0.8, 0.3, 0.7, 1, 1};
-    if (asked.op != Operator::Eq && asked.op != Operator::In) return presence * kShares[static_cast<int>(asked.op)];
-    const double values = asked.op == Operator::In ? asked.count : 1;
+    if (found.op != Operator::Eq && found.op != Operator::In) return presence * kShares[static_cast<int>(found.op)];
+    const double values = found.op == Operator::In ? found.count : 1;
     return presence * std::min(1.0, uses * values / (known.points + kOtherValues));
 }
 

@@ -36,33 +36,33 @@ class SearchState {
             std::fill(known_.begin(), known_.end(), std::uint8_t{0});
             number_ = 1;
         }
-        told_ = static_cast<std::uint8_t>(3 * number_);
+        first_ = static_cast<std::uint8_t>(3 * number_);
     }
 
-    bool is_known(NodeId node) const { return known_[node] >= told_; }
-    bool is_true(NodeId node) const { return known_[node] == told_ || known_[node] == told_ + 1; }
-    bool is_told(NodeId node) const { return known_[node] == told_; }
-    void set(NodeId node, bool truth) { known_[node] = static_cast<std::uint8_t>(truth ? told_ + 1 : told_ + 2); }
+    bool is_known(NodeId node) const { return known_[node] >= first_; }
+    bool is_true(NodeId node) const { return known_[node] == first_ || known_[node] == first_ + 1; }
+    bool is_propagated(NodeId node) const { return known_[node] == first_; }
+    void set(NodeId node, bool truth) { known_[node] = static_cast<std::uint8_t>(truth ? first_ + 1 : first_ + 2); }
     // True, and its listeners hear of it.
-    void set_told(NodeId node) { known_[node] = told_; }
+    void set_propagated(NodeId node) { known_[node] = first_; }
     void prefetch(NodeId node) const { fetch_line(&known_[node]); }
 
     // Predicates are true, and these are to hear of it.
-    void tell(std::uint64_t told) { tell(&told, 1); }
-    void tell(const std::uint64_t* told, std::size_t count) {
+    void add_links(std::uint64_t words) { add_links(&words, 1); }
+    void add_links(const std::uint64_t* words, std::size_t count) {
         spans.make_room(count);
         singles.make_room(count);
         for (std::size_t number = 0; number < count; ++number) {
-            const Link link = Link::read(told[number]);
-            spans.offer(link, link.kind() == LinkKind::Span);
-            singles.offer(link, link.kind() != LinkKind::Span);
+            const Link link = Link::read(words[number]);
+            spans.push_if(link, link.kind() == LinkKind::Span);
+            singles.push_if(link, link.kind() != LinkKind::Span);
         }
     }
 
   private:
     std::vector<std::uint8_t, HugePages<std::uint8_t>> known_;
     unsigned number_ = 0;
-    std::uint8_t told_ = 0;  // The two numbers after it are true and false. Earlier searches wrote smaller ones.
+    std::uint8_t first_ = 0;  // The two numbers after it are true and false. Earlier searches wrote smaller ones.
 };
 
 }  // namespace mercast::a_tree

@@ -83,13 +83,13 @@ bool Dimensions::release(std::uint32_t number) {
     return true;
 }
 
-void Dimensions::note(std::uint32_t number, std::uint64_t first, std::uint64_t last) {
+void Dimensions::record_bounds(std::uint32_t number, std::uint64_t first, std::uint64_t last) {
     Dimension& dimension = dimensions_[number];
-    if (first > kFirstBound) note_bound(dimension, first);
-    if (last < kLastBound && last != first) note_bound(dimension, last);
+    if (first > kFirstBound) record_bound(dimension, first);
+    if (last < kLastBound && last != first) record_bound(dimension, last);
 }
 
-void Dimensions::note_bound(Dimension& dimension, std::uint64_t bound) {
+void Dimensions::record_bound(Dimension& dimension, std::uint64_t bound) {
     ++dimension.bounds_seen;
     if (dimension.sample.size() < kSampled) {
         dimension.sample.push_back(bound);
@@ -118,7 +118,7 @@ std::uint32_t Dimensions::refine(std::uint32_t number) {
     }
     Dimension& dimension = dimensions_[number];
     dimension.bounds_seen = 0;
-    dimension.bounds_wanted = kBoundsAtLeast + kBoundsForEachUse / kOneNotedOf * dimension.uses;
+    dimension.bounds_wanted = kBoundsAtLeast + kBoundsForEachUse / kRecordedOneOf * dimension.uses;
     dimension.sample.clear();
     return before;
 }

@@ -60,9 +60,9 @@ class Dimensions {
     const Grid& newest_grid(std::uint32_t dimension) const { return *grids_[dimensions_[dimension].newest_grid()]; }
 
     // Where a dimension has a grid of its own, the bounds of one of so many conditions tell enough.
-    static constexpr std::uint32_t kOneNotedOf = 8;
+    static constexpr std::uint32_t kRecordedOneOf = 8;
     // Takes note of a condition's bounds.
-    void note(std::uint32_t dimension, std::uint64_t first, std::uint64_t last);
+    void record_bounds(std::uint32_t dimension, std::uint64_t first, std::uint64_t last);
     // Has the dimension seen enough of them to deserve a new grid?
     bool is_outgrown(std::uint32_t dimension) const {
         const Dimension& found = dimensions_[dimension];
@@ -92,7 +92,7 @@ class Dimensions {
 
   private:
     void drop_if_unused(std::uint32_t grid);
-    static void note_bound(Dimension& dimension, std::uint64_t bound);
+    static void record_bound(Dimension& dimension, std::uint64_t bound);
     bool has_cuts_for_sample(const Dimension& dimension) const;
     std::uint32_t add_grid(std::unique_ptr<Grid> grid);
     void drop_grid(std::uint32_t grid);

@@ -30,7 +30,7 @@ class Interner {
             entries_.emplace_back();
         }
         entries_[number] = Entry{std::string(text), hash, 1};
-        place(number);
+        insert_slot(number);
         ++used_;
         return number;
     }
@@ -42,7 +42,7 @@ class Interner {
         Entry& entry = entries_[number];
         if (--entry.references != 0) return false;
         ++generation_;
-        take_out(number);
+        remove_slot(number);
         entry.text = std::string();
         entry.references = free_;
         free_ = number;
@@ -91,14 +91,14 @@ class Interner {
         return kUnknown;
     }
 
-    void place(std::uint32_t number) {
+    void insert_slot(std::uint32_t number) {
         const std::size_t mask = slots_.size() - 1;
         std::size_t at = entries_[number].hash & mask;
         while (slots_[at] != kUnknown) at = (at + 1) & mask;
         slots_[at] = number;
     }
 
-    void take_out(std::uint32_t number) {
+    void remove_slot(std::uint32_t number) {
         const std::size_t mask = slots_.size() - 1;
         std::size_t hole = entries_[number].hash & mask;
         while (slots_[hole] != number) hole = (hole + 1) & mask;
@@ -120,7 +120,7 @@ class Interner {
             is_free[number] = true;
         }
         for (std::uint32_t number = 1; number < entries_.size(); ++number) {
-            if (!is_free[number]) place(number);
+            if (!is_free[number]) insert_slot(number);
         }
     }
 

@@ -13,7 +13,7 @@ class Reader {
 
     bool is_at_end() const { return at_ == end_; }
 
-    bool take(std::uint8_t& byte) {
+    bool read_byte(std::uint8_t& byte) {
         if (at_ == end_) return false;
         byte = *at_++;
         return true;
@@ -21,7 +21,7 @@ class Reader {
 
     // Big-endian, as MessagePack writes all numbers.
     template <typename Unsigned>
-    bool take_number(std::uint64_t& value) {
+    bool read_unsigned(std::uint64_t& value) {
         if (static_cast<std::size_t>(end_ - at_) < sizeof(Unsigned)) return false;
         value = 0;
         for (std::size_t i = 0; i < sizeof(Unsigned); ++i) value = (value << 8) | at_[i];
@@ -29,42 +29,42 @@ class Reader {
         return true;
     }
 
-    bool take_text(std::uint64_t size, std::string_view& text) {
+    bool read_text(std::uint64_t size, std::string_view& text) {
         if (static_cast<std::uint64_t>(end_ - at_) < size || !is_utf8(at_, size)) return false;
         text = {reinterpret_cast<const char*>(at_), static_cast<std::size_t>(size)};
         at_ += size;
         return true;
     }
 
-    bool take_map_size(std::uint64_t& size) {
+    bool read_map_size(std::uint64_t& size) {
         std::uint8_t tag;
-        if (!take(tag)) return false;
+        if (!read_byte(tag)) return false;
         if ((tag & 0xf0) == 0x80) {
             size = tag & 0x0f;
             return true;
         }
-        return tag == 0xde ? take_number<std::uint16_t>(size) : tag == 0xdf && take_number<std::uint32_t>(size);
+        return tag == 0xde ? read_unsigned<std::uint16_t>(size) : tag == 0xdf && read_unsigned<std::uint32_t>(size);
     }
 
-    bool take_text_after(std::uint8_t tag, std::string_view& text) {
+    bool read_text_after(std::uint8_t tag, std::string_view& text) {
         std::uint64_t size = 0;
         if ((tag & 0xe0) == 0xa0) {
             size = tag & 0x1f;
         } else if (tag == 0xd9) {
-            if (!take_number<std::uint8_t>(size)) return false;
+            if (!read_unsigned<std::uint8_t>(size)) return false;
         } else if (tag == 0xda) {
-            if (!take_number<std::uint16_t>(size)) return false;
+            if (!read_unsigned<std::uint16_t>(size)) return false;
         } else if (tag == 0xdb) {
-            if (!take_number<std::uint32_t>(size)) return false;
+            if (!read_unsigned<std::uint32_t>(size)) return false;
         } else {
             return false;
         }
-        return take_text(size, text);
+        return read_text(size, text);
     }
 
-    bool take_value(std::uint32_t attribute, Event& event) {
+    bool read_value(std::uint32_t attribute, Event& event) {
         std::uint8_t tag;
-        if (!take(tag)) return false;
+        if (!read_byte(tag)) return false;
         if (tag <= 0x7f) return put(attribute, Number::of(std::int64_t{tag}), event);
         if (tag >= 0xe0) return put(attribute, Number::of(std::int64_t{static_cast<std::int8_t>(tag)}), event);
         if (tag == 0xc2 || tag == 0xc3) {
@@ -72,8 +72,8 @@ class Reader {
         }
         std::string_view text;
         Number number;
-        if (take_number_after(tag, number)) return put(attribute, number, event);
-        if (!take_text_after(tag, text)) return false;
+        if (read_number_after(tag, number)) return put(attribute, number, event);
+        if (!read_text_after(tag, text)) return false;
         return attribute == Interner::kUnknown || event.add(attribute, text);
     }
 
@@ -83,36 +83,36 @@ class Reader {
     }
 
     template <typename Unsigned, typename Signed>
-    bool take_integer(Number& number) {
+    bool read_integer(Number& number) {
         std::uint64_t bits = 0;
-        if (!take_number<Unsigned>(bits)) return false;
+        if (!read_unsigned<Unsigned>(bits)) return false;
         number = Number::of(static_cast<std::int64_t>(static_cast<Signed>(bits)));
         return true;
     }
 
-    bool take_number_after(std::uint8_t tag, Number& number) {
+    bool read_number_after(std::uint8_t tag, Number& number) {
         std::uint64_t bits = 0;
         switch (tag) {
-            case 0xcc: return take_integer<std::uint8_t, std::uint8_t>(number);
-            case 0xcd: return take_integer<std::uint16_t, std::uint16_t>(number);
-            case 0xce: return take_integer<std::uint32_t, std::uint32_t>(number);
+            case 0xcc: return read_integer<std::uint8_t, std::uint8_t>(number);
+            case 0xcd: return read_integer<std::uint16_t, std::uint16_t>(number);
+            case 0xce: return read_integer<std::uint32_t, std::uint32_t>(number);
             case 0xcf:
-                if (!take_number<std::uint64_t>(bits) || bits > static_cast<std::uint64_t>(INT64_MAX)) return false;
+                if (!read_unsigned<std::uint64_t>(bits) || bits > static_cast<std::uint64_t>(INT64_MAX)) return false;
                 number = Number::of(static_cast<std::int64_t>(bits));
                 return true;
-            case 0xd0: return take_integer<std::uint8_t, std::int8_t>(number);
-            case 0xd1: return take_integer<std::uint16_t, std::int16_t>(number);
-            case 0xd2: return take_integer<std::uint32_t, std::int32_t>(number);
-            case 0xd3: return take_integer<std::uint64_t, std::int64_t>(number);
+            case 0xd0: return read_integer<std::uint8_t, std::int8_t>(number);
+            case 0xd1: return read_integer<std::uint16_t, std::int16_t>(number);
+            case 0xd2: return read_integer<std::uint32_t, std::int32_t>(number);
+            case 0xd3: return read_integer<std::uint64_t, std::int64_t>(number);
             case 0xca:
-                return take_number<std::uint32_t>(bits) &&
-                       take_double(static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits))), number);
-            case 0xcb: return take_number<std::uint64_t>(bits) && take_double(std::bit_cast<double>(bits), number);
+                return read_unsigned<std::uint32_t>(bits) &&
+                       read_double(static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits))), number);
+            case 0xcb: return read_unsigned<std::uint64_t>(bits) && read_double(std::bit_cast<double>(bits), number);
             default: return false;
         }
     }
 
-    static bool take_double(double value, Number& number) {
+    static bool read_double(double value, Number& number) {
         if (std::isnan(value)) return false;
         number = Number::of(value);
         return true;
@@ -161,12 +161,12 @@ bool read_message_pack(const std::uint8_t* bytes, std::size_t size, const Vocabu
     event.begin(vocabulary);
     Reader reader(bytes, size);
     std::uint64_t pairs = 0;
-    if (!reader.take_map_size(pairs)) return false;
+    if (!reader.read_map_size(pairs)) return false;
     for (; pairs != 0; --pairs) {
         std::uint8_t tag;
         std::string_view name;
-        if (!reader.take(tag) || !reader.take_text_after(tag, name) || name.empty()) return false;
-        if (!reader.take_value(event.attribute(name), event)) return false;
+        if (!reader.read_byte(tag) || !reader.read_text_after(tag, name) || name.empty()) return false;
+        if (!reader.read_value(event.attribute(name), event)) return false;
     }
     return reader.is_at_end();
 }

@@ -35,7 +35,7 @@ class TermsWriter {
             case Operator::NotExists: interval.first = interval.last = kMissing; break;
             default: add_comparison(interval);
         }
-        terms_.meet(interval);
+        terms_.intersect(interval);
     }
 
   private:
@@ -121,7 +121,7 @@ class TermsWriter {
 
 }  // namespace
 
-void Terms::meet_known(std::uint32_t dimension, std::uint64_t first, std::uint64_t last) {
+void Terms::intersect_known(std::uint32_t dimension, std::uint64_t first, std::uint64_t last) {
     for (Interval& known : intervals) {
         if (known.dimension == dimension) {
             known.first = std::max(known.first, first);
@@ -140,7 +140,7 @@ void Terms::meet_known(std::uint32_t dimension, std::uint64_t first, std::uint64
 void add_terms(const Predicate& predicate, std::span<const Operand> operands, std::uint32_t dimension,
                const Vocabulary& vocabulary, Terms& terms) {
     if (is_range_of_numbers(predicate) && !predicate.needs_check) {
-        terms.meet(interval_of(predicate.op, operands.front(), operands.back(), dimension));
+        terms.intersect(interval_of(predicate.op, operands.front(), operands.back(), dimension));
     } else {
         TermsWriter(predicate, operands, vocabulary, terms).add(dimension);
     }

@@ -41,10 +41,10 @@ struct Terms {
 
     // Both what is known of its dimension and this. By value, because an interval that is put together in memory and
     // copied at once makes the copying wait.
-    void meet(Interval interval) {
+    void intersect(Interval interval) {
         const std::uint64_t bit = std::uint64_t{1} << interval.dimension % 64;
         if ((maybe_known_ & bit) != 0 || intervals.size() == kMostIntervals) {
-            meet_known(interval.dimension, interval.first, interval.last);
+            intersect_known(interval.dimension, interval.first, interval.last);
         } else {
             maybe_known_ |= bit;
             intervals.push_back(interval);
@@ -52,7 +52,7 @@ struct Terms {
     }
 
   private:
-    void meet_known(std::uint32_t dimension, std::uint64_t first, std::uint64_t last);
+    void intersect_known(std::uint32_t dimension, std::uint64_t first, std::uint64_t last);
 
     std::uint64_t maybe_known_ = 0;  // a bit for each dimension that has an interval, and for others
 };

@@ -57,8 +57,8 @@ struct Number {
     bool is_on_key() const { return residual == 0; }
     // Beyond this the integers have gaps in the doubles, and a value may lie between a bound's key and the next.
     bool is_small() const {
-        constexpr std::uint64_t kReach = std::bit_cast<std::uint64_t>(0x1p53);
-        return key - (kSign - kReach) - 1 < 2 * kReach - 1;
+        constexpr std::uint64_t kLimit = std::bit_cast<std::uint64_t>(0x1p53);
+        return key - (kSign - kLimit) - 1 < 2 * kLimit - 1;
     }
 
     // The largest key that is not above the number, and the smallest that is not below it.

@@ -1,9 +1,9 @@
 // Addition: the draft of a subscription and the four steps that store it.
 //
 //   written     `begin`, a call for each predicate, `finish`: the draft has its form and terms
-//   rated       `rate`, `note_bounds`: its conditions have cells and costs
-//   aimed       `aim`: its lists and its entry are chosen
-//   reached     `reach`: the ends of its lists are on their way to the cache
+//   rated       `estimate`, `record_bounds`: its conditions have cells and costs
+//   aimed       `choose_lists`: its lists and its entry are chosen
+//   reached     `prefetch_lists`: the ends of its lists are on their way to the cache
 //   stored      `store`: it is in the index
 //
 // Invariants:
@@ -27,29 +27,29 @@ constexpr std::uint32_t kFew = 64;
 
 void FlatIndex::add(std::int64_t id, Conjunction& conjunction, std::optional<std::string_view> destination) {
     begin();
-    for (Predicate& predicate : conjunction.predicates) ask(predicate, conjunction.operands_of(predicate));
-    claim(id);
+    for (Predicate& predicate : conjunction.predicates) add_predicate(predicate, conjunction.operands_of(predicate));
+    reserve_id(id);
     finish(id, destination);
-    settle();
+    flush();
 }
 
 void FlatIndex::begin() {
     if (drafts_ == nullptr && ids_.size() >= kFew) drafts_ = std::make_unique<Drafts>();
-    writing_ = drafts_ == nullptr ? &only_ : &draft_at(written_);
-    writing_->form.clear();
-    writing_->terms.clear();
+    current_ = drafts_ == nullptr ? &immediate_ : &draft_at(written_);
+    current_->form.clear();
+    current_->terms.clear();
 }
 
 bool FlatIndex::finish(std::int64_t id, std::optional<std::string_view> destination) {
-    Draft& draft = *writing_;
+    Draft& draft = *current_;
     draft.id = id;
     draft.sequence = next_sequence_++;
     draft.destination = destination ? destinations_.acquire(*destination) : Interner::kUnknown;
     const bool has_pattern = draft.terms.has_pattern;
     if (drafts_ == nullptr) {
-        rate(draft);
-        note_bounds(draft);
-        aim(draft);
+        estimate(draft);
+        record_bounds(draft);
+        choose_lists(draft);
         store(draft);
         refine_outgrown_dimensions();
     } else {
@@ -60,43 +60,43 @@ bool FlatIndex::finish(std::int64_t id, std::optional<std::string_view> destinat
 }
 
 void FlatIndex::abandon() {
-    release(writing_->form);
+    release(current_->form);
 }
 
 void FlatIndex::step() {
-    if (written_ - rated_ > kWaiting) {
-        Draft& draft = draft_at(rated_++);
-        rate(draft);
-        note_bounds(draft);
+    if (written_ - estimated_ > kWaiting) {
+        Draft& draft = draft_at(estimated_++);
+        estimate(draft);
+        record_bounds(draft);
     }
-    if (rated_ - aimed_ > kWaiting) aim(draft_at(aimed_++));
-    if (aimed_ - reached_ > kWaiting) reach(draft_at(reached_++));
-    if (reached_ - stored_ > kWaiting) store(draft_at(stored_++));
+    if (estimated_ - chosen_ > kWaiting) choose_lists(draft_at(chosen_++));
+    if (chosen_ - prefetched_ > kWaiting) prefetch_lists(draft_at(prefetched_++));
+    if (prefetched_ - stored_ > kWaiting) store(draft_at(stored_++));
     // A new grid has other cells than drafts were rated by, and other lists than they aim at.
-    if (!outgrown_.empty()) settle();
+    if (!outgrown_.empty()) flush();
 }
 
-void FlatIndex::settle() {
+void FlatIndex::flush() {
     if (stored_ == written_) return;
-    for (; rated_ < written_; ++rated_) {
-        rate(draft_at(rated_));
-        note_bounds(draft_at(rated_));
+    for (; estimated_ < written_; ++estimated_) {
+        estimate(draft_at(estimated_));
+        record_bounds(draft_at(estimated_));
     }
-    for (; aimed_ < written_; ++aimed_) aim(draft_at(aimed_));
-    for (; reached_ < written_; ++reached_) reach(draft_at(reached_));
+    for (; chosen_ < written_; ++chosen_) choose_lists(draft_at(chosen_));
+    for (; prefetched_ < written_; ++prefetched_) prefetch_lists(draft_at(prefetched_));
     for (; stored_ < written_; ++stored_) store(draft_at(stored_));
     refine_outgrown_dimensions();
 }
 
-void FlatIndex::ask(Predicate& predicate, std::span<Operand> operands) {
+void FlatIndex::add_predicate(Predicate& predicate, std::span<Operand> operands) {
     if (is_range_of_numbers(predicate) &&
-        ask_range(predicate.attribute_number, predicate.op, operands.front(), operands.back())) {
+        add_range(predicate.attribute_number, predicate.op, operands.front(), operands.back())) {
         return;
     }
     acquire_texts(predicate, operands, vocabulary_);
     const std::uint32_t dimension = acquire_dimension(predicate, aspect_of(predicate));
-    write_form(predicate, operands, writing_->form);
-    add_terms(predicate, operands, dimension, vocabulary_, writing_->terms);
+    write_form(predicate, operands, current_->form);
+    add_terms(predicate, operands, dimension, vocabulary_, current_->terms);
 }
 
 // A dimension holds its attribute's name.
@@ -122,17 +122,17 @@ std::uint32_t FlatIndex::acquire_other_dimension(Predicate& predicate, Aspect as
     return dimensions_.make(predicate.attribute_number, aspect);
 }
 
-void FlatIndex::note_bounds(const Draft& draft) {
-    const bool is_noted = draft.sequence % Dimensions::kOneNotedOf == 0;
-    if (!is_noted && !draft.has_plain_grid) return;
+void FlatIndex::record_bounds(const Draft& draft) {
+    const bool is_recorded = draft.sequence % Dimensions::kRecordedOneOf == 0;
+    if (!is_recorded && !draft.has_plain_grid) return;
     for (const Interval& interval : draft.terms.intervals) {
-        if (interval.is_absence() || !(is_noted || dimensions_.newest_grid(interval.dimension).is_plain())) continue;
-        dimensions_.note(interval.dimension, interval.first, interval.last);
+        if (interval.is_absence() || !(is_recorded || dimensions_.newest_grid(interval.dimension).is_plain())) continue;
+        dimensions_.record_bounds(interval.dimension, interval.first, interval.last);
         if (dimensions_.is_outgrown(interval.dimension)) outgrown_.push_back(interval.dimension);
     }
 }
 
-void FlatIndex::reach(const Draft& draft) const {
+void FlatIndex::prefetch_lists(const Draft& draft) const {
     for (const std::uint32_t list : draft.lists) lists_.prefetch_end(list);
 }
 

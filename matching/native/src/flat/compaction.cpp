@@ -25,13 +25,13 @@ constexpr std::uint32_t kSearchedList = 16;
 
 void FlatIndex::remove(std::int64_t id) {
     const std::uint32_t handle = ids_.find(id);
-    const Subscription& going = subscriptions_[handle];
-    const Form form = subscriptions_.form(going);
-    again_.form.assign(form);
-    if (going.destination != Interner::kUnknown) destinations_.release(going.destination);
-    take_out(handle);
+    const Subscription& removed = subscriptions_[handle];
+    const Form form = subscriptions_.form(removed);
+    refiled_.form.assign(form);
+    if (removed.destination != Interner::kUnknown) destinations_.release(removed.destination);
+    remove_stored(handle);
     ids_.erase(id);
-    release(again_.form);
+    release(refiled_.form);
     if (ids_.size() != 0) return;
     next_sequence_ = publications_ = 0;
     drafts_.reset();
@@ -62,14 +62,14 @@ void FlatIndex::release(Form form) {
     }
 }
 
-void FlatIndex::take_out(std::uint32_t handle) {
-    take_out_entries(handle);
+void FlatIndex::remove_stored(std::uint32_t handle) {
+    remove_entries(handle);
     compact_lists();
     subscriptions_.remove(handle);
     compact_subscriptions(handle);
 }
 
-void FlatIndex::take_out_entries(std::uint32_t handle) {
+void FlatIndex::remove_entries(std::uint32_t handle) {
     const std::span<const Place> places = subscriptions_[handle].places();
     entries_ -= places.size();
     // First all that will be read from memory, in the order in which one address leads to another.
@@ -156,14 +156,14 @@ void FlatIndex::refresh(std::uint32_t list, std::uint32_t position) {
     const std::uint32_t dimension = owner.is_bucket ? dimensions_.grid(owner.number).dimension() : owner.number;
     const Entry before = lists_.entry(list, position);
     const Subscription& kept = subscriptions_[before.tail.subscription];
-    again_.id = kept.id;
-    read_terms(subscriptions_.form(kept), again_.terms);
-    rate(again_);
-    const auto& intervals = again_.terms.intervals;
+    refiled_.id = kept.id;
+    read_terms(subscriptions_.form(kept), refiled_.terms);
+    estimate(refiled_);
+    const auto& intervals = refiled_.terms.intervals;
     std::size_t filed_under = 0;
     while (filed_under < intervals.size() && intervals[filed_under].dimension != dimension) ++filed_under;
-    make_entry(again_, filed_under, ListDirectory::is_value(owner));
-    Entry& entry = again_.entry;
+    make_entry(refiled_, filed_under, ListDirectory::is_value(owner));
+    Entry& entry = refiled_.entry;
     entry.tail.subscription = before.tail.subscription;
     retain_grids(entry, 1);
     lists_.replace(list, position, entry);
@@ -191,10 +191,10 @@ void FlatIndex::refile_lists_of(std::uint32_t grid) {
         draft.destination = found.destination;
         const Form form = subscriptions_.form(found);
         draft.form.assign(form);
-        take_out(handle);
+        remove_stored(handle);
         read_terms(draft.form, draft.terms);
-        rate(draft);
-        aim(draft);
+        estimate(draft);
+        choose_lists(draft);
         store(draft);
     }
     dimensions_.release_grid(grid);

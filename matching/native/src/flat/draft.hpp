@@ -14,7 +14,7 @@
 namespace mercast {
 
 // An interval's cells in its dimension's newest grid, and what they mean for publications, about.
-struct Rating {
+struct Estimate {
     Grid::Cells cells{1, 1, false};
     std::uint32_t grid = 0;
     double presence = 0;  // how many have a value here
@@ -29,7 +29,7 @@ struct Draft {
     std::uint32_t destination = Interner::kUnknown;
     FormBuffer form;
     Terms terms;
-    BoundedVector<Rating, Terms::kMostIntervals> ratings;
+    BoundedVector<Estimate, Terms::kMostIntervals> estimates;
     bool can_match = true, has_plain_grid = false;
     BoundedVector<std::uint32_t, Subscription::kMostCopies> lists;  // to file it in
     Entry entry;

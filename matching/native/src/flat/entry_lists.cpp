@@ -8,10 +8,10 @@ namespace mercast {
 namespace {
 
 // There is room for a power of two.
-std::uint32_t* resized(std::uint32_t* handles, std::uint32_t count) {
-    auto* moved = static_cast<std::uint32_t*>(std::realloc(handles, std::bit_ceil(count) * sizeof(std::uint32_t)));
-    if (moved == nullptr) throw std::bad_alloc();
-    return moved;
+std::uint32_t* resized_handles(std::uint32_t* handles, std::uint32_t count) {
+    auto* resized = static_cast<std::uint32_t*>(std::realloc(handles, std::bit_ceil(count) * sizeof(std::uint32_t)));
+    if (resized == nullptr) throw std::bad_alloc();
+    return resized;
 }
 
 // A chunk has as many blocks as fit into nine pages, which they nearly fill.
@@ -102,20 +102,20 @@ void EntryLists::make_room(Head& head) {
     const std::uint32_t in_last = (head.size - 1) % kBlockEntries + 1;
     if (in_last < capacity(head.last)) return;
     if (size_of(head.last) < kLargest) {
-        head.last = moved(head.last, in_last, size_of(head.last) + 1);
+        head.last = move_block(head.last, in_last, size_of(head.last) + 1);
     } else {
-        lengthen(head);
+        add_block(head);
     }
 }
 
-void EntryLists::lengthen(Head& head) {
+void EntryLists::add_block(Head& head) {
     const std::uint32_t count = full_blocks(head);
-    if (count == 0 || std::has_single_bit(count)) head.full = resized(head.full, count + 1);
+    if (count == 0 || std::has_single_bit(count)) head.full = resized_handles(head.full, count + 1);
     head.full[count] = head.last;
     head.last = allocate(kFirstOfOthers);
 }
 
-std::uint32_t EntryLists::moved(std::uint32_t block, std::uint32_t entries, std::uint32_t size) {
+std::uint32_t EntryLists::move_block(std::uint32_t block, std::uint32_t entries, std::uint32_t size) {
     const std::uint32_t other = allocate(size);
     const Parts from = parts(block), to = parts(other);
     std::memcpy(to.words, from.words, entries * sizeof(FilterWord));
@@ -136,11 +136,11 @@ std::uint32_t EntryLists::remove(std::uint32_t list, std::uint32_t position) {
     to.words[position % kBlockEntries] = from.words[last % kBlockEntries];
     to.tails[position % kBlockEntries] = moving;
     head.size = last;
-    give_back_room(head);
+    shrink_last_block(head);
     return position == last ? kNone : moving.subscription;
 }
 
-void EntryLists::give_back_room(Head& head) {
+void EntryLists::shrink_last_block(Head& head) {
     if (head.size == 1) {
         const std::uint32_t subscription = tails(head.last)->subscription;
         release(head.last);
@@ -148,16 +148,16 @@ void EntryLists::give_back_room(Head& head) {
         return;
     }
     if (head.full != nullptr && head.size % kBlockEntries == 0) {
-        shorten(head);
+        remove_last_block(head);
         return;
     }
     const std::uint32_t in_last = (head.size - 1) % kBlockEntries + 1;
     // Only when it fits with room to spare, so that a list that grows and shrinks by one does not move each time.
     const std::uint32_t size = size_of(head.last);
-    if (size >= 2 && in_last <= kCapacities[size - 2]) head.last = moved(head.last, in_last, size - 1);
+    if (size >= 2 && in_last <= kCapacities[size - 2]) head.last = move_block(head.last, in_last, size - 1);
 }
 
-void EntryLists::shorten(Head& head) {
+void EntryLists::remove_last_block(Head& head) {
     const std::uint32_t count = full_blocks(head);
     release(head.last);
     head.last = head.full[count];
@@ -165,7 +165,7 @@ void EntryLists::shorten(Head& head) {
         std::free(head.full);
         head.full = nullptr;
     } else if (std::has_single_bit(count)) {
-        head.full = resized(head.full, count);
+        head.full = resized_handles(head.full, count);
     }
 }
 

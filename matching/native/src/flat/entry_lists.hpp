@@ -143,11 +143,11 @@ class EntryLists {
     // Where the list keeps the block's handle, or nullptr.
     static std::uint32_t* reference_to(Head& head, std::uint32_t block);
     void make_room(Head& head);
-    void lengthen(Head& head);
-    void give_back_room(Head& head);
-    void shorten(Head& head);
+    void add_block(Head& head);
+    void shrink_last_block(Head& head);
+    void remove_last_block(Head& head);
     // Returns the new handle of the block with so many entries.
-    std::uint32_t moved(std::uint32_t block, std::uint32_t entries, std::uint32_t size);
+    std::uint32_t move_block(std::uint32_t block, std::uint32_t entries, std::uint32_t size);
 
     std::vector<Head> heads_;
     std::vector<Owner> owners_;

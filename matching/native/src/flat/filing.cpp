@@ -38,17 +38,17 @@ struct FlatIndex::Target {
     std::span<const std::uint64_t> points;  // the values to file by, unless it is filed by a range
 };
 
-void FlatIndex::rate(Draft& draft) const {
-    draft.ratings.resize(draft.terms.intervals.size());
+void FlatIndex::estimate(Draft& draft) const {
+    draft.estimates.resize(draft.terms.intervals.size());
     draft.can_match = true;
     draft.has_plain_grid = false;
     const std::uint32_t stored = ids_.size() + 1;
     const double guess_weight = kPriorPublications / stored;
-    Rating* rating = draft.ratings.begin();
+    Estimate* estimate = draft.estimates.begin();
     for (const Interval& interval : draft.terms.intervals) {
         draft.can_match &= !interval.is_empty();
         if (interval.is_absence()) {
-            *rating++ = Rating();
+            *estimate++ = Estimate();
             continue;
         }
         const Dimension& dimension = dimensions_[interval.dimension];
@@ -59,14 +59,14 @@ void FlatIndex::rate(Draft& draft) const {
         draft.has_plain_grid |= grid.is_plain();
         const double share = grid.is_plain() ? (interval.has_lower() || interval.has_upper() ? 0.9 : 1.0)
                                              : (cells.last - cells.first + 1) * grid.share_of_cell();
-        *rating++ = {cells, number, presence, share * presence, grid.share(cells.first, cells.last) * presence};
+        *estimate++ = {cells, number, presence, share * presence, grid.share(cells.first, cells.last) * presence};
         // How long it is will be asked.
         if (!interval.is_point() || !Grid::is_cut(cells.first)) continue;
         if (const std::uint32_t list = grid.value_list(cells.first); list != kNone) fetch_line(&lists_.head(list));
     }
 }
 
-void FlatIndex::aim(Draft& draft) {
+void FlatIndex::choose_lists(Draft& draft) {
     draft.lists.clear();
     if (!draft.can_match) {
         draft.entry = kEmptyEntry;
@@ -97,9 +97,9 @@ std::span<const std::uint64_t> FlatIndex::points_of(const Terms& terms, const In
     return {};
 }
 
-double FlatIndex::points_share(const Interval& interval, const Rating& rating, std::span<const std::uint64_t> points) const {
-    if (interval.is_point()) return value_share(interval.dimension, interval.first, rating.cells.first);
-    const Grid& grid = dimensions_.grid(rating.grid);
+double FlatIndex::points_share(const Interval& interval, const Estimate& estimate, std::span<const std::uint64_t> points) const {
+    if (interval.is_point()) return value_share(interval.dimension, interval.first, estimate.cells.first);
+    const Grid& grid = dimensions_.grid(estimate.grid);
     double share = 0;
     for (const std::uint64_t point : points) share += value_share(interval.dimension, point, grid.cell(point));
     return share;
@@ -112,10 +112,10 @@ FlatIndex::Target FlatIndex::choose_target(const Draft& draft) const {
     for (std::size_t i = 0; i < terms.intervals.size(); ++i) {
         const Interval& interval = terms.intervals[i];
         if (interval.is_absence()) continue;
-        const Rating& rating = draft.ratings[i];
-        double cost = rating.cost;
+        const Estimate& estimate = draft.estimates[i];
+        double cost = estimate.cost;
         if (const std::span<const std::uint64_t> points = points_of(terms, interval); !points.empty()) {
-            cost = std::min(points_share(interval, rating, points), 1.0) * rating.presence;
+            cost = std::min(points_share(interval, estimate, points), 1.0) * estimate.presence;
         }
         best = std::min(best, order_of(cost, i));
     }
@@ -129,21 +129,21 @@ void FlatIndex::collect_lists(const Target& target, Draft& draft) {
         return;
     }
     const Interval& interval = draft.terms.intervals[target.interval];
-    const Rating& rating = draft.ratings[target.interval];
-    const Grid& grid = dimensions_.grid(rating.grid);
+    const Estimate& estimate = draft.estimates[target.interval];
+    const Grid& grid = dimensions_.grid(estimate.grid);
     for (const std::uint64_t point : target.points) {
         // An interval that begins on a cut begins in the cut's cell. Others do not tell: the first key counts as no bound.
-        const bool is_known = interval.is_point() && Grid::is_cut(rating.cells.first);
-        draft.lists.push_back(directory_.value_list(interval.dimension, point, is_known ? rating.cells.first : grid.cell(point)));
+        const bool is_known = interval.is_point() && Grid::is_cut(estimate.cells.first);
+        draft.lists.push_back(directory_.value_list(interval.dimension, point, is_known ? estimate.cells.first : grid.cell(point)));
     }
     if (!target.points.empty()) return;
-    const Grid::Buckets buckets = grid.buckets(rating.cells.first, rating.cells.last);
-    buckets.each([&](std::uint32_t bucket) { draft.lists.push_back(directory_.bucket_list(rating.grid, bucket)); });
+    const Grid::Buckets buckets = grid.buckets(estimate.cells.first, estimate.cells.last);
+    buckets.each([&](std::uint32_t bucket) { draft.lists.push_back(directory_.bucket_list(estimate.grid, bucket)); });
 }
 
-FilterCode FlatIndex::code_of(const Rating& rating) const {
-    const Grid& grid = dimensions_.grid(rating.grid);
-    return filter_code(rating.grid, grid.sixteenth(rating.cells.first), grid.sixteenth(rating.cells.last));
+FilterCode FlatIndex::code_of(const Estimate& estimate) const {
+    const Grid& grid = dimensions_.grid(estimate.grid);
+    return filter_code(estimate.grid, grid.sixteenth(estimate.cells.first), grid.sixteenth(estimate.cells.last));
 }
 
 // All ranges of cells, or those that rule out most if there are too many. The list itself says all about an access
@@ -158,12 +158,12 @@ void FlatIndex::make_entry(Draft& draft, std::size_t filed_under, bool is_filed_
     // The two that come first.
     Order best = kNoOrder, second = kNoOrder;
     for (std::size_t i = 0; i < terms.intervals.size(); ++i) {
-        const Rating& rating = draft.ratings[i];
+        const Estimate& estimate = draft.estimates[i];
         const bool is_list = is_filed_by_value & (i == filed_under);
-        const bool has_cells = !terms.intervals[i].is_absence() && rating.grid <= 0xffff;
+        const bool has_cells = !terms.intervals[i].is_absence() && estimate.grid <= 0xffff;
         const bool is_kept = has_cells & !is_list;
-        is_decided &= is_list | (has_cells & rating.cells.is_exact);
-        const Order order = is_kept ? order_of(i == filed_under ? kComesLast : rating.weight, i) : kNoOrder;
+        is_decided &= is_list | (has_cells & estimate.cells.is_exact);
+        const Order order = is_kept ? order_of(i == filed_under ? kComesLast : estimate.weight, i) : kNoOrder;
         orders[orders.size()] = order;
         orders.resize(orders.size() + is_kept);
         second = std::min(second, std::max(best, order));
@@ -179,12 +179,12 @@ void FlatIndex::make_entry(Draft& draft, std::size_t filed_under, bool is_filed_
     entry = kEmptyEntry;
     CellRange* range = entry.tail.ranges.data();
     for (const Order order : orders) {
-        const Rating& rating = draft.ratings[place_in(order)];
-        *range++ = {static_cast<std::uint16_t>(rating.grid), static_cast<std::uint8_t>(rating.cells.first),
-                    static_cast<std::uint8_t>(rating.cells.last - rating.cells.first)};
+        const Estimate& estimate = draft.estimates[place_in(order)];
+        *range++ = {static_cast<std::uint16_t>(estimate.grid), static_cast<std::uint8_t>(estimate.cells.first),
+                    static_cast<std::uint8_t>(estimate.cells.last - estimate.cells.first)};
     }
-    if (best != kNoOrder) entry.word.codes[0] = code_of(draft.ratings[place_in(best)]);
-    if (second != kNoOrder) entry.word.codes[1] = code_of(draft.ratings[place_in(second)]);
+    if (best != kNoOrder) entry.word.codes[0] = code_of(draft.estimates[place_in(best)]);
+    if (second != kNoOrder) entry.word.codes[1] = code_of(draft.estimates[place_in(second)]);
     if (is_decided) entry.tail.id = static_cast<std::uint32_t>(draft.id);
 }
 

@@ -39,7 +39,7 @@ class TailFetcher {
     explicit TailFetcher(const EntryTail* const* passing) : next_(passing) {}
 
     // No branch on how many there are: those beyond are fetched for nothing.
-    void go_on(const EntryTail* const* end) {
+    void fetch_next(const EntryTail* const* end) {
         fetch_line(next_[0]);
         fetch_line(next_[1]);
         next_ = std::min(next_ + 2, end);
@@ -101,7 +101,7 @@ const EntryTail** FilterTable::find_by_bytes(const std::vector<EntryRun>& runs, 
             *found = run.tails + position;
             found += allowed[word.codes[0]] & allowed[word.codes[1]];
         }
-        fetcher.go_on(found);
+        fetcher.fetch_next(found);
     }
     return found;
 }
@@ -151,7 +151,7 @@ MERCAST_VECTORS const EntryTail** FilterTable::find_by_vectors(const std::vector
         found += __builtin_popcount(both & 0xff);
         _mm512_storeu_si512(found, _mm512_maskz_compress_epi64(static_cast<__mmask8>(both >> 8), back));
         found += __builtin_popcount(both >> 8);
-        fetcher.go_on(found);
+        fetcher.fetch_next(found);
     }
     return found;
 }

@@ -39,22 +39,22 @@ class FlatIndex {
     FlatIndex& operator=(const FlatIndex&) = delete;
 
     bool contains(std::int64_t id) const { return ids_.find(id) != kNone; }
-    // Where `contains`, `claim` and `remove` will look.
+    // Where `contains`, `reserve_id` and `remove` will look.
     void prefetch(std::int64_t id) const { ids_.prefetch(id); }
 
-    // An addition: `begin`, ask for each predicate, `claim` an id, `finish`; or `abandon` before there is an id. It may
+    // An addition: `begin`, ask for each predicate, `reserve_id` an id, `finish`; or `abandon` before there is an id. It may
     // then wait for memory while others are prepared: only ids and the vocabulary know of it until all are settled.
     void begin();
     // The predicate gets its numbers.
-    void ask(Predicate& predicate, std::span<Operand> operands);
+    void add_predicate(Predicate& predicate, std::span<Operand> operands);
     // A range of numbers on an attribute that is in the vocabulary. False if it is not to be had so simply.
-    bool ask_range(std::uint32_t attribute, Operator op, const NumberOperand& first, const NumberOperand& last);
+    bool add_range(std::uint32_t attribute, Operator op, const NumberOperand& first, const NumberOperand& last);
     // False if the id is there already.
-    bool claim(std::int64_t id) { return ids_.insert_if_absent(id, kDrafted); }
+    bool reserve_id(std::int64_t id) { return ids_.insert_if_absent(id, kDrafted); }
     // Returns whether it has patterns.
     bool finish(std::int64_t id, std::optional<std::string_view> destination);
     void abandon();
-    void settle();
+    void flush();
     // All of this for an id that is not there.
     void add(std::int64_t id, Conjunction& conjunction, std::optional<std::string_view> destination);
 
@@ -66,7 +66,7 @@ class FlatIndex {
     void match_destinations(Scratch& scratch, DestinationAnswer& answer) const;
     // How often publications have a value in a dimension guides where the next subscriptions are filed. Tells the index
     // of the publication that was matched last.
-    void learn(const Scratch& scratch);
+    void record_publication(const Scratch& scratch);
 
     std::uint32_t size() const { return ids_.size(); }
     const Vocabulary& vocabulary() const { return vocabulary_; }
@@ -87,29 +87,29 @@ class FlatIndex {
     static constexpr std::uint32_t kDrafted = kNone - 1;
 
     // Filing: which lists a subscription goes to, and what its entries say (filing.cpp).
-    void rate(Draft& draft) const;
-    void aim(Draft& draft);
+    void estimate(Draft& draft) const;
+    void choose_lists(Draft& draft);
     Target choose_target(const Draft& draft) const;
     static std::span<const std::uint64_t> points_of(const Terms& terms, const Interval& interval);
-    double points_share(const Interval& interval, const Rating& rating, std::span<const std::uint64_t> points) const;
+    double points_share(const Interval& interval, const Estimate& estimate, std::span<const std::uint64_t> points) const;
     double value_share(std::uint32_t dimension, std::uint64_t key, std::uint32_t cell) const;
     void collect_lists(const Target& target, Draft& draft);
     // Fills in all of the draft's entry but the subscription's handle.
     void make_entry(Draft& draft, std::size_t filed_under, bool is_filed_by_value) const;
-    FilterCode code_of(const Rating& rating) const;
+    FilterCode code_of(const Estimate& estimate) const;
 
     // Addition: a draft and the steps that store it (addition.cpp). What a step needs from memory, the one before asks for.
     std::uint32_t acquire_dimension(Predicate& predicate, Aspect aspect);
     std::uint32_t acquire_other_dimension(Predicate& predicate, Aspect aspect);
-    void note_bounds(const Draft& draft);
-    void reach(const Draft& draft) const;
+    void record_bounds(const Draft& draft);
+    void prefetch_lists(const Draft& draft) const;
     void store(const Draft& draft);
     void step();
 
     // Matching (matching.cpp).
     void load(Scratch& scratch) const;
     void unload(Scratch& scratch) const;
-    void touch(Scratch& scratch, std::uint32_t attribute, Aspect aspect, KeyPair keys) const;
+    void set_keys(Scratch& scratch, std::uint32_t attribute, Aspect aspect, KeyPair keys) const;
     void find_lists(Scratch& scratch) const;
     // What the lists hold, and how many entries that is. Those that are alone are undecided.
     std::uint64_t find_runs(Scratch& scratch) const;
@@ -124,8 +124,8 @@ class FlatIndex {
     // Fills in the terms that the form says.
     void read_terms(Form form, Terms& terms);
     void release(Form form);
-    void take_out(std::uint32_t handle);
-    void take_out_entries(std::uint32_t handle);
+    void remove_stored(std::uint32_t handle);
+    void remove_entries(std::uint32_t handle);
     std::uint32_t position_of(std::uint32_t handle, std::uint32_t copy) const;
     void retain_grids(const Entry& entry, std::uint32_t times);
     void release_grids(const Entry& entry);
@@ -154,24 +154,24 @@ class FlatIndex {
     Draft& draft_at(std::uint64_t number) { return (*drafts_)[number % std::tuple_size_v<Drafts>]; }
 
     std::unique_ptr<Drafts> drafts_;  // none in a small index
-    std::uint64_t written_ = 0, rated_ = 0, aimed_ = 0, reached_ = 0, stored_ = 0;  // so many drafts came so far
+    std::uint64_t written_ = 0, estimated_ = 0, chosen_ = 0, prefetched_ = 0, stored_ = 0;  // so many drafts came so far
     std::vector<std::uint32_t> grown_lists_;
     std::vector<std::uint32_t> outgrown_;
     std::vector<Operand> operands_;  // of the predicate that is being read
-    Draft only_;                     // one that need not wait
-    Draft* writing_ = &only_;        // the one that is being written
-    Draft again_;                    // one that is filed again
+    Draft immediate_;                     // one that need not wait
+    Draft* current_ = &immediate_;        // the one that is being written
+    Draft refiled_;                    // one that is filed again
 };
 
 // Here, so that it becomes a part of what reads the range: nearly all predicates come this way.
-[[gnu::always_inline]] inline bool FlatIndex::ask_range(std::uint32_t attribute, Operator op, const NumberOperand& first,
+[[gnu::always_inline]] inline bool FlatIndex::add_range(std::uint32_t attribute, Operator op, const NumberOperand& first,
                                  const NumberOperand& last) {
     if (!keys_decide_range(op, first.number, last.number)) return false;
     const std::uint32_t dimension = dimensions_.acquire(attribute, Aspect::Number);
     if (dimension == kNone) return false;
     dimensions_.newest_grid(dimension).prefetch();
-    write_range_form(attribute, op, first, last, writing_->form);
-    writing_->terms.meet(interval_of(op, first, last, dimension));
+    write_range_form(attribute, op, first, last, current_->form);
+    current_->terms.intersect(interval_of(op, first, last, dimension));
     return true;
 }
 

@@ -28,7 +28,7 @@ class ValueTable {
         const Slot* slot = table_.find(key);
         return slot == nullptr ? kNone : slot->list;
     }
-    void insert(const Key& key, std::uint32_t list) { table_.take(key).list = list; }
+    void insert(const Key& key, std::uint32_t list) { table_.find_or_insert(key).list = list; }
     void erase(const Key& key) { table_.erase(table_.find(key)); }
     void prefetch(const Key& key) const { table_.prefetch(key); }
     std::size_t bytes() const { return table_.bytes(); }
@@ -58,7 +58,7 @@ class HandleTable {
 
     // False if the id is there.
     bool insert_if_absent(std::int64_t id, std::uint32_t handle) {
-        std::uint32_t& found = table_.take(Key::of(id)).handles[place_of(id)];
+        std::uint32_t& found = table_.find_or_insert(Key::of(id)).handles[place_of(id)];
         if (found != kNone) return false;
         found = handle;
         ++size_;

@@ -5,7 +5,7 @@
 // - The index does not change, so several threads may match at once, each with its own `Scratch`.
 // - Between publications a scratch has no keys, no cells, and a filter table that lets only words without conditions
 //   pass: `unload` undoes `load` and `find_lists`.
-// - Every addition is stored before: `settle` ran.
+// - Every addition is stored before: `flush` ran.
 #include <algorithm>
 
 #include "flat/flat_index.hpp"
@@ -23,7 +23,7 @@ constexpr std::size_t kRunsAtOnce = 256;
 
 }  // namespace
 
-void FlatIndex::touch(Scratch& scratch, std::uint32_t attribute, Aspect aspect, KeyPair keys) const {
+void FlatIndex::set_keys(Scratch& scratch, std::uint32_t attribute, Aspect aspect, KeyPair keys) const {
     const std::uint32_t dimension = dimensions_.find(attribute, aspect);
     if (dimension == kNone) return;
     scratch.keys[dimension] = keys;
@@ -41,20 +41,20 @@ void FlatIndex::load(Scratch& scratch) const {
     for (const Field& field : scratch.event.fields()) {
         switch (field.type) {
             case TypeClass::Number:
-                touch(scratch, field.attribute, Aspect::Number, {field.number.floor_key(), field.number.ceiling_key()});
+                set_keys(scratch, field.attribute, Aspect::Number, {field.number.floor_key(), field.number.ceiling_key()});
                 break;
             case TypeClass::Text: {
                 const std::uint64_t identity = identity_key(field.text_number), order = text_order_key(field.text);
-                touch(scratch, field.attribute, Aspect::Identity, {identity, identity});
-                touch(scratch, field.attribute, Aspect::Order, {order, order});
+                set_keys(scratch, field.attribute, Aspect::Identity, {identity, identity});
+                set_keys(scratch, field.attribute, Aspect::Order, {order, order});
                 break;
             }
             case TypeClass::Truth: {
                 const std::uint64_t key = wide_truth_key(field.truth);
-                touch(scratch, field.attribute, Aspect::Truth, {key, key});
+                set_keys(scratch, field.attribute, Aspect::Truth, {key, key});
             }
         }
-        touch(scratch, field.attribute, Aspect::Presence, {kPresentKey, kPresentKey});
+        set_keys(scratch, field.attribute, Aspect::Presence, {kPresentKey, kPresentKey});
     }
 }
 
@@ -223,7 +223,7 @@ void FlatIndex::match_destinations(Scratch& scratch, DestinationAnswer& answer) 
     for (const std::uint32_t destination : answer.destinations) scratch.is_hit[destination] = false;
 }
 
-void FlatIndex::learn(const Scratch& scratch) {
+void FlatIndex::record_publication(const Scratch& scratch) {
     ++publications_;
     for (const std::uint32_t dimension : scratch.dimensions) ++dimensions_[dimension].publications;
 }

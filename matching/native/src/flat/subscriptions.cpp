@@ -37,8 +37,8 @@ std::uint32_t Subscriptions::add(const Draft& draft, const Terms& terms, Form fo
 }
 
 void Subscriptions::remove(std::uint32_t handle) {
-    const Subscription& going = (*this)[handle];
-    if (going.form_bytes_ == Subscription::kLongForm) drop_long_form(long_form(going));
+    const Subscription& removed = (*this)[handle];
+    if (removed.form_bytes_ == Subscription::kLongForm) drop_long_form(long_form(removed));
     slots_.free(handle);
 }
 

@@ -28,10 +28,10 @@ class ChunkStore {
         const std::size_t pages = (bytes + kPage - 1) / kPage;
         for (std::size_t i = 0; i < regions_.size(); ++i) {
             if (regions_[i].free < pages || regions_[i].has_no_run_of <= pages) continue;
-            if (std::byte* chunk = regions_[i].take(pages)) return chunk;
+            if (std::byte* chunk = regions_[i].allocate(pages)) return chunk;
         }
         regions_.push_back(Region{static_cast<std::byte*>(acquire_huge_pages(kHugePage))});
-        return regions_.back().take(pages);
+        return regions_.back().allocate(pages);
     }
 
     void release(std::byte* chunk, std::size_t bytes) {
@@ -47,7 +47,7 @@ class ChunkStore {
                 regions_.pop_back();
             }
             released_ += pages;
-            if (released_ > kPages && released_ > regions_.size() * kPages / kMostSpare) give_back_if_many();
+            if (released_ > kPages && released_ > regions_.size() * kPages / kMostSpare) return_pages_if_many();
             return;
         }
         std::free(chunk);
@@ -71,19 +71,19 @@ class ChunkStore {
         std::byte* memory;
         std::size_t free = kPages;
         std::size_t has_no_run_of = kPages + 1;  // free pages side by side, as far as is known
-        std::bitset<kPages> is_taken{};
-        std::bitset<kPages> is_given_back{};  // to the system; of those that are free
+        std::bitset<kPages> is_used{};
+        std::bitset<kPages> is_returned{};  // to the system; of those that are free
 
         // The first run of free pages that is long enough, or nullptr.
-        std::byte* take(std::size_t pages) {
+        std::byte* allocate(std::size_t pages) {
             std::size_t run = 0;
             for (std::size_t page = 0; page < kPages; ++page) {
-                run = is_taken[page] ? 0 : run + 1;
+                run = is_used[page] ? 0 : run + 1;
                 if (run != pages) continue;
                 const std::size_t first = page + 1 - pages;
                 for (std::size_t i = first; i <= page; ++i) {
-                    is_taken[i] = true;
-                    is_given_back[i] = false;
+                    is_used[i] = true;
+                    is_returned[i] = false;
                 }
                 free -= pages;
                 return memory + first * kPage;
@@ -93,32 +93,32 @@ class ChunkStore {
         }
 
         void release(std::size_t first, std::size_t pages) {
-            for (std::size_t i = first; i < first + pages; ++i) is_taken[i] = false;
+            for (std::size_t i = first; i < first + pages; ++i) is_used[i] = false;
             free += pages;
             has_no_run_of = kPages + 1;
         }
 
-        std::size_t spare() const { return free - is_given_back.count(); }
+        std::size_t spare() const { return free - is_returned.count(); }
 
         // In runs as long as possible: each is a call of the system.
-        void give_back() {
+        void return_pages() {
             for (std::size_t first = 0; first < kPages; ++first) {
                 std::size_t end = first;
-                while (end < kPages && !is_taken[end] && !is_given_back[end]) is_given_back[end++] = true;
+                while (end < kPages && !is_used[end] && !is_returned[end]) is_returned[end++] = true;
                 if (end == first) continue;
-                give_back_pages(memory + first * kPage, (end - first) * kPage);
+                return_pages_to_system(memory + first * kPage, (end - first) * kPage);
                 first = end;
             }
         }
     };
 
     // A huge page of which a part is given back is one no longer, so it happens when many pages are spare, not for each.
-    void give_back_if_many() {
+    void return_pages_if_many() {
         released_ = 0;
         std::size_t spare = 0;
         for (const Region& region : regions_) spare += region.spare();
         if (spare < regions_.size() * kPages / kMostSpare) return;
-        for (Region& region : regions_) region.give_back();
+        for (Region& region : regions_) region.return_pages();
     }
 
     static std::byte* acquire_alone(std::size_t bytes) {

@@ -29,7 +29,7 @@ inline void* acquire_huge_pages(std::size_t bytes) {
 }
 
 // Gives the memory of whole small pages back to the system, while their addresses stay. They are empty when used again.
-inline void give_back_pages(void* memory, std::size_t bytes) {
+inline void return_pages_to_system(void* memory, std::size_t bytes) {
 #if defined(__linux__)
     static_cast<void>(madvise(memory, bytes, MADV_DONTNEED));
 #else

@@ -26,7 +26,7 @@ class ProbedTable {
     Slot* find(const Key& key) { return const_cast<Slot*>(std::as_const(*this).find(key)); }
 
     // The key's slot. One that is empty is to be filled.
-    Slot& take(const Key& key) {
+    Slot& find_or_insert(const Key& key) {
         if ((used_ + 1) * 3 > slots_.size() * 2) resize(std::max(kFewest, slots_.size() * 2));
         Slot& slot = slots_[place_of(key)];
         if (slot.is_empty()) {

@@ -60,7 +60,7 @@ class SlotPool {
             store_->release(chunks_.back(), chunk_bytes());
             chunks_.pop_back();
         }
-        if (free_.size() > 2 * (end_ - live_) + chunk_slots()) forget_stale();
+        if (free_.size() > 2 * (end_ - live_) + chunk_slots()) drop_stale();
     }
 
     // A live slot that is to move so that memory follows what is stored, or kNone while little is wasted.
@@ -80,7 +80,7 @@ class SlotPool {
 
     std::uint32_t chunk_slots() const { return 1U << chunk_bits_; }
 
-    void forget_stale() {
+    void drop_stale() {
         std::erase_if(free_, [this](std::uint32_t slot) { return slot >= end_ || is_live_[slot]; });
         free_.shrink_to_fit();
     }

@@ -28,41 +28,41 @@ class BoundATree {
 
     // False if this is no expression of `matching.expressions.model`.
     bool add(std::int64_t id, nb::handle expression) {
-        require_nobody_searches();
+        require_no_search_running();
         if (!reader_.read(expression.ptr())) return false;
         tree_.add(id, reader_.form());
         return true;
     }
 
     void set_destination(std::int64_t id, std::string_view name) {
-        require_nobody_searches();
+        require_no_search_running();
         tree_.set_destination(id, destinations_.acquire(name));
     }
 
     void remove(std::int64_t id) {
-        require_nobody_searches();
+        require_no_search_running();
         const std::uint32_t destination = tree_.remove(id);
         if (destination != Interner::kUnknown) destinations_.release(destination);
     }
 
     nb::object match(nb::handle publication) {
-        Turn turn(*this);
-        return read(turn, publication) ? matched(turn) : nb::none();
+        WorkerLease lease(*this);
+        return read(lease, publication) ? matched(lease) : nb::none();
     }
 
     nb::object match_packed(nb::bytes attributes) {
-        Turn turn(*this);
-        return read_packed(turn, attributes) ? matched(turn) : nb::none();
+        WorkerLease lease(*this);
+        return read_packed(lease, attributes) ? matched(lease) : nb::none();
     }
 
     nb::object match_destinations(nb::handle publication) {
-        Turn turn(*this);
-        return read(turn, publication) ? matched_destinations(turn) : nb::none();
+        WorkerLease lease(*this);
+        return read(lease, publication) ? matched_destinations(lease) : nb::none();
     }
 
     nb::object match_packed_destinations(nb::bytes attributes) {
-        Turn turn(*this);
-        return read_packed(turn, attributes) ? matched_destinations(turn) : nb::none();
+        WorkerLease lease(*this);
+        return read_packed(lease, attributes) ? matched_destinations(lease) : nb::none();
     }
 
     // One result for each publication, None for one that is not plain. Other Python threads run meanwhile.
@@ -79,20 +79,20 @@ class BoundATree {
     };
 
     // A worker is set aside while it searches, and given up if that ends with an exception.
-    class Turn {
+    class WorkerLease {
       public:
-        explicit Turn(BoundATree& bound) : bound_(bound) {
+        explicit WorkerLease(BoundATree& bound) : bound_(bound) {
             if (bound_.idle_.empty()) bound_.idle_.push_back(std::make_unique<Worker>(bound_.tree_));
             worker = std::move(bound_.idle_.back());
             bound_.idle_.pop_back();
             ++bound_.searching_;
         }
-        ~Turn() {
+        ~WorkerLease() {
             --bound_.searching_;
             if (has_failed_before_ == std::uncaught_exceptions()) bound_.idle_.push_back(std::move(worker));
         }
-        Turn(const Turn&) = delete;
-        Turn& operator=(const Turn&) = delete;
+        WorkerLease(const WorkerLease&) = delete;
+        WorkerLease& operator=(const WorkerLease&) = delete;
 
         std::unique_ptr<Worker> worker;
         nb::object publication;  // Events refer to its texts.
@@ -107,31 +107,31 @@ class BoundATree {
         a_tree::SearchCounts counts;
     };
 
-    void require_nobody_searches() const {
+    void require_no_search_running() const {
         if (searching_ > 0) throw std::runtime_error("the index is being searched: change it when match_many has ended");
     }
 
-    bool read(Turn& turn, nb::handle publication) {
-        turn.publication = kept_publication(publication, tree_.predicates().has_patterns());
-        return read_publication(turn.publication.ptr(), tree_.vocabulary(), names_, turn.worker->event);
+    bool read(WorkerLease& lease, nb::handle publication) {
+        lease.publication = kept_publication(publication, tree_.predicates().has_patterns());
+        return read_publication(lease.publication.ptr(), tree_.vocabulary(), names_, lease.worker->event);
     }
 
-    bool read_packed(Turn& turn, const nb::bytes& attributes) {
+    bool read_packed(WorkerLease& lease, const nb::bytes& attributes) {
         return read_message_pack(reinterpret_cast<const std::uint8_t*>(attributes.c_str()), attributes.size(),
-                                 tree_.vocabulary(), turn.worker->event);
+                                 tree_.vocabulary(), lease.worker->event);
     }
 
-    nb::object matched(Turn& turn) {
+    nb::object matched(WorkerLease& lease) {
         std::vector<std::int64_t> ids;
-        const a_tree::SearchCounts counts = turn.worker->search.match(turn.worker->event, ids);
+        const a_tree::SearchCounts counts = lease.worker->search.match(lease.worker->event, ids);
         return nb::make_tuple(as_ids(std::move(ids)), counts.candidates, counts.evaluated);
     }
 
     // The names come last: None stands for them if a subscription without destination matches.
-    nb::object matched_destinations(Turn& turn) {
+    nb::object matched_destinations(WorkerLease& lease) {
         std::vector<std::uint32_t> numbers;
         const a_tree::SearchCounts counts =
-            turn.worker->search.match_destinations(turn.worker->event, numbers, destinations_.bound());
+            lease.worker->search.match_destinations(lease.worker->event, numbers, destinations_.bound());
         nb::list names;
         for (const std::uint32_t number : numbers) {
             if (number == Interner::kUnknown) return nb::make_tuple(counts.candidates, counts.evaluated, nb::none());
@@ -142,7 +142,7 @@ class BoundATree {
     }
 
     void search_all(const std::vector<Event>& events, std::size_t count, std::vector<Answer>& answers,
-                    std::vector<std::unique_ptr<Turn>>& turns);
+                    std::vector<std::unique_ptr<WorkerLease>>& leases);
 
     a_tree::ATree tree_;
     AttributeNames names_;
@@ -155,8 +155,8 @@ class BoundATree {
 nb::list BoundATree::match_many(nb::list publications, unsigned threads) {
     constexpr std::size_t kTogether = 256;
     nb::list results;
-    std::vector<std::unique_ptr<Turn>> turns;
-    for (unsigned number = 0; number < std::max(1U, threads); ++number) turns.push_back(std::make_unique<Turn>(*this));
+    std::vector<std::unique_ptr<WorkerLease>> leases;
+    for (unsigned number = 0; number < std::max(1U, threads); ++number) leases.push_back(std::make_unique<WorkerLease>(*this));
     std::vector<Event> events(std::min(kTogether, publications.size()));
     std::vector<Answer> answers(events.size());
     for (std::size_t first = 0; first < publications.size(); first += kTogether) {
@@ -170,7 +170,7 @@ nb::list BoundATree::match_many(nb::list publications, unsigned threads) {
             if (!is_plain[number]) events[number].begin(tree_.vocabulary());
             kept.append(publication);
         }
-        search_all(events, count, answers, turns);
+        search_all(events, count, answers, leases);
         for (std::size_t number = 0; number < count; ++number) {
             Answer& answer = answers[number];
             if (is_plain[number]) {
@@ -186,13 +186,13 @@ nb::list BoundATree::match_many(nb::list publications, unsigned threads) {
 }
 
 void BoundATree::search_all(const std::vector<Event>& events, std::size_t count, std::vector<Answer>& answers,
-                                   std::vector<std::unique_ptr<Turn>>& turns) {
+                                   std::vector<std::unique_ptr<WorkerLease>>& leases) {
     std::atomic<std::size_t> next = 0;
-    std::vector<std::exception_ptr> failures(turns.size());
+    std::vector<std::exception_ptr> failures(leases.size());
     const auto work = [&](std::size_t worker) {
         try {
             for (std::size_t number = next++; number < count; number = next++) {
-                answers[number].counts = turns[worker]->worker->search.match(events[number], answers[number].ids);
+                answers[number].counts = leases[worker]->worker->search.match(events[number], answers[number].ids);
             }
         } catch (...) {
             failures[worker] = std::current_exception();
@@ -201,7 +201,7 @@ void BoundATree::search_all(const std::vector<Event>& events, std::size_t count,
     {
         nb::gil_scoped_release released;
         std::vector<std::thread> others;
-        for (std::size_t worker = 1; worker < turns.size(); ++worker) others.emplace_back(work, worker);
+        for (std::size_t worker = 1; worker < leases.size(); ++worker) others.emplace_back(work, worker);
         work(0);
         for (std::thread& other : others) other.join();
     }

@@ -61,13 +61,13 @@ class AttributeNames {
         if (!as_text(name, text) || text.empty()) return false;
         number = attributes.find(text);
         if (number != Interner::kUnknown && PyUnicode_CHECK_INTERNED(name) != 0) {
-            remember(name, number, attributes.generation());
+            insert(name, number, attributes.generation());
         }
         return true;
     }
 
     // It owns the name, so that no other comes to its address.
-    void remember(PyObject* name, std::uint32_t number, std::uint64_t generation) {
+    void insert(PyObject* name, std::uint32_t number, std::uint64_t generation) {
         if (buckets_.empty()) buckets_.resize(std::size_t{1} << bits_);
         if (buckets_[place_of(name)].names.back() != nullptr && ++crowded_ > buckets_.size() / 4 && bits_ < kMostBits) grow();
         Bucket& bucket = buckets_[place_of(name)];

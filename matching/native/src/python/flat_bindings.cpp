@@ -21,7 +21,7 @@ namespace mercast::python {
 namespace {
 
 // What became of an expression that was to be added.
-enum class Added : int { Done, DoneWithPatterns, IsTaken, IsNotPlain, IdIsTooLarge };
+enum class Added : int { Done, DoneWithPatterns, IdExists, IsNotPlain, IdIsTooLarge };
 
 class BoundFlat {
   public:
@@ -31,7 +31,7 @@ class BoundFlat {
             known.fetch_parts(known.children(expression.ptr()));
             known.fetch_values(known.children(expression.ptr()));
         }
-        return static_cast<int>(add_soon(id, expression, destination));
+        return static_cast<int>(add_draft(id, expression, destination));
     }
 
     // Adds from a place in the lists on until one is not simply done. Returns its place.
@@ -44,7 +44,7 @@ class BoundFlat {
             fetch_ahead(items, done, count);
             if (done + 16 < count) fetch_line(numbers[done + 16]);
             if (std::int64_t later; done + 8 < count && as_int64(numbers[done + 8], later)) index_.prefetch(later);
-            outcome = add_soon(numbers[done], items[done], nb::none());
+            outcome = add_draft(numbers[done], items[done], nb::none());
         }
         if (outcome == Added::DoneWithPatterns) remove(numbers[done - 1]);
         return outcome == Added::Done ? done : done - 1;
@@ -52,10 +52,10 @@ class BoundFlat {
 
     // False if the id is not there.
     bool remove(nb::handle id) {
-        require_nobody_matches();
+        require_no_match_running();
         std::int64_t number;
         if (!as_int64(id.ptr(), number) || !index_.contains(number)) return false;
-        settled().remove(number);
+        flushed().remove(number);
         return true;
     }
 
@@ -64,13 +64,13 @@ class BoundFlat {
         return as_int64(id.ptr(), number) && index_.contains(number);
     }
 
-    std::uint32_t size() { return settled().size(); }
-    nb::object ids() { return as_ids(settled().ids_in_order()); }
+    std::uint32_t size() { return flushed().size(); }
+    nb::object ids() { return as_ids(flushed().ids_in_order()); }
 
     nb::object expression(std::int64_t id);
 
     nb::object destination(std::int64_t id) {
-        const std::uint32_t number = settled().destination(id);
+        const std::uint32_t number = flushed().destination(id);
         return number == Interner::kUnknown ? nb::none() : nb::object(name_of(number));
     }
 
@@ -96,22 +96,22 @@ class BoundFlat {
     nb::list match_many(nb::list publications, unsigned threads);
 
     nb::tuple figures() {
-        const FlatIndex::Figures figures = settled().figures();
+        const FlatIndex::Figures figures = flushed().figures();
         return nb::make_tuple(figures.lists, figures.entries, figures.dimensions, figures.grids, figures.bytes);
     }
 
   private:
-    void require_nobody_matches() const {
+    void require_no_match_running() const {
         if (matching_ > 0) throw std::runtime_error("the index is being matched: change it when match_many has ended");
     }
 
-    FlatIndex& settled() {
-        index_.settle();
+    FlatIndex& flushed() {
+        index_.flush();
         return index_;
     }
 
-    Added add_soon(nb::handle id, nb::handle expression, nb::handle destination) {
-        require_nobody_matches();
+    Added add_draft(nb::handle id, nb::handle expression, nb::handle destination) {
+        require_no_match_running();
         std::int64_t number;
         if (!as_int64(id.ptr(), number)) return Added::IdIsTooLarge;
         // On its way while the expression is read.
@@ -123,14 +123,14 @@ class BoundFlat {
             name = text;
         }
         index_.begin();
-        const bool is_plain = ask(expression.ptr());
-        if (is_plain && index_.claim(number)) return index_.finish(number, name) ? Added::DoneWithPatterns : Added::Done;
+        const bool is_plain = add_predicates(expression.ptr());
+        if (is_plain && index_.reserve_id(number)) return index_.finish(number, name) ? Added::DoneWithPatterns : Added::Done;
         index_.abandon();
-        return index_.contains(number) ? Added::IsTaken : Added::IsNotPlain;
+        return index_.contains(number) ? Added::IdExists : Added::IsNotPlain;
     }
 
     // Asks for all that a conjunction says. False if it is none of plain predicates.
-    bool ask(PyObject* expression) {
+    bool add_predicates(PyObject* expression) {
         const Model& known = model();
         std::span<PyObject*> parts(&expression, 1);
         if (!known.is_predicate(expression)) {
@@ -138,22 +138,22 @@ class BoundFlat {
             if (!PyTuple_CheckExact(children)) return false;
             parts = {&PyTuple_GET_ITEM(children, 0), static_cast<std::size_t>(PyTuple_GET_SIZE(children))};
         }
-        const auto ask_range = [this](std::uint32_t attribute, Operator op, const NumberOperand& first,
+        const auto add_range = [this](std::uint32_t attribute, Operator op, const NumberOperand& first,
                                       const NumberOperand& last) __attribute__((always_inline)) {
-            return index_.ask_range(attribute, op, first, last);
+            return index_.add_range(attribute, op, first, last);
         };
         for (PyObject* part : parts) {
             if (!known.is_predicate(part)) return false;
-            if (known.take_range(part, index_.vocabulary(), names_, ask_range)) continue;
-            if (!ask_any(known, part)) return false;
+            if (known.read_range(part, index_.vocabulary(), names_, add_range)) continue;
+            if (!add_any_predicate(known, part)) return false;
         }
         return true;
     }
 
-    bool ask_any(const Model& known, PyObject* predicate) {
+    bool add_any_predicate(const Model& known, PyObject* predicate) {
         conjunction_.clear();
         if (!known.read(predicate, index_.vocabulary(), names_, conjunction_)) return false;
-        index_.ask(conjunction_.predicates.front(), conjunction_.operands);
+        index_.add_predicate(conjunction_.predicates.front(), conjunction_.operands);
         return true;
     }
 
@@ -183,14 +183,14 @@ class BoundFlat {
     }
 
     nb::object matched() {
-        settled().match(scratch_, answer_);
-        if (matching_ == 0) index_.learn(scratch_);
+        flushed().match(scratch_, answer_);
+        if (matching_ == 0) index_.record_publication(scratch_);
         return answered(answer_);
     }
 
     nb::object matched_destinations() {
         DestinationAnswer answer;
-        settled().match_destinations(scratch_, answer);
+        flushed().match_destinations(scratch_, answer);
         nb::list names;
         for (const std::uint32_t number : answer.destinations) names.append(name_of(number));
         nb::object pending = answer.pending.empty() ? nb::none() : as_ids(std::move(answer.pending));
@@ -228,7 +228,7 @@ nb::object BoundFlat::value_of(const Operand& operand, TypeClass type) const {
 
 // As it was added: a predicate, or an AND of predicates in their order.
 nb::object BoundFlat::expression(std::int64_t id) {
-    FormReader reader(settled().form(id));
+    FormReader reader(flushed().form(id));
     Predicate predicate;
     nb::list parts;
     while (reader.next(predicate)) {
@@ -242,7 +242,7 @@ nb::object BoundFlat::expression(std::int64_t id) {
 
 nb::list BoundFlat::match_many(nb::list publications, unsigned threads) {
     const std::size_t count = publications.size();
-    index_.settle();
+    index_.flush();
     // Copies keep the texts alive, to which events refer, whatever other threads do to the dicts.
     nb::list kept;
     std::vector<Event> events(count);

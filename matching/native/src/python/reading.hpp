@@ -107,11 +107,11 @@ class Model {
         return as_text(slot(predicate, attribute_offset_), read.attribute) && read_rest(predicate, read, conjunction);
     }
 
-    // Hands a range of numbers on an attribute that is in the vocabulary to `take`, as most predicates are: attribute,
-    // operator, first and last number. False if it is no such range, or if `take` says so.
-    template <typename Take>
-    [[gnu::always_inline]] bool take_range(PyObject* predicate, const Vocabulary& vocabulary, AttributeNames& names,
-                                           Take take) const {
+    // Hands a range of numbers on an attribute that is in the vocabulary to `visit`, as most predicates are: attribute,
+    // operator, first and last number. False if it is no such range, or if `visit` says so.
+    template <typename Visit>
+    [[gnu::always_inline]] bool read_range(PyObject* predicate, const Vocabulary& vocabulary, AttributeNames& names,
+                                           Visit visit) const {
         std::uint32_t attribute = Interner::kUnknown;
         if (!names.find(slot(predicate, attribute_offset_), vocabulary.attributes, attribute)) return false;
         if (attribute == Interner::kUnknown) return false;
@@ -122,9 +122,9 @@ class Model {
         const Py_ssize_t count = PyTuple_GET_SIZE(values);
         NumberOperand first;
         if (count == 0 || !read_number(PyTuple_GET_ITEM(values, 0), first)) return false;
-        if (op != Operator::Between) return take(attribute, op, first, first);
+        if (op != Operator::Between) return visit(attribute, op, first, first);
         NumberOperand last;
-        return count == 2 && read_number(PyTuple_GET_ITEM(values, 1), last) && take(attribute, op, first, last);
+        return count == 2 && read_number(PyTuple_GET_ITEM(values, 1), last) && visit(attribute, op, first, last);
     }
 
     nb::object predicate(nb::handle attribute, Operator op, nb::handle values) const {

@@ -19,26 +19,26 @@ class BoundScan {
     BoundScan() { scan_.set_verifier(pattern_occurs); }
 
     bool add(std::int64_t id, nb::handle expression) {
-        require_nobody_scans();
+        require_no_scan_running();
         if (!reader_.read(expression.ptr())) return false;
         scan_.add(id, reader_.form());
         return true;
     }
 
     void remove(std::int64_t id) {
-        require_nobody_scans();
+        require_no_scan_running();
         scan_.remove(id);
     }
 
     nb::object match(nb::handle publication) {
-        require_nobody_scans();
+        require_no_scan_running();
         const nb::object kept = kept_publication(publication, scan_.predicates().has_patterns());
         if (!read_publication(kept.ptr(), scan_.vocabulary(), names_, event_)) return nb::none();
         return matched();
     }
 
     nb::object match_packed(nb::bytes attributes) {
-        require_nobody_scans();
+        require_no_scan_running();
         const auto* bytes = reinterpret_cast<const std::uint8_t*>(attributes.c_str());
         if (!read_message_pack(bytes, attributes.size(), scan_.vocabulary(), event_)) return nb::none();
         return matched();
@@ -61,7 +61,7 @@ class BoundScan {
         bool& flag;
     };
 
-    void require_nobody_scans() const {
+    void require_no_scan_running() const {
         if (is_running_) throw std::runtime_error("another thread uses this scan");
     }
 

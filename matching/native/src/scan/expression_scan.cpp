@@ -87,7 +87,7 @@ void ExpressionScan::release(const Instruction& instruction) {
     if (instruction.op != Operator::Matches) {
         vocabulary_.attributes.release(instruction.where / 4);
     } else if (--leaf_uses_[instruction.value] == 0) {
-        predicates_.forget(static_cast<std::uint32_t>(instruction.value));
+        predicates_.remove_leaf(static_cast<std::uint32_t>(instruction.value));
     }
 }
 
@@ -144,7 +144,7 @@ void ExpressionScan::match(const Event& event, std::vector<std::int64_t>& ids) {
 }
 
 // Leaves `at` behind the subtree. If nobody asks for false, undefined may stand for it.
-ExpressionScan::Truth ExpressionScan::evaluate(const Instruction*& at, bool asks_for_false) const {
+ExpressionScan::Truth ExpressionScan::evaluate(const Instruction*& at, bool needs_false) const {
     switch (at->kind) {
         case Connective::Predicate:
             return evaluate_predicate(*at++);
@@ -162,24 +162,24 @@ ExpressionScan::Truth ExpressionScan::evaluate(const Instruction*& at, bool asks
             return exclusive(left, right, is_xor);
         }
         default:
-            return evaluate_joined(at, asks_for_false);
+            return evaluate_joined(at, needs_false);
     }
 }
 
-ExpressionScan::Truth ExpressionScan::evaluate_joined(const Instruction*& at, bool asks_for_false) const {
+ExpressionScan::Truth ExpressionScan::evaluate_joined(const Instruction*& at, bool needs_false) const {
     const bool is_conjunction = at->kind == Connective::And;
     const Truth deciding = is_conjunction ? Truth::False : Truth::True;
     const Instruction* end = at + at->where;
     Truth result = is_conjunction ? Truth::True : Truth::False;
     for (++at; at != end;) {
-        const Truth truth = evaluate(at, asks_for_false);
+        const Truth truth = evaluate(at, needs_false);
         if (truth == deciding) {
             at = end;
             return deciding;
         }
         if (truth != Truth::Undefined) continue;
         result = Truth::Undefined;
-        if (is_conjunction && !asks_for_false) at = end;
+        if (is_conjunction && !needs_false) at = end;
     }
     return result;
 }

@@ -67,10 +67,10 @@ class ExpressionScan {
     void release(const Instruction& instruction);
     void compact();
 
-    Truth evaluate(const Instruction*& at, bool asks_for_false) const;
+    Truth evaluate(const Instruction*& at, bool needs_false) const;
     Truth evaluate_predicate(const Instruction& instruction) const;
     Truth evaluate_leaf(std::uint32_t leaf) const;
-    Truth evaluate_joined(const Instruction*& at, bool asks_for_false) const;
+    Truth evaluate_joined(const Instruction*& at, bool needs_false) const;
     Truth evaluate_list(const Program& program);
     Truth combined(Connective kind, const Instruction* children, std::uint32_t count) const;
     static Truth exclusive(Truth left, Truth right, bool is_xor);

@@ -64,7 +64,7 @@ void add(FlatIndex& index, std::int64_t id, const char* attribute, Operator op, 
 }
 
 // The longest plain map that the reader must take, whatever came before.
-bool takes_plain_map(const Vocabulary& vocabulary, Event& event) {
+bool accepts_plain_map(const Vocabulary& vocabulary, Event& event) {
     Bytes bytes{0x83};
     put_text(bytes, "a");
     bytes.push_back(7);
@@ -99,7 +99,7 @@ int fuzz_packed(std::uint64_t seed, std::uint64_t rounds) {
                 if (field.type == TypeClass::Text && !is_utf8(text, field.text.size())) ++wrong;
             }
         }
-        if (round % 64 == 0 && !takes_plain_map(index.vocabulary(), scratch.event)) ++wrong;
+        if (round % 64 == 0 && !accepts_plain_map(index.vocabulary(), scratch.event)) ++wrong;
     }
     return wrong;
 }

@@ -184,25 +184,25 @@ class Soak {
         Conjunction conjunction;
         for (const Condition& condition : subscription.conditions) append(conjunction, condition);
         const std::string destination = "broker " + std::to_string(subscription.destination);
-        abandon_one_of_some(conjunction);
+        abandon_one_sometimes(conjunction);
         write(conjunction);
         wrong_ += index_.contains(id) ? 1 : 0;
-        wrong_ += index_.claim(id) ? 0 : 1;
+        wrong_ += index_.reserve_id(id) ? 0 : 1;
         index_.finish(id, destination);
-        wrong_ += index_.contains(id) && !index_.claim(id) ? 0 : 1;
+        wrong_ += index_.contains(id) && !index_.reserve_id(id) ? 0 : 1;
         // Sometimes one by one, mostly several before the next removal or match.
-        if (random_.below(4) == 0) index_.settle();
+        if (random_.below(4) == 0) index_.flush();
         subscriptions_.emplace(id, std::move(subscription));
         ids_.push_back(id);
     }
 
     void write(Conjunction& conjunction) {
         index_.begin();
-        for (Predicate& predicate : conjunction.predicates) index_.ask(predicate, conjunction.operands_of(predicate));
+        for (Predicate& predicate : conjunction.predicates) index_.add_predicate(predicate, conjunction.operands_of(predicate));
     }
 
     // Leaves nothing behind, wherever it ends.
-    void abandon_one_of_some(Conjunction conjunction) {
+    void abandon_one_sometimes(Conjunction conjunction) {
         if (random_.below(8) != 0) return;
         conjunction.predicates.resize(random_.below(static_cast<std::uint32_t>(conjunction.predicates.size()) + 1));
         write(conjunction);
@@ -230,7 +230,7 @@ class Soak {
         const std::int64_t id = ids_[place];
         ids_[place] = ids_.back();
         ids_.pop_back();
-        index_.settle();
+        index_.flush();
         index_.remove(id);
         subscriptions_.erase(id);
     }
@@ -251,7 +251,7 @@ class Soak {
             expected.push_back(id);
             is_reached[subscription.destination] = true;
         }
-        index_.settle();
+        index_.flush();
         load(publication);
         Answer answer;
         index_.match(scratch_, answer);
@@ -264,7 +264,7 @@ class Soak {
             reached[static_cast<std::size_t>(index_.destinations().text(number).back() - '0')] = true;
         }
         wrong_ += reached == is_reached && !destinations.without ? 0 : 1;
-        index_.learn(scratch_);
+        index_.record_publication(scratch_);
     }
 
     void load(const Publication& publication) {
