@@ -1,8 +1,9 @@
-# Everything runs in .venv, made on first use and again when pyproject.toml or a C++ source changes.
+# Everything runs in $(VENV), made on first use and again when pyproject.toml or a C++ source changes.
 
 PYTHON ?= python3
-BIN := .venv/bin
-INSTALLED := .venv/.installed
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
 NATIVE := $(shell find matching/native/src -name '*.cpp' -o -name '*.hpp')
 
 # As many test files at a time as there are cores, but not more than four: each may start Spark and several brokers.
@@ -33,7 +34,7 @@ $(INSTALLED): pyproject.toml CMakeLists.txt $(NATIVE)
 	  echo "  then: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { \
 	  echo "this Python has no venv module; Debian, Ubuntu: apt-get install python3-venv"; exit 1; }
-	$(PYTHON) -m venv .venv
+	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@$(BIN)/python -c 'import matching._native' 2>/dev/null || { \
 	  echo "no native core: it did not compile here, and matching runs in pure Python, many times slower."; \
@@ -74,5 +75,5 @@ build/sanitize/%.o: %.cpp $(filter %.hpp,$(NATIVE))
 	$(CXX) -std=c++20 -Imatching/native/src -O1 -g1 -Wall -Wextra $(SANITIZE) -c -o $@ $<
 
 clean:
-	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
