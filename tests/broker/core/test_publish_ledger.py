@@ -60,7 +60,7 @@ class Wire:
     def send(self, frame: bytes) -> None:
         self.up.append(frame)
 
-    def is_room(self) -> bool:
+    def has_room(self) -> bool:
         return True
 
 

@@ -270,7 +270,7 @@ def test_an_edge_broker_that_takes_over_leaves_no_gap(settings: Settings) -> Non
 
 
 def test_an_answer_for_one_duty_is_not_taken_for_the_other() -> None:
-    """An edge broker serves its own client. Later it gets the duty to pass the publication on, but that frame is lost."""
+    """An edge broker serves its own client. The frame with the later duty to pass it on is lost."""
     clusters = {"b1": ("x",), "b2": ("x", "y"), "b3": ("y",), "b9": ("x",)}
     world = World("merc", [("b1", "b2"), ("b2", "b3"), ("b1", "b9")], clusters=clusters)
     world.settle()
