@@ -39,6 +39,7 @@ def create_authority(name: str) -> Authority:
         _builder(subject, subject, key.public_key(), timedelta(days=AUTHORITY_DAYS))
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(signs_certificates=True), critical=True)
+        .add_extension(_authority_key_id(key.public_key()), critical=False)
         .sign(key, hashes.SHA256())
     )
     return Authority(certificate, key)
@@ -57,6 +58,7 @@ def issue_certificate(
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs_certificates=False), critical=True)
         .add_extension(usages, critical=False)
+        .add_extension(_authority_key_id(authority.key.public_key()), critical=False)
         .sign(authority.key, hashes.SHA256())
     )
     return certificate.public_bytes(serialization.Encoding.PEM), _pem(key)
@@ -109,7 +111,12 @@ def _builder(
         serial_number=x509.random_serial_number(),
         not_valid_before=start,
         not_valid_after=max(start + timedelta(seconds=1), datetime.now(UTC) + lifetime),
-    )
+    ).add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+
+
+def _authority_key_id(key: ec.EllipticCurvePublicKey) -> x509.AuthorityKeyIdentifier:
+    """Names the key of the authority. Python 3.13 and later verify strictly and require it."""
+    return x509.AuthorityKeyIdentifier.from_issuer_public_key(key)
 
 
 def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
