@@ -120,7 +120,7 @@ class LateInterest:
         try:
             found = self._index.match_packed(attributes).ids
         except MatchingError:
-            # The attributes are unreadable. Nobody noticed: a broker that only passes on does not read them.
+            # The attributes are unreadable. They got here because a broker that only passes on does not read them.
             return set()
         sources: set[str] = set()
         for number in found:
