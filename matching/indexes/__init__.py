@@ -1,4 +1,4 @@
 """The matching indexes in Python, one module or package for each algorithm.
 
-This package imports expressions, and the interface that every index has (`matching.matcher`).
+This package imports `matching.expressions` and the interface of every index, `matching.matcher`.
 """

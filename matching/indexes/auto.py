@@ -1,10 +1,10 @@
-"""The default index: each expression goes to the index that suits it.
+"""The default index: it stores each expression in the index that suits it.
 
-Conjunctions, and the conjunctions of a small disjunctive normal form, go to a conjunctive index; what is left goes
-to an index for arbitrary expressions. A subscription that was split matches when any of its conjunctions does.
+A conjunctive index stores conjunctions, and the conjunctions of small disjunctive normal forms. An index for arbitrary
+expressions stores all others. A subscription that was split matches if any of its conjunctions matches.
 
-In Python these are PSTBloom and A-Tree. `NativeAuto` has `flat` and the native A-Tree, and matches from MessagePack
-without unpacking it.
+In Python these are PSTBloom and A-Tree. `NativeAuto` uses `flat` and the native A-Tree, and matches MessagePack without
+unpacking it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from matching.matcher import DestinationReport, Matcher, MatchReport, SearchResu
 from matching.registry import create
 
 MAX_CLAUSES = 4
-"""Beyond this many conjunctions, an index that shares subexpressions does less work than one that repeats them."""
+"""With more conjunctions than this, an index that shares subexpressions does less work than one that repeats them."""
 
 
 class Auto(Matcher):
@@ -79,17 +79,18 @@ class NativeAuto(Matcher):
     def __init__(self) -> None:
         super().__init__()
         self._conjunctive = create("flat", backend="native")
-        """Conjunctions, under their own ids."""
+        """Stores conjunctions under the ids of their subscriptions."""
         self._arbitrary = create("a-tree", backend="native")
         self._split = create("flat", backend="native")
-        """The conjunctions of small disjunctions, numbered through."""
+        """Stores the conjunctions of small disjunctive normal forms under numbers of their own."""
         self._pieces: dict[int, range] = {}
         self._owners: dict[int, int] = {}
         self._next_piece = 0
         self._pending_destination: str | None = None
 
     def add(self, id: int, expression: Expression | str, destination: str | None = None) -> None:
-        # The parts are told the destination as well, so that they can skip what it need not look at.
+        # The part indexes need the destination, too, so that they can skip subscriptions for a destination
+        # that another subscription has already matched.
         self._pending_destination = destination
         super().add(id, expression, destination)
 
@@ -117,7 +118,7 @@ class NativeAuto(Matcher):
         return not self._pieces and not len(self._arbitrary)
 
     def _parts(self) -> list[Matcher]:
-        """At least one, because that is who refuses what is no publication."""
+        """The indexes to search by id. There is at least one, because it refuses an invalid publication."""
         return [self._conjunctive, self._arbitrary] if len(self._arbitrary) else [self._conjunctive]
 
     def _merge_reports(self, reports: list[MatchReport], split: MatchReport) -> MatchReport:
@@ -178,7 +179,7 @@ class NativeAuto(Matcher):
 
 
 def _split(expression: Expression) -> tuple[Clause, ...] | None:
-    """The expression's conjunctions when they are few."""
+    """The conjunctions of the expression, or None if there are more than `MAX_CLAUSES`."""
     clause = as_conjunction(expression)
     if clause is not None:
         return (clause,)

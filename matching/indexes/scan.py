@@ -16,10 +16,10 @@ class LinearScan(Matcher):
     name = "scan"
 
     def _insert(self, id: int, expression: Expression) -> None:
-        """Nothing to prepare: the expressions themselves are the structure."""
+        """Does nothing: `Matcher` stores the expressions."""
 
     def _delete(self, id: int, expression: Expression) -> None:
-        """Nothing to undo."""
+        """Does nothing."""
 
     def _search(self, publication: dict[str, Value]) -> SearchResult:
         ids = [id for id, expression in self._expressions.items() if expression.matches(publication)]

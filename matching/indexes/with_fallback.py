@@ -1,6 +1,6 @@
-"""A conjunctive index for what it can hold, and another for the rest.
+"""An index with a fallback for the expressions that it cannot store.
 
-Brokers take any expression, whatever index their configuration names: `for_any_expression("pst-bloom")`.
+Brokers accept any expression with any index in their configuration: `for_any_expression("pst-bloom")`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ FALLBACK = "a-tree"
 
 
 def for_any_expression(name: str) -> Matcher:
-    """The named index, together with `a-tree` if there are expressions that it cannot hold."""
+    """Creates the named index, combined with `a-tree` if it cannot store every expression."""
     index = create(name)
     return index if info(name).accepts is Accepts.ANY_EXPRESSION else WithFallback(index, create(FALLBACK))
 
 
 class WithFallback(Matcher):
+    """Stores an expression in the fallback if the preferred index refuses it."""
+
     name = "with-fallback"
 
     def __init__(self, preferred: Matcher, fallback: Matcher) -> None:
@@ -31,7 +33,7 @@ class WithFallback(Matcher):
         self._fallback = fallback
 
     def match_packed(self, attributes: bytes) -> MatchReport:
-        """A native index reads the bytes itself, so while the other one is empty nothing is unpacked."""
+        """While the fallback is empty, the preferred index gets the bytes: a native index reads them itself."""
         return super().match_packed(attributes) if len(self._fallback) else self._preferred.match_packed(attributes)
 
     def _insert(self, id: int, expression: Expression) -> None:

@@ -1,11 +1,12 @@
-"""The native backend of the A-Tree: the same answers as `matching.indexes.a_tree.tree`, in C++.
+"""The native backend of the A-Tree: it returns the same ids as `matching.indexes.a_tree.tree`, in C++.
 
-Departs from the Python specification in what does not show in answers: nodes are built from their operands, without
-reorganisation and self-adjustment, which make an insertion search for covers; nodes are taken as they come instead of
-level by level; and a disjunction with one listener is passed over. So `evaluated` counts fewer nodes.
+Departs from the Python specification in points that do not change results. Nodes are built from their operands. There
+is no reorganisation and no self-adjustment, because these make an insertion search for covers. Nodes are evaluated in
+the order in which they are reached, not level by level. A disjunction with one listener is skipped. `evaluated`
+therefore counts fewer nodes.
 
-What is not plainly a publication or MessagePack is left to Python's own checks, so errors are the same in both
-backends. Patterns are verified by the same RE2 as in Python.
+Input that is not plainly a publication or MessagePack is left to the checks in Python, so both backends raise the same
+errors. Patterns are matched by the same RE2 as in Python.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class NativeATree(Matcher):
     name = "a-tree"
 
     def __init__(self, *, identity_bits: int = 32) -> None:
-        """Fewer bits make the IDs of expressions collide, which costs time and changes no answer."""
+        """With fewer bits, the IDs of expressions collide. This costs time but does not change results."""
         if not 0 <= identity_bits <= 32:
             raise ValueError(f"identity_bits is {identity_bits}; it must lie between 0 and 32")
         super().__init__()
@@ -46,7 +47,7 @@ class NativeATree(Matcher):
         return self.match(unpack_attributes(attributes)) if answer is None else self._to_report(answer)
 
     def match_many(self, publications: Iterable[Publication], threads: int = 1) -> list[MatchReport]:
-        """Other Python threads run meanwhile; the index cannot be changed until it returns."""
+        """Matches on several threads. Other Python threads run meanwhile, but they cannot change the index."""
         if threads < 1:
             raise ValueError(f"threads is {threads}; at least 1 is needed")
         listed = list(publications)
@@ -62,7 +63,7 @@ class NativeATree(Matcher):
             answer = _not_none(self._tree.match_destinations(check_publication(publication)))
         candidates, evaluated, destinations = answer
         if destinations is None:
-            # Some subscription has none: the report by ids knows which.
+            # A subscription that matches has no destination. The match by ids reports which one.
             return super().match_destinations(publication)
         return DestinationReport(tuple(sorted(destinations)), len(self._expressions), candidates, evaluated)
 

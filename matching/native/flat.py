@@ -1,12 +1,13 @@
 """Flat: a conjunctive index in C++, with access-predicate lists whose entries decide most subscriptions.
 
-`matching/native/src/flat/flat_index.hpp` describes the algorithm, and what it takes from [THESIS 6, 7] and changes.
-Cost: add and remove O(copies), at most sixteen; match O(cache lines of the lists that the publication's values reach).
+`matching/native/src/flat/flat_index.hpp` describes the algorithm, the parts it uses from [THESIS 6, 7], and its
+changes. Cost: add and remove O(copies), at most sixteen; match O(cache lines of the lists that the publication's values
+reach).
 
-The core knows neither Python nor regular expressions. What is not plainly a conjunction, a publication or MessagePack
-is left to Python's own checks, so errors are those of every index; subscriptions with patterns come back as pending
-when all else is true, and RE2 decides here. Expressions are not kept as objects: the core holds them in a few bytes
-each, and gives them back when they are asked for.
+The core does not depend on Python or on regular expressions. Input that is not plainly a conjunction, a publication or
+MessagePack is left to the checks in Python, so the errors are those of every index. The core returns a subscription
+with patterns as pending if all its other predicates are true, and RE2 decides here. The core does not store expression
+objects. It stores each expression in a few bytes and rebuilds it in `expression`.
 """
 
 from __future__ import annotations

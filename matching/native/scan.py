@@ -1,7 +1,7 @@
-"""The native linear scan: the yardstick of the native indexes, for any expression.
+"""The native linear scan: the baseline for measuring the native indexes. It accepts any expression.
 
-Answers as `matching.indexes.scan` does. The expressions lie in one array of instructions that is read from front to
-back; evaluation stops where a result is decided.
+It returns the same ids as `matching.indexes.scan`. The expressions are stored in one array of instructions that is read
+from front to back. The evaluation of an expression stops as soon as its result is decided.
 """
 
 from __future__ import annotations

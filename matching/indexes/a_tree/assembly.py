@@ -1,11 +1,11 @@
-"""From an expression to its node: constants fold away, nested ANDs and ORs become one, repetitions vanish.
+"""Converts an expression to its node: it folds constants, flattens nested ANDs and ORs, and removes duplicates.
 
-All of this keeps Kleene's truth value for every publication, undefined included. The grouping of operands is not kept,
-because it is no part of an expression's identity: `(a AND b) AND c` and `a AND (b AND c)` have one ID and one node.
+Each step keeps Kleene's truth value for every publication, including undefined. The grouping of operands is lost,
+because it is not part of an expression's identity: `(a AND b) AND c` and `a AND (b AND c)` have one ID and one node.
 
-Departs from [ATREE 4.2.1], which makes a node of every group that was written: which group has a node would then
-depend on who came first. A group that is a subscription, or an operand of some other connective, has its node, and
-reorganisation finds it.
+Departs from [ATREE 4.2.1], which creates a node for every group in the text. The groups with a node would then depend
+on the order of insertion. Here a group has a node if it is a subscription or an operand of another connective, and
+reorganisation finds that node.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from matching.indexes.a_tree.node import Kind, Node
 
 
 class NodeSource(Protocol):
-    """Gives the one node of an expression, and makes it when there is none."""
+    """Returns the unique node of an expression. Creates it if there is none."""
 
     def predicate(self, predicate: Predicate) -> Node: ...
 
@@ -26,7 +26,7 @@ class NodeSource(Protocol):
 
 
 class _Group:
-    """Operands of an AND or an OR that may turn out to be part of a larger one. Has no node before it needs one."""
+    """The operands of an AND or an OR that may become part of a larger one. Its node is created on first use."""
 
     __slots__ = ("kind", "node", "parts")
 
@@ -46,6 +46,7 @@ class Assembler:
         self._source = source
 
     def assemble(self, expression: Expression) -> Node:
+        """Returns the node of the expression."""
         forms: dict[int, _Form] = {}
         for part in expression.nodes():
             forms[id(part)] = self._form(part, [forms[id(child)] for child in part.children])
@@ -84,7 +85,7 @@ class Assembler:
             return self._negate(left) if right is is_xor else left
         operands = [self._node(left), self._node(right)]
         if operands[0] is operands[1]:
-            # Decided as soon as the operand is defined; undefined with it.
+            # The result is decided if the operand is defined, and undefined otherwise.
             return self._join(Kind.AND if is_xor else Kind.OR, [operands[0], self._negate(operands[0])])
         return self._source.connective(kind, operands)
 
@@ -107,7 +108,7 @@ def _operands(group: _Group) -> list[Node]:
     while pending:
         part = pending.pop()
         if isinstance(part, Node):
-            # A group that came down to one operand may have become what is joined here.
+            # A group with a single operand became that operand, which may be a node of the same kind.
             operands.update(dict.fromkeys(part.operands if part.kind is group.kind else (part,)))
             continue
         for inner in part.parts:

@@ -1,7 +1,7 @@
-"""The nodes and edges of an A-Tree, and what keeps them right while expressions come and go [ATREE 4.2].
+"""The nodes and edges of an A-Tree, and their maintenance while expressions are added and removed [ATREE 4.2].
 
-There is one node for each distinct expression. An edge leads from a child to a parent. Levels are kept so that every
-node stands above all of its children. Nothing recurses: expressions may be thousands of levels deep.
+There is one node for each distinct expression. An edge leads from a child to a parent. The level of a node is always
+higher than the levels of its children. No function recurses, because expressions may be thousands of levels deep.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ class Graph:
         return len(self._table)
 
     def predicate(self, predicate: Predicate) -> Node:
+        """Returns the node of the predicate. Creates it if there is none."""
         identity = self._identities.of_predicate(predicate)
         node = self._table.find_predicate(identity, predicate)
         if node is None:
@@ -49,7 +50,11 @@ class Graph:
         return node
 
     def connective(self, kind: Kind, operands: Sequence[Node]) -> Node:
-        """The node of distinct operands, in any order; none of an AND's is an AND, none of an OR's an OR."""
+        """Returns the node that combines the operands. Creates it if there is none.
+
+        The operands must be distinct and may be in any order. An operand of an AND must not be an AND, and an operand
+        of an OR must not be an OR.
+        """
         ordered = tuple(sorted(operands, key=lambda operand: operand.serial))
         identity = self._identities.of_connective(kind, ordered)
         node = self._table.find_connective(identity, kind, ordered)
@@ -59,17 +64,18 @@ class Graph:
         return node
 
     def subscribe(self, node: Node, id: int) -> None:
-        """The subscription claims the node. Nodes that were made on the way and that nobody needs go again."""
+        """Adds a subscription to the node. Removes the nodes created for it that have no use."""
         node.ids[id] = None
         self._use(node)
         self._propagation.refresh(node)
-        # What stands on others was made after them: backwards, whoever lost its last use comes later.
+        # A node is created after its operands. In reverse order, a node therefore comes after the nodes that use it.
         for made in reversed(self._new_nodes):
             if made.uses == 0:
                 self._remove(made)
         self._new_nodes.clear()
 
     def unsubscribe(self, node: Node, id: int) -> None:
+        """Removes a subscription from the node. Removes all nodes that then have no use."""
         del node.ids[id]
         self._propagation.refresh(node)
         pending = [node]
@@ -111,7 +117,7 @@ class Graph:
         self._unlink(node)
 
     def _unlink(self, node: Node) -> None:
-        """Takes the node out from between its children and its parents."""
+        """Removes the node from the table and from its children. Its parents are rebuilt from other nodes."""
         self._table.remove(node)
         if node.is_inner and node.kind in ASSOCIATIVE:
             self._covers.remove(node)
@@ -134,7 +140,7 @@ class Graph:
         self._propagation.refresh(node)
 
     def _update_levels(self, node: Node) -> None:
-        """Upwards in the order of the old levels, so that each node is computed once."""
+        """Updates levels upwards in the order of the old levels, so that each node is computed once."""
         pending = [(node.level, node.serial, node)]
         queued = {node}
         while pending:

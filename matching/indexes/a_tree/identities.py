@@ -1,13 +1,14 @@
 """IDs that do not depend on the order of operands, and the table from IDs to nodes [ATREE 4.2.1].
 
-A predicate's ID is a hash of what it says; AND adds its operands' IDs, OR multiplies them, NOT, XOR and XNOR work on
-the bits. So expressions that differ in the order or the grouping of operands have one ID.
+The ID of a predicate is a hash of its content. AND adds the IDs of its operands, and OR multiplies them. NOT, XOR and
+XNOR combine the bits. Expressions that differ only in the order or the grouping of operands therefore have the same ID.
 
-The converse does not hold: `a OR b AND c` and `(a OR b) AND (a OR c)` have one ID by arithmetic, and any two
-expressions may by chance. An ID only says where to look; the nodes found there are compared by what they combine.
+Expressions with the same ID may still differ. `a OR b AND c` and `(a OR b) AND (a OR c)` have the same ID by
+arithmetic, and any two expressions may have the same ID by chance. An ID is only a key for the lookup. The nodes with
+this ID are then compared by kind and operands.
 
-Departs from [ATREE 4.2.1]: IDs are numbers modulo a prime and not machine words, because a product of even words
-loses a bit with each factor and is soon zero.
+Departs from [ATREE 4.2.1]: IDs are numbers modulo a prime, not machine words. A product of even words loses a bit with
+each factor and soon becomes zero.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ MERSENNE_PRIME = 2**61 - 1
 
 class Identities:
     def __init__(self, modulus: int = MERSENNE_PRIME) -> None:
-        """A small modulus makes IDs collide, which costs time and changes no answer."""
+        """With a small modulus IDs collide. This costs time but does not change results."""
         self._modulus = modulus
 
     def of_predicate(self, predicate: Predicate) -> int:
@@ -49,14 +50,14 @@ class Identities:
 
 
 def _text(value: Value) -> str:
-    """One text for numbers that are equal: 1 and 1.0, 0.0 and -0.0."""
+    """The same text for equal numbers, such as 1 and 1.0, or 0.0 and -0.0."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return repr(value)
 
 
 class NodeTable:
-    """All nodes by ID; nodes whose IDs collide stand side by side."""
+    """All nodes by ID. Nodes whose IDs collide are in one list."""
 
     def __init__(self) -> None:
         self._nodes: dict[int, list[Node]] = {}
@@ -75,7 +76,7 @@ class NodeTable:
         return None
 
     def find_connective(self, identity: int, kind: Kind, operands: tuple[Node, ...]) -> Node | None:
-        """Operands are unique nodes in a fixed order: comparing them one level deep compares the expressions."""
+        """Finds a node by its operands. They are unique nodes in a fixed order, so comparing one level is enough."""
         for node in self._nodes.get(identity, ()):
             if node.kind is kind and node.operands == operands:
                 return node

@@ -1,8 +1,9 @@
 """A node of the A-Tree: a predicate, a subexpression or a whole expression [ATREE 4.1].
 
-Two relations lead downwards. `operands` is what the node means: the distinct expressions that its connective combines,
-none of them an AND in an AND or an OR in an OR. `children` is how the node is built: operands, or nodes of the same
-connective that stand for several operands at once. The children's operands together are always the node's own.
+A node has two relations to lower nodes. `operands` defines its meaning: the distinct expressions that its connective
+combines. An AND has no AND as an operand, and an OR has no OR. `children` defines how the node is evaluated: from
+operands, or from nodes of the same connective that combine several operands. The operands of all children together are
+always the operands of the node.
 """
 
 from __future__ import annotations
@@ -57,39 +58,40 @@ class Node:
         self.kind = kind
         self.predicate = predicate
         self.operands = operands
-        """By serial. Without any, an AND is TRUE and an OR is FALSE."""
+        """In the order of serials. An AND without operands is TRUE, an OR without operands is FALSE."""
         self.identity = identity
         self.serial = serial
         self.share = 1.0
-        """A guess at the share of publications that make a connective true."""
+        """The estimated share of publications for which a connective is true."""
         self.share_known_at = 0
-        """How many uses of predicates there were when the share was guessed."""
+        """The number of uses of predicates when the share was estimated."""
 
         self.ids: dict[int, None] = {}
-        """The subscriptions that are this expression."""
+        """The subscriptions with this expression."""
         self.uses = 0
-        """Its subscriptions, and the nodes that have it as an operand; at zero, the node goes."""
+        """The number of subscriptions, and of nodes that have it as an operand. At zero the node is removed."""
 
         self.children: tuple[Node, ...] = ()
         self.parents: dict[Node, None] = {}
         self.level = 1
 
         self.listeners: dict[Node, None] = {}
-        """The parents that are told this node's result."""
+        """The parents that this node's result is pushed to."""
         self.falsity_listeners = 0
-        """How many of the listeners ask whether the node is false, and not only whether it is true."""
+        """The number of listeners that also need to know whether the node is false."""
         self.sources: tuple[Node, ...] = ()
-        """The children to which this node listens."""
+        """The children that this node listens to."""
         self.needs_falsity = False
+        """Whether this node needs the false results of its sources, too."""
         self.is_watched = False
-        """Has subscriptions or listeners: its result is pushed. The result of any other node is pulled."""
+        """Whether the node has subscriptions or listeners. Its result is then pushed. Others are pulled."""
         self.to_check: tuple[Node, ...] = ()
-        """The children that must be true besides the one that spoke first."""
+        """The children to check when a source is true. All of them must be true for the node to be true."""
 
         self.queued = 0
-        """The last publication for which the node was put into its level's queue."""
+        """The last publication for which the node was added to the queue of its level."""
         self.seen = 0
-        """The last publication for which `truth` is known. Nothing is cleaned up after a publication."""
+        """The last publication for which `truth` is known. It makes a cleanup after each publication unnecessary."""
         self.truth: Truth = None
 
     @property

@@ -1,18 +1,19 @@
 """How nodes are built from other nodes: reorganisation and self-adjustment [ATREE 4.2.2, 4.2.3, 4.2.4].
 
-An AND or an OR may stand on nodes that already combine some of its operands. Which ones is a set cover problem, solved
-greedily: again and again the node that covers most of what is still uncovered. Reorganisation does this for a node
-that arrives; self-adjustment does it again for the nodes above one that arrives or goes.
+An AND or an OR may have children that already combine some of its operands. Choosing them is a set cover problem. It is
+solved greedily: each step chooses the node that covers the most uncovered operands. Reorganisation does this for a new
+node. Self-adjustment repeats it for the nodes above a node that is added or removed.
 
-Departs from [ATREE Algorithm 3]: self-adjustment computes a node's whole cover again instead of putting the new node
-in the place of its own children. Ties between equally good sets are broken by size and by ID, never by age. With both
-optimisations a node's children are therefore a function of its operands and of the nodes there are, and the cost of
-the index, nodes and edges, is the same for every order of arrival and departure. The papers observe this without an
-argument, and the local step alone does not give it. Without self-adjustment the nodes are still the same, because a
-cover uses nodes and never makes any; the edges are not.
+Departs from [ATREE Algorithm 3]: self-adjustment computes the whole cover of a node again, instead of replacing the
+children that the new node has in common with it. Ties between equally good sets are broken by size and by ID, never by
+age. With both optimisations, the children of a node therefore depend only on its operands and on the nodes in the
+graph. The number of nodes and edges is the same for every order of additions and removals. The papers observe this
+without an argument, and the local step alone does not ensure it. Without self-adjustment the nodes are still the same,
+because a cover uses nodes and never creates any. The edges differ.
 
-Departs from [ATREE Algorithm 4]: a cover does not count as a use of the nodes in it. A node lives as long as some
-subscription or some other node needs its expression; then its parents get new children, as [ATREE 4.2.4] says in words.
+Departs from [ATREE Algorithm 4]: a cover does not count as a use of the nodes in it. A node is removed when no
+subscription and no other node uses its expression. Its parents then get new children, as the text of [ATREE 4.2.4]
+says.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from matching.indexes.a_tree.node import ASSOCIATIVE, Kind, Node
 from matching.indexes.a_tree.subsets import SubsetIndex
 
 Rebuilt: TypeAlias = tuple[Node, Sequence[Node]]
-"""A node, and the children that it gets."""
+"""A node and its new children."""
 
 
 class Covers:
@@ -41,14 +42,17 @@ class Covers:
         self._subsets[node.kind].remove(node)
 
     def greedy(self, node: Node) -> Sequence[Node]:
-        """What the node is best built from, of all that there is."""
+        """The children for the node, chosen from all nodes of its connective."""
         if len(node.operands) < 3:
             return node.operands
         return greedy_cover(node, [part for part in self._subsets[node.kind].within(node.operands) if part is not node])
 
 
 def greedy_cover(node: Node, parts: Iterable[Node]) -> Sequence[Node]:
-    """[ATREE Algorithm 2] with parts whose operands are all among the node's. What none covers stays an operand."""
+    """[ATREE Algorithm 2], with parts whose operands are all operands of the node.
+
+    An operand that no part covers is a child itself.
+    """
     candidates = sorted(parts, key=lambda part: (len(part.operands), part.identity), reverse=True)
     uncovered = set(node.operands)
     chosen: list[Node] = []
@@ -75,23 +79,23 @@ class NoCovers(Covers):
     """For an index that builds every node from its operands."""
 
     def add(self, node: Node) -> None:
-        """Nobody will ask."""
+        """Does nothing."""
 
     def remove(self, node: Node) -> None:
-        """Nothing was kept."""
+        """Does nothing."""
 
 
 class Reorganisation(Protocol):
     def children_of(self, node: Node) -> Sequence[Node]:
-        """What a new AND or OR is built from."""
+        """The children of a new AND or OR."""
 
 
 class SelfAdjustment(Protocol):
     def after_creation(self, node: Node) -> Iterable[Rebuilt]:
-        """The nodes that change because this AND or OR is there."""
+        """The nodes that get new children because this AND or OR was created."""
 
     def after_removal(self, node: Node) -> Iterable[Rebuilt]:
-        """The parents of this AND or OR, with what they are built from when it is gone."""
+        """The parents of this AND or OR, with their children after its removal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +106,14 @@ class Organisation:
 
 
 class NoReorganisation:
-    """Reorganisation off."""
+    """Reorganisation is off: a node is built from its operands."""
 
     def children_of(self, node: Node) -> Sequence[Node]:
         return node.operands
 
 
 class CoverReorganisation:
-    """Reorganisation on."""
+    """Reorganisation is on: a node is built from a greedy cover."""
 
     def __init__(self, covers: Covers) -> None:
         self._covers = covers
@@ -119,7 +123,7 @@ class CoverReorganisation:
 
 
 class NoSelfAdjustment:
-    """Self-adjustment off: nobody changes for a new node, and what goes leaves its children to its parents."""
+    """Self-adjustment is off: a new node changes no other. The parents of a removed node get its children."""
 
     def after_creation(self, node: Node) -> Iterable[Rebuilt]:
         return ()
@@ -131,14 +135,15 @@ class NoSelfAdjustment:
 
 
 class CoverSelfAdjustment:
-    """Self-adjustment on."""
+    """Self-adjustment is on: the covers of affected nodes are computed again."""
 
     def __init__(self, covers: Covers) -> None:
         self._covers = covers
 
     def after_creation(self, node: Node) -> Iterable[Rebuilt]:
         for larger in supersets(node):
-            # Beside the parts that beat all others, the new one is chosen here exactly when it is chosen among all.
+            # The present parts won against all others. So the new node is chosen among them exactly if it is
+            # chosen among all.
             parts = [child for child in larger.children if child.kind is larger.kind]
             if node in greedy_cover(larger, [*parts, node]):
                 yield larger, self._covers.greedy(larger)
@@ -149,9 +154,9 @@ class CoverSelfAdjustment:
 
 
 def supersets(node: Node) -> list[Node]:
-    """The nodes of the same connective with all of this node's operands and more.
+    """The nodes of the same connective that have all operands of this node and more.
 
-    All of them stand above each of the operands, so it is enough to look above the one with the fewest uses.
+    All of them are above each of the operands, so it is enough to search above the operand with the fewest uses.
     """
     rarest = min(node.operands, key=lambda operand: (operand.uses, operand.serial))
     wanted = set(node.operands)

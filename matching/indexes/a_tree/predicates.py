@@ -1,12 +1,12 @@
-"""Predicate matching: the results of the watched predicates for one publication [ATREE 5].
+"""Predicate matching: finds the results of the watched predicates for one publication [ATREE 5].
 
-Equalities and lists of values are points, and points are PS-Tree's strength: a leaf carries the nodes of the predicates
-that cover its space, and no insertion copies one. Suffixes, substrings and patterns are no sets of ranges: they are
-evaluated, one by one, where the publication has a string.
+Equalities and lists of values are points. A PS-Tree stores points well: a leaf has the nodes of the predicates that
+cover its space, and no insertion copies a node. Suffixes, substrings and patterns are not sets of ranges. They are
+evaluated one by one if the publication has a string.
 
-Departs from [THESIS 6, PST 4]: what is wider than points, ranges and all that a point leaves out, is not in PS-Trees
-but in `Ranges`, because PS-Tree copies a predicate to every space that it covers. For `price > 3` among ten thousand
-like it these are thousands, and inserting them all takes quadratic time and memory.
+Departs from [THESIS 6, PST 4]: ranges and complements of points are not in PS-Trees but in `Ranges`. A PS-Tree copies a
+predicate to every space that it covers. Among ten thousand predicates such as `price > 3`, each covers thousands of
+spaces, and inserting all of them takes quadratic time and memory.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _NodeLeaf(Leaf):
 
 
 class SatisfiedPredicates:
-    """Finds the predicates that are true. What is not found is false or undefined, and nobody asks which."""
+    """Finds the predicates that are true. All others are false or undefined, and no caller needs to know which."""
 
     def __init__(self) -> None:
         self._constants: dict[Node, None] = {}
@@ -98,7 +98,7 @@ class SatisfiedPredicates:
             del self._ranges[dimension]
 
     def satisfied(self, publication: dict[str, Value]) -> tuple[list[Node], int]:
-        """The nodes of predicates that are true, and how many others were evaluated in vain."""
+        """Returns the nodes of true predicates, and the number of predicates that were evaluated and not true."""
         found = list(self._constants)
         for leaf in self._points.locate(publication).values():
             found += leaf.nodes
@@ -130,7 +130,7 @@ def _are_points(values: ValueSet) -> bool:
 
 
 class DecidedPredicates:
-    """Finds the predicates that are true and those that are false: all of every dimension that a publication has."""
+    """Finds the predicates that are true and those that are false: all on the dimensions that a publication has."""
 
     def __init__(self) -> None:
         self._constants: dict[Node, None] = {}
@@ -157,6 +157,7 @@ class DecidedPredicates:
                 del self._dimensions[node.predicate.dimension]
 
     def decided(self, publication: dict[str, Value]) -> Iterable[tuple[Node, Truth]]:
+        """Iterates over the nodes of decided predicates and constants, each with its truth."""
         for node in self._constants:
             yield node, node.kind is Kind.AND
         for node in self._presence:

@@ -1,15 +1,15 @@
-"""Who is told the result of a node, and who must ask for it [ATREE 5.1, 5.2.2].
+"""Chooses which results are pushed to parents and which are pulled by them [ATREE 5.1, 5.2.2].
 
-A node is watched when it has subscriptions or when a watched parent listens to it. Results of watched nodes are pushed
-upwards. A node that nobody watches costs a publication nothing until a parent asks for its result; a predicate that
-nobody watches is not even in the predicate index.
+A node is watched if it has subscriptions, or if a watched parent listens to it. Results of watched nodes are pushed
+upwards. An unwatched node costs a publication nothing until a parent pulls its result. An unwatched predicate is not in
+the predicate index.
 
-Listening follows watching downwards: a new subscription makes its node watched, which makes the node listen to some of
-its children, which makes those watched, and so on to the predicates.
+Watching extends downwards. A new subscription makes its node watched. The node then listens to some of its children,
+which makes them watched, and so on down to the predicates.
 
-Departs from [ATREE 5.2.2]: the access child of an AND is not drawn at random; it is the child that is expected to be
-true least often. And what is below the other children is not evaluated in advance, only when the access child has
-spoken, unless somebody else watches it.
+Departs from [ATREE 5.2.2]: the access child of an AND is not chosen at random. It is the child that is expected to be
+true least often. The nodes below the other children are not evaluated in advance. They are evaluated when the access
+child is true, unless another node watches them.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from matching.indexes.a_tree.node import NEEDS_FALSITY, Kind, Node
 from matching.indexes.a_tree.selectivity import Selectivity
 
 Sources: TypeAlias = tuple[tuple[Node, ...], bool]
-"""The children to which a node listens, and whether it asks for their falsity."""
+"""The children that a node listens to, and whether it needs their false results, too."""
 
 
 class PredicateIndex(Protocol):
-    """Finds the results of watched predicates, and knows the watched constants."""
+    """Stores the watched predicates and constants, and finds their results."""
 
     def add(self, node: Node) -> None: ...
 
@@ -39,14 +39,14 @@ class Propagation(ABC):
 
     @abstractmethod
     def arrange(self, node: Node) -> None:
-        """Decides `checked`, and the order of the children, for new children of an inner node."""
+        """Sets `to_check` and the order of the children, after an inner node got new children."""
 
     @abstractmethod
     def _choose_sources(self, node: Node) -> Sources:
-        """To whom a watched inner node listens."""
+        """The children that a watched inner node listens to."""
 
     def refresh(self, node: Node) -> None:
-        """Makes listening right after the node's children, subscriptions or listeners have changed."""
+        """Updates listeners and watching, after the node's children, subscriptions or listeners have changed."""
         pending = [node]
         while pending:
             changed = pending.pop()
@@ -74,7 +74,7 @@ class Propagation(ABC):
 
 
 class FullPropagation(Propagation):
-    """Propagation on demand off: every child tells every parent, so an AND is evaluated when any child has spoken."""
+    """Propagation on demand is off: a result is pushed to all parents, so any child triggers an AND."""
 
     def arrange(self, node: Node) -> None:
         node.to_check = node.children if node.kind is Kind.AND else ()
@@ -84,14 +84,14 @@ class FullPropagation(Propagation):
 
 
 class OnDemandPropagation(Propagation):
-    """An AND listens to its access child alone, unless somebody asks whether it is false."""
+    """An AND listens only to its access child, unless a listener needs to know whether the AND is false."""
 
     def arrange(self, node: Node) -> None:
         if node.kind is Kind.AND:
             node.children = tuple(sorted(node.children, key=self._rarest_first))
             node.to_check = node.children[1:]
         elif node.kind is Kind.OR:
-            # Who asks an OR for its result is content with the first child that is true.
+            # Pulling the result of an OR stops at the first child that is true.
             node.children = tuple(sorted(node.children, key=self._rarest_first, reverse=True))
 
     def _choose_sources(self, node: Node) -> Sources:

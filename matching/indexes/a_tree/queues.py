@@ -1,4 +1,4 @@
-"""The nodes that wait for evaluation, by level: those below come first [ATREE 5.1]."""
+"""The nodes to evaluate, by level. Lower levels come first [ATREE 5.1]."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ class LevelQueues:
                     queue.append(node)
 
     def pop_lowest(self) -> list[Node]:
-        """The queue of the lowest level; empty when none is left."""
+        """Removes and returns the queue of the lowest level. Returns an empty list if there is none."""
         return self._queues.pop(heappop(self._levels)) if self._levels else []

@@ -1,11 +1,11 @@
-"""Which of many ranges hold a value? Time is that of the answer, and a logarithm for each level in use.
+"""Finds the ranges that contain a value. A search takes O(result), plus a logarithm for each level in use.
 
-A range without an end on one side is found by its other end, in a sorted list. A range between two values is kept at
-its fork: values are read as strings of bits that sort as the values do, and where the bits of a range's two ends first
-differ, the range is cut in two. A value on the left of the cut is in the range if it is not below its lower end, one on
-the right if it is below its upper end: both are a slice of a sorted list. Only the forks on the value's own path
-matter, one for each depth at most. So it is an interval tree whose cuts are fixed in advance: a range has one place,
-whatever else is there and whenever it came.
+A range with one end is found by that end in a sorted list. A range with two ends is stored at its fork. Values are
+encoded as strings of bits that sort like the values. The fork of a range is the first position at which the bits of its
+two ends differ. It cuts the range in two. A value left of the cut is in the range if it is not below the lower end. A
+value right of the cut is in the range if it is below the upper end. Both cases select a slice of a sorted list. Only
+the forks on the path of the value are searched, at most one for each depth. The structure is an interval tree with
+fixed cuts: the place of a range does not depend on other ranges or on the order of insertion.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from matching.expressions.values import Value, smallest
 from matching.indexes.a_tree.node import Node
 
 _DIGIT = 9
-"""Bits for a byte, or for the end of the bytes, which comes before every byte."""
+"""The number of bits that encode a byte or the end of the bytes. The end sorts before every byte."""
 _Prefix: TypeAlias = tuple[bytes, int]
 
 
 class Ranges:
-    """The ranges of one dimension, and the nodes whose predicates they satisfy."""
+    """The ranges of one dimension, with the nodes of their predicates."""
 
     __slots__ = ("_below", "_everywhere", "_forks", "_from", "_smallest")
 
     def __init__(self, values: ValueSet) -> None:
-        """For ranges of the same class as these values."""
+        """Creates an index for ranges of the same class as these values."""
         self._smallest = smallest(values.type_class)
         self._everywhere: dict[Node, None] = {}
         self._below = _Ends()
@@ -75,7 +75,7 @@ class Ranges:
                     del self._forks[depth]
 
     def containing(self, value: Value) -> list[Node]:
-        """A node's ranges are disjoint: none comes twice."""
+        """The nodes of the ranges that contain the value. The ranges of a node are disjoint, so none occurs twice."""
         found = [*self._everywhere, *self._below.after(value), *self._from.up_to(value)]
         if self._forks:
             bits = _bits(value)
@@ -87,7 +87,7 @@ class Ranges:
 
 
 class _Ends:
-    """Nodes by one end of their ranges, ascending."""
+    """Nodes sorted by one end of their ranges."""
 
     __slots__ = ("ends", "nodes")
 
@@ -117,7 +117,7 @@ class _Fork:
 
     def __init__(self, is_cut: bool) -> None:
         self.is_cut = is_cut
-        """False for the ranges between numbers that have the same bits."""
+        """False for ranges whose two ends have the same bits."""
         self.lower = _Ends()
         self.upper = _Ends()
 
@@ -138,10 +138,10 @@ def _fork_of(lower: Value, upper: Value) -> tuple[int, _Prefix]:
 
 
 def _bits(value: Value) -> bytes:
-    """Bytes in the order of the values. Large integers may share theirs with a neighbour."""
+    """Encodes the value as bytes that sort like the values. Large integers may have the same bytes as a neighbour."""
     if isinstance(value, str):
         return value.encode()
-    # Adding zero makes -0.0, which is equal to 0.0, the same number.
+    # -0.0 equals 0.0, so both must have the same bits. Adding zero converts -0.0 to 0.0.
     (bits,) = struct.unpack(">Q", struct.pack(">d", float(value) + 0.0))
     is_negative = bits >> 63
     return struct.pack(">Q", bits ^ 0xFFFF_FFFF_FFFF_FFFF if is_negative else bits | 1 << 63)

@@ -1,10 +1,10 @@
-"""A guess at how often an expression is true, from its shape and from what subscriptions ask for.
+"""Estimates how often an expression is true, from its shape and from the stored subscriptions.
 
-It decides which child of an AND is its access child. Operators are ranked as in [THESIS 3.3]. Beyond that, publications
-are taken to talk about what subscriptions ask for: an attribute that many predicates use is present often, and a value
-that many of the attribute's equalities name is its value often. So `type = 'trade'` says little where every
-subscription says it, and a rare word says a lot. Predicates of a conjunction are taken as independent, those of a
-disjunction as exclusive. Only the order of the figures matters.
+The estimate selects the access child of an AND. Operators are ranked as in [THESIS 3.3]. Publications are assumed to
+resemble subscriptions. An attribute that many predicates use is assumed to be present often. A value that many of the
+attribute's equalities name is assumed to occur often. So `type = 'trade'` is not selective if every subscription has
+it, and a rare word is selective. Predicates of a conjunction are assumed to be independent, those of a disjunction
+exclusive. Only the order of the estimates matters.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _SHARES = {
     Operator.NE: 0.99,
     Operator.EXISTS: 1.0,
 }
-"""Shares of the publications that have the attribute; the points are counted instead."""
+"""The assumed share of the publications with the attribute. EQ and IN are not listed, because they are counted."""
 _POINTS = frozenset((Operator.EQ, Operator.IN))
 _OTHER_VALUES = 3
-"""Values that publications have and that no subscription asks for, in uses."""
+"""The assumed number of uses of values that occur in publications but in no subscription."""
 
 
 class Selectivity:
@@ -47,7 +47,7 @@ class Selectivity:
         self._uses_of_points: dict[Dimension, int] = {}
 
     def count_use(self, node: Node, times: int) -> None:
-        """The node is used once more, or with -1 once less."""
+        """Counts a use of the node. `times` is 1 for a new use and -1 for a removed one."""
         if node.predicate is None:
             return
         self._uses += times
@@ -56,10 +56,10 @@ class Selectivity:
             _count(self._uses_of_points, node.predicate.dimension, times)
 
     def share(self, node: Node) -> float:
-        """The share of publications that make the node true."""
+        """The estimated share of publications for which the node is true."""
         if node.predicate is not None:
             return self._share_of_predicate(node.predicate, node.uses)
-        # As uses grow, shares fall. Looking again whenever they have doubled keeps this cheap for large nodes.
+        # Shares fall as uses grow. Estimating again only when uses have doubled keeps this cheap for large nodes.
         if self._uses > 2 * node.share_known_at:
             node.share = self._share_of_connective(node)
             node.share_known_at = self._uses
@@ -74,7 +74,7 @@ class Selectivity:
             return math.prod(shares)
         if node.kind is Kind.OR:
             return min(1.0, sum(shares))
-        # Where an operand must be false, nothing is known but that it must be defined.
+        # An operand may have to be false. All that is known then is that it must be defined.
         return 0.5
 
     def _share_of_predicate(self, predicate: Predicate, uses: int) -> float:

@@ -1,8 +1,8 @@
-"""Which stored sets of operands are contained in a given one?
+"""Finds the stored sets of operands that are subsets of a given set.
 
-A trie over the operands in a fixed order: a set is the path of its members, the newest node first, because new nodes
-tend to be rare ones. A search follows only paths whose members are all in the given set, so that a popular operand
-does not make it slow. A path that belongs to one set alone is not written out.
+The index is a trie over the operands in a fixed order. A set is stored as the path of its members, with the newest node
+first, because new nodes tend to be rare. A search follows only paths whose members are all in the given set, so a
+popular operand does not make it slow. The rest of a path that only one set uses is not stored as branches.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class _Branch:
 
     def __init__(self) -> None:
         self.node: Node | None = None
-        """The set that is the path so far."""
+        """The node whose operands are exactly the path to this branch."""
         self.children: dict[Node, _Child] = {}
 
 
@@ -66,7 +66,7 @@ class SubsetIndex:
                 _collapse(above, member, below)
 
     def within(self, operands: Iterable[Node]) -> list[Node]:
-        """The stored nodes all of whose operands are among these."""
+        """The stored nodes whose operands are all among these."""
         wanted = dict.fromkeys(operands)
         found: list[Node] = []
         pending = [self._root]
@@ -75,7 +75,7 @@ class SubsetIndex:
             if branch.node is not None:
                 found.append(branch.node)
             children = branch.children
-            # The path so far is in descending order, hence so is whatever goes on: the smaller side is walked.
+            # Paths are in descending order, so no member can occur again below. The loop runs over the smaller table.
             common = (
                 [m for m in children if m in wanted]
                 if len(children) < len(wanted)
@@ -101,7 +101,7 @@ def _expand(node: Node, depth: int) -> _Branch:
 
 
 def _collapse(above: _Branch, member: Node, branch: _Branch) -> None:
-    """Takes away a branch that leads nowhere, or to one set alone."""
+    """Removes a branch that has no sets, or replaces it by its only set."""
     if branch.node is None and not branch.children:
         del above.children[member]
     elif not branch.children:

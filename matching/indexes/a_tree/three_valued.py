@@ -1,10 +1,11 @@
 """Matching without the zero suppression filter: true and false are propagated, undefined is not [ATREE 5.1].
 
-Expressions are stored as they are. Because of NOT, XOR and XNOR a node can be true where others are false, so every
-predicate on an attribute that the publication has must be decided, and a false result goes up as a true one does.
+Expressions are stored unchanged. Because of NOT, XOR and XNOR, a node can be true because others are false. So every
+predicate on an attribute of the publication must be decided, and false results are propagated like true ones.
 
-With propagation on demand an AND hears of its access child alone and is decided only when that child is true. This is
-sound while nobody asks whether the AND is false: not below NOT, XOR and XNOR. The papers do not say so.
+With propagation on demand, an AND listens only to its access child and is evaluated only if that child is true. This is
+correct if no listener needs to know whether the AND is false, so it is not used below NOT, XOR and XNOR. The papers do
+not mention this.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class ThreeValued:
 
 
 class _Search:
-    """One publication's way up the levels."""
+    """Propagates the results for one publication, from the lowest level to the highest."""
 
     __slots__ = ("_evaluated", "_number", "_publication", "_queues")
 
@@ -66,7 +67,10 @@ class _Search:
             ids += node.ids
 
     def _combine_children(self, node: Node) -> Truth:
-        """The result of a node that was told one of its children's. Undefined may mean that nobody asks for more."""
+        """The result of a node after a child pushed its result.
+
+        It may be undefined because no listener needs to know whether it is false.
+        """
         if node.kind is Kind.OR and not node.falsity_listeners:
             return True if any(child.truth for child in node.children if child.seen == self._number) else None
         if node.kind is Kind.AND:
@@ -86,19 +90,19 @@ class _Search:
         return result
 
     def _known(self, node: Node) -> Truth:
-        """The result of a node on a level that is done, for a parent that was told of another child."""
+        """The result of a child on a finished level, for a parent that another child pushed its result to."""
         if node.seen == self._number:
             return node.truth
         if node.is_watched:
-            # It is not true, and if the parent asked for more it would have been told that it is false.
+            # The node is not true. If the parent needed to know that it is false, the result would have been pushed.
             return None
         return self._pull(node)
 
     def _pull(self, target: Node) -> Truth:
-        """Evaluates a node that nobody watches, and those below it, none of them twice.
+        """Evaluates an unwatched node and the nodes below it, each at most once.
 
-        Those of whom no one asks whether they are false may be false without having been told; so they are evaluated
-        too, watched or not.
+        If no listener needs to know whether a node is false, it may be false although no result was pushed. Such nodes
+        are evaluated too, watched or not.
         """
         walk = [(target, False)]
         while walk:

@@ -32,12 +32,14 @@ class _Predicates(PredicateIndex, Protocol):
 
 
 class _Results(Protocol):
-    """Which results there are to propagate: true ones, or all that are defined."""
+    """The results that are propagated: only true ones, or true and false ones."""
 
     @property
     def predicates(self) -> _Predicates: ...
 
-    def stored_form(self, expression: Expression) -> Expression: ...
+    def stored_form(self, expression: Expression) -> Expression:
+        """The equivalent expression that the graph stores."""
+        ...
 
     def search(self, publication: dict[str, Value]) -> SearchResult: ...
 
@@ -54,7 +56,7 @@ class ATree(Matcher):
         propagation_on_demand: bool = True,
         identities: Identities | None = None,
     ) -> None:
-        """The answers are the same with each optimisation on or off."""
+        """The options switch optimisations on or off. They do not change results."""
         super().__init__()
         self._results: _Results = ZeroSuppressed() if zero_suppression else ThreeValued()
         propagation_class = OnDemandPropagation if propagation_on_demand else FullPropagation

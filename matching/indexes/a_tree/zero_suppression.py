@@ -1,7 +1,7 @@
-"""Matching with the zero suppression filter: only what is true is propagated [ATREE 5.2.1].
+"""Matching with the zero suppression filter: only true results are propagated [ATREE 5.2.1].
 
-Expressions are stored without NOT, XOR and XNOR, with negations inside the predicates. Then no node can be true because
-another is false, and false and undefined need not be told apart: what was not found to be true is not true.
+Expressions are stored without NOT, XOR and XNOR, with negations inside the predicates. So no node can be true because
+another node is false. False and undefined need not be distinguished: a node that was not found to be true is not true.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ZeroSuppressed:
 
 
 class _Search:
-    """One publication's way up the levels."""
+    """Propagates the results for one publication, from the lowest level to the highest."""
 
     __slots__ = ("_evaluated", "_number", "_publication")
 
@@ -59,7 +59,7 @@ class _Search:
             self._evaluated += len(reached)
             true = []
             for node in reached:
-                # An OR has nothing more to check: a child that is true has brought it here.
+                # An OR has no children to check, because it was reached from a true child.
                 if self._are_true(node.to_check):
                     true.append(node)
                 else:
@@ -71,12 +71,12 @@ class _Search:
                 if not node.truth:
                     return False
             elif node.is_watched or not self._pull(node):
-                # Levels below are done: a watched node that is true has been seen.
+                # Lower levels are finished, so a watched node that is true has been seen.
                 return False
         return True
 
     def _pull(self, target: Node) -> bool:
-        """Evaluates a node that nobody watches, and what it needs of those below, none of them twice."""
+        """Evaluates an unwatched node and the nodes below that it needs, each at most once."""
         if target.predicate is not None:
             return self._evaluate(target)
         walk: list[tuple[Node, Iterator[Node]]] = [(target, iter(target.children))]
@@ -101,7 +101,7 @@ class _Search:
         return target.truth is True
 
     def _resolve(self, node: Node, truth: bool, walk: list[tuple[Node, Iterator[Node]]]) -> None:
-        """Ends the walk at this node, and at the nodes above it that its result decides."""
+        """Records the result of this node, and of the nodes above it on the walk that the result decides."""
         walk.pop()
         self._record(node, truth)
         while walk and (walk[-1][0].kind is Kind.OR) is truth:

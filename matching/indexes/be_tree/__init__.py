@@ -1,15 +1,17 @@
-"""BE-Tree: a tree that cuts the space of subscriptions by attribute, then by values, then by attribute again [BET].
+"""BE-Tree: a tree that divides subscriptions by attribute, then by values, then by attribute again [BET].
 
-    keys          order-preserving keys of values, buckets, and where a condition lies among them; `domain` their range
+    keys          order-preserving keys of values, buckets, and the key interval of a condition
+    domain        the range of the keys of a directory
     dimensions    numbers for attributes with their classes
     nodes         partition, cluster and leaf nodes
     directories   the buckets of one attribute
     tree          insertion, partitioning, clustering, deletion
-    search        which leaves an event reaches
-    evaluation    plain and lazy verification of candidates; `bitmap` and `bloom` are the other ways to shorten it
-    ranking       which attribute is worth a partition; `adaptation` is what happens when one is not
+    search        finds the leaves that an event reaches
+    evaluation    plain and lazy verification of candidates; `bitmap` and `bloom` are other ways to shorten it
+    ranking       ranks attributes for partitioning
+    adaptation    removes partitions that do not pay, and moves subscriptions
     expressive    expressions as events
-    index         BETree, which puts them together; `inspection` and `invariants` look at it
+    index         BETree, which combines the parts; `inspection` and `invariants` examine it
 
 Cost: insertion and deletion O(conditions * log of the domain); a match visits the leaves whose path it satisfies.
 """

@@ -1,7 +1,7 @@
-"""How the tree follows a changing workload: recycling, reinsertion, exploration [BET 5.2]. Each can be off.
+"""Adapts the tree to a changing workload: recycling, reinsertion, exploration [BET 5.2]. Each can be switched off.
 
-Departs from [BET 5.2]: partition nodes are watched, not every node. A leaf or a cluster node stands where it does
-because of its partition node's attribute; reinserting it alone would lead back to the same place.
+Departs from [BET 5.2]: only partition nodes are monitored, not every node. The attribute of its partition node
+determines the place of a leaf or a cluster node. Reinserting it alone would lead to the same place again.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from matching.indexes.be_tree.ranking import Ranking
 
 
 class Recycling(ABC):
-    """Which partitions are taken apart after a match."""
+    """Selects the partitions to remove after a match."""
 
     @abstractmethod
     def review(self, leaves: Sequence[LeafNode], discarded: Sequence[int]) -> list[PartitionNode]:
-        """Charges the evaluations that came to nothing to the partition nodes above the leaves that were reached.
+        """Adds the discarded evaluations to the loss of the partition nodes above the reached leaves.
 
-        Returns those that do not pay, outer ones before inner ones.
+        Returns the partition nodes that do not pay, outer ones before inner ones.
         """
 
 
@@ -31,7 +31,7 @@ class NoRecycling(Recycling):
 
 
 class RankRecycling(Recycling):
-    """A partition goes when its rank is below a threshold at the end of a window."""
+    """Selects a partition if its rank is below a threshold at the end of a window."""
 
     def __init__(self, ranking: Ranking, threshold: float) -> None:
         self._ranking = ranking
@@ -64,7 +64,7 @@ def _depth(partition: PartitionNode) -> int:
 
 
 class Reinsertion(ABC):
-    """What leaves an overflowing leaf to be inserted anew, before the leaf is cut."""
+    """Selects the subscriptions of an overflowing leaf that are reinserted before the leaf is split."""
 
     @abstractmethod
     def select(self, leaf: LeafNode) -> list[Subscription]: ...
@@ -86,14 +86,14 @@ class RandomReinsertion(Reinsertion):
 
 
 class Choice(ABC):
-    """Which of several partition nodes takes a subscription."""
+    """Selects the partition node for a subscription."""
 
     @abstractmethod
     def choose(self, partitions: Sequence[PartitionNode]) -> PartitionNode: ...
 
 
 class Exploitation(Choice):
-    """The one that ranks highest."""
+    """Selects the partition node that ranks highest."""
 
     def __init__(self, ranking: Ranking) -> None:
         self._ranking = ranking
@@ -103,7 +103,7 @@ class Exploitation(Choice):
 
 
 class Exploration(Choice):
-    """Mostly the one that ranks highest, sometimes any."""
+    """Selects the partition node that ranks highest, or with some probability a random one."""
 
     def __init__(self, ranking: Ranking, ratio: float, random: Random) -> None:
         self._best = Exploitation(ranking)

@@ -1,17 +1,17 @@
-"""Bitmap evaluation: which conditions a value satisfies is computed when they come, not when it comes [BET 6.1].
+"""Bitmap evaluation: the conditions that a value satisfies are computed on insertion, not on matching [BET 6.1].
 
-Every dimension has a row of bits for each value, one bit for each distinct condition on that dimension. A publication's
-values select their rows; a candidate's condition is true if its bit is set there. No condition is evaluated, apart
-from those that are no set of intervals (suffixes, substrings, patterns), which are tested when all bits of a candidate
-are set.
+Every dimension has a row of bits for each value, with one bit for each distinct condition on that dimension. The values
+of a publication select their rows. A condition of a candidate is true if its bit is set in the row. Conditions are not
+evaluated, except those that are not sets of intervals (suffixes, substrings, patterns). These are tested if all bits of
+a candidate are set.
 
-Departs from [BET 6.1]: rows stand for the spaces between the ends of conditions, not for single values, because the
-domains are open; a PS-Tree keeps these spaces. So the bitmap follows every insertion and deletion, and is never
-reconstructed or joined with a lazy part. The rows of a dimension hold bits of its own conditions only, which is the
-space saving that the paper gets by reordering bits.
+Departs from [BET 6.1]: a row represents a space between the ends of conditions, not a single value, because the domains
+are open. A PS-Tree stores these spaces. So every insertion and deletion updates the bitmap. It is never rebuilt or
+combined with a lazy part. The rows of a dimension have only bits of its own conditions. The paper saves this space by
+reordering bits.
 
-Cost: a dimension with n distinct conditions has up to 2n rows of n bits. That is little for the small domains that the
-paper has in mind, and much for thousands of different floating-point bounds on one attribute.
+Cost: a dimension with n distinct conditions has up to 2n rows of n bits. This is small for the small domains of the
+paper, and large for thousands of different floating-point bounds on one attribute.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from matching.indexes.be_tree.evaluation import (
 from matching.indexes.pst.ps_tree import Leaf, PSTree
 
 PRESENT = 1
-"""The first bit of every row is set: conditions that any value satisfies have this one."""
+"""The first bit of every row. It is always set, and represents conditions that any value satisfies."""
 
 
 class Row(Leaf):
-    """One space of values, with a bit for each condition that they satisfy."""
+    """One space of values, with a bit for each condition that the values satisfy."""
 
     __slots__ = ("bits",)
 
@@ -57,12 +57,12 @@ class PreparedBit(NamedTuple):
     bit: int
     values: ValueSet | None
     test: Test | None
-    """What the bit leaves open."""
+    """The test that is necessary if the bit is set, or None."""
 
 
 class Checks(NamedTuple):
     bits: tuple[tuple[int, int], ...]
-    """Dimension and bit."""
+    """Pairs of dimension and bit."""
     tests: tuple[tuple[int, Test], ...]
 
 
@@ -142,7 +142,7 @@ class Bitmap:
         return self._tree.locate(value).bits
 
     def insert(self, values: ValueSet) -> int:
-        """A bit for these values, set in all their rows."""
+        """Allocates a bit for these values and sets it in all their rows."""
         bit = PRESENT << (self._numbers.acquire_number() + 1)
         for row in self._tree.insert(values):
             row.bits |= bit

@@ -1,7 +1,7 @@
-"""The attribute filter: a candidate that asks for an attribute which the publication lacks is not evaluated [BET 6.2].
+"""The attribute filter: it drops candidates that require an attribute which the publication lacks [BET 6.2].
 
-A signature has a bit for each attribute, chosen by its hash; a subscription can match only if all its bits are among
-the publication's. Several attributes may share a bit, so what passes is still verified.
+A signature has a bit for each attribute, selected by its hash. A subscription can match only if all its bits are set in
+the signature of the publication. Several attributes may share a bit, so the remaining candidates are still verified.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from matching.indexes.be_tree.nodes import LeafNode
 
 
 class CandidateFilter(ABC):
-    """Between the leaves that a publication reaches and the evaluation of what is in them."""
+    """Filters the subscriptions in the leaves that a publication reaches, before they are evaluated."""
 
     @abstractmethod
     def add_dimension(self, dimension: int, attribute: str) -> None:
-        """From now on subscriptions use this dimension."""
+        """Adds a dimension that subscriptions use from now on."""
 
     @abstractmethod
     def remove_dimension(self, dimension: int) -> None:
-        """No subscription uses it any more."""
+        """Removes a dimension that no subscription uses any more."""
 
     @abstractmethod
     def signature(self, dimensions: Iterable[int]) -> int:
-        """Of a subscription, or of a publication, on these dimensions."""
+        """The signature of a subscription or a publication with these dimensions."""
 
     @abstractmethod
     def filter_leaves(self, leaves: Sequence[LeafNode], dimensions: Iterable[int]) -> Groups:
@@ -35,10 +35,10 @@ class CandidateFilter(ABC):
 
 class NoFilter(CandidateFilter):
     def add_dimension(self, dimension: int, attribute: str) -> None:
-        """Nothing to learn."""
+        """Does nothing."""
 
     def remove_dimension(self, dimension: int) -> None:
-        """Nothing to forget."""
+        """Does nothing."""
 
     def signature(self, dimensions: Iterable[int]) -> int:
         return 0
@@ -73,7 +73,7 @@ class BloomFilter(CandidateFilter):
 
 
 def sdbm_hash(text: str) -> int:
-    """The hash of the sdbm library, on 32 bits."""
+    """The hash function of the sdbm library, on 32 bits."""
     code = 0
     for byte in text.encode():
         code = (byte + (code << 6) + (code << 16) - code) & 0xFFFFFFFF

@@ -1,6 +1,6 @@
-"""Numbers for the dimensions that subscriptions use, and a publication in these numbers.
+"""Numbers for the dimensions that subscriptions use, and the values of a publication by these numbers.
 
-Strings become small integers at the boundary: below it, no name is hashed or compared again.
+Names are converted to small integers once. The rest of the index never hashes or compares a name.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Dimensions:
         return self._by_class[dimension[1]].get(dimension[0])
 
     def acquire(self, dimension: Dimension) -> tuple[int, bool]:
-        """The dimension's number for one more user, and whether it is new."""
+        """Counts one more user. Returns the number of the dimension, and whether it is new."""
         number = self.number(dimension)
         is_new = number is None
         if number is None:
@@ -46,7 +46,7 @@ class Dimensions:
         return number, is_new
 
     def release(self, number: int) -> bool:
-        """True when that was the last user, and the number means nothing any more."""
+        """Counts one user less. Returns True if it was the last one. The number is then invalid."""
         self._users[number] -= 1
         if self._users[number]:
             return False
@@ -56,7 +56,7 @@ class Dimensions:
         return True
 
     def locate(self, publication: dict[str, Value]) -> dict[int, tuple[Value, int]]:
-        """The publication's values and their keys, on the dimensions that some subscription uses."""
+        """The values of the publication and their keys, on the dimensions that a subscription uses."""
         located: dict[int, tuple[Value, int]] = {}
         for attribute, value in publication.items():
             number = self._by_type[type(value)].get(attribute)

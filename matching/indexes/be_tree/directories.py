@@ -1,22 +1,22 @@
 """Cluster directories: the buckets of one attribute's keys [BET 4.3, 4.4].
 
-    BucketTree            generic: buckets are halved as they overflow
-    PointsApart(rest)     a hash table for equality, another directory for the rest:
-                          over a SingleBucket it is the specialised directory, over a BucketTree the hybrid one
-    SingleBucket          all in one bucket
+    BucketTree            generic: buckets are halved when they overflow
+    PointTable(rest)      a hash table for equality, another directory for the rest:
+                          with a SingleBucket it is the specialised directory, with a BucketTree the hybrid one
+    SingleBucket          one bucket for all subscriptions
 
-Every kind keeps the rules of [BET 4.3]: a subscription goes to the smallest bucket that encloses it, a bucket is split
-before its cluster node is partitioned, and halves join their parent again only while it is open. The directory moves
-subscriptions between its own buckets alone; what happens below a bucket is the tree's business.
+Every kind follows the rules of [BET 4.3]. A subscription is in the smallest bucket that encloses it. A bucket is split
+before its cluster node is partitioned. Halves merge with their parent only while it is open. The directory moves
+subscriptions only between its own buckets. The tree handles everything below a bucket.
 
 Departs from [BET 4.4]: a bucket tree does not start with the whole domain. Halving 64 bits from the top would take
-dozens of levels to reach a difference between small integers. Instead a bucket is no larger than the smallest one
-that encloses what is below it (the paper's minimal interval boundary), and levels with nothing of their own and one
-half are left out. What the tree looks like still follows from what is in it, not from the order of insertion: with at
-most `capacity` subscriptions a bucket is whole, with more it is split.
+dozens of levels to separate small integers. Instead a bucket is no larger than the smallest one that encloses its
+contents (the paper's minimal interval boundary). Levels with no subscriptions and only one half are omitted. The shape
+of the tree still depends only on its contents, not on the order of insertion. A bucket with at most `capacity`
+subscriptions is whole, and one with more is split.
 
-Departs from [BET Table I]: v_min and v_max are not given but learned (see `domain`). So `x < 40` can live in a lower
-half although there is no smallest number.
+Departs from [BET Table I]: v_min and v_max are not given but learned (see `domain`). So `x < 40` can be in a lower half
+although there is no smallest number.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from matching.indexes.be_tree.keys import PRESENT_KEY, Access, Bounds, enclosing
 from matching.indexes.be_tree.nodes import ClusterNode, LeafNode, PartitionNode, Subscription
 
 FEW_POINTS = 16
-"""Up to so many values of an expressive event are looked up one by one."""
+"""Up to this many values of an expressive event are looked up one by one."""
 
 
 class Directory(ABC):
@@ -40,43 +40,43 @@ class Directory(ABC):
 
     @abstractmethod
     def find_or_create_bucket(self, access: Access) -> ClusterNode:
-        """The smallest bucket that encloses the access; made when there is none."""
+        """Returns the smallest bucket that encloses the access. Creates it if there is none."""
 
     @abstractmethod
     def collect_buckets(self, value: Value, key: int, into: list[ClusterNode]) -> None:
-        """Adds the buckets that a value falls into."""
+        """Adds the buckets that contain a value to `into`."""
 
     @abstractmethod
     def collect_buckets_of_set(self, values: ValueSet | None, into: list[ClusterNode]) -> None:
-        """Adds the buckets that some of the values fall into; None stands for all values."""
+        """Adds the buckets that contain at least one of the values to `into`. None means all values."""
 
     @abstractmethod
     def clusters(self) -> Iterator[ClusterNode]:
-        """All buckets, ascending, a bucket before its halves."""
+        """Iterates over all buckets, ascending, each before its halves."""
 
     @abstractmethod
     def split(self, cluster: ClusterNode) -> list[ClusterNode]:
-        """Halves a bucket, moves down what a half encloses, and returns the halves that hold something."""
+        """Halves a bucket and moves the subscriptions that a half encloses. Returns the halves that are not empty."""
 
     @abstractmethod
     def compact(self, cluster: ClusterNode) -> None:
-        """Removes or merges the bucket, and those above, after something left it. It may be gone already."""
+        """Removes or merges the bucket and those above it after a subscription left. It may be removed already."""
 
     @abstractmethod
     def is_outgrown_by(self, access: Access) -> bool:
-        """Would accepting this change the home of what is here?"""
+        """Whether the access is beyond the domain, so that stored subscriptions may have to change their bucket."""
 
     @abstractmethod
     def widen(self, access: Access) -> None:
-        """Extends the domain to the access's ends. What is here and has no end must be placed again."""
+        """Extends the domain to the ends of the access. Stored conditions without an end must be placed again."""
 
     def proves(self, access: Access) -> bool:
-        """Does a publication that reaches this access's bucket satisfy the condition for certain?"""
+        """Whether every publication that reaches the bucket of this access satisfies the condition."""
         return access.is_proven_by_presence
 
 
 NewDirectory: TypeAlias = Callable[[PartitionNode, int], Directory]
-"""Makes the directory of a new partition node; the number is the capacity of a leaf."""
+"""Creates the directory of a new partition node. The number is the capacity of a leaf."""
 
 
 class SingleBucket(Directory):
@@ -112,7 +112,7 @@ class SingleBucket(Directory):
         return False
 
     def widen(self, access: Access) -> None:
-        """One bucket encloses everything already."""
+        """Does nothing: one bucket encloses everything."""
 
 
 class PointTable(Directory):
@@ -221,12 +221,12 @@ class BucketTree(Directory):
             above.right = node
 
     def _is_linked(self, node: ClusterNode) -> bool:
-        """Is the bucket still part of the tree?"""
+        """Whether the bucket is still part of the tree."""
         above = node.above
         return self._root is node if above is None else node is above.left or node is above.right
 
     def _replace(self, node: ClusterNode, successor: ClusterNode | None) -> None:
-        """Puts another bucket, or nothing, into the place that a bucket has above it."""
+        """Replaces a bucket by another one, or by nothing, in the bucket above it."""
         above = node.above
         if successor is not None:
             successor.above = above
@@ -291,7 +291,7 @@ class BucketTree(Directory):
             node = above
 
     def _compact_open(self, node: ClusterNode) -> None:
-        """The merge rule: only an open bucket takes in its halves, and only if they are open leaf buckets."""
+        """The merge rule: an open bucket merges with its halves only if they are open leaf buckets."""
         halves = [half for half in (node.left, node.right) if half is not None]
         leaves = [half.leaf for half in halves if half.is_open and not half.is_split]
         total = len(node.leaf.subscriptions) + sum(len(leaf.subscriptions) for leaf in leaves)

@@ -1,11 +1,12 @@
-"""The domain of a cluster directory: from where to where its intervals reach [BET Table I: v_min, v_max].
+"""The domain of a cluster directory: the range of its intervals [BET Table I: v_min, v_max].
 
-The paper knows the domain of an attribute. Ours is learned from the ends of the intervals that come in; an interval
-without an end reaches to the domain's. Both ends are rounded outwards, to powers of two counted from zero, but not
-beyond the smallest bucket around all: so an end moves a few times, not with every new extreme, and where it is does
-not depend on the order in which they came.
+In the paper, the domain of an attribute is known. Here it is learned from the ends of the added intervals. An interval
+without an end extends to the end of the domain. Both ends are rounded outwards, to powers of two from zero, but not
+beyond the smallest bucket that encloses all. An end therefore moves only a few times, not with every new extreme. Its
+position does not depend on the order of insertion.
 
-A value beyond an end counts as the last key inside, if there are intervals that reach there; otherwise nothing does.
+A value beyond an end is treated as the last key inside, if there are intervals without an end on that side. Otherwise
+no interval contains it.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from matching.indexes.be_tree.keys import (
 )
 
 _ONE_EXPONENT = (1 << 52) - 1
-"""The bits of a double below its exponent."""
+"""A mask of the bits of a double below its exponent."""
 
 
 class Domain:
-    """Without any end yet, all keys are one: it is then all or nothing."""
+    """The range of the keys. While no interval has an end, all keys have the same position."""
 
     __slots__ = ("_bounds", "_is_open_above", "_is_open_below")
 
@@ -39,7 +40,7 @@ class Domain:
         return self._bounds
 
     def is_outgrown_by(self, access: Access) -> bool:
-        """Would accepting the access move an end?"""
+        """Whether adding the access would move an end."""
         return self._widened(access) != self._bounds
 
     def widen(self, access: Access) -> None:
@@ -58,14 +59,14 @@ class Domain:
         return rounded_outwards(min(ends), max(ends))
 
     def interval(self, access: Access) -> Bounds:
-        """Where an access that the domain encloses stands in it."""
+        """The interval of an access that is within the domain."""
         if self._bounds is None:
             return PRESENT_KEY, PRESENT_KEY
         low, high = self._bounds
         return low if access.low is None else access.low, high if access.high is None else access.high
 
     def position(self, key: int) -> int | None:
-        """Where a value stands; None if no interval reaches there."""
+        """The position of a value's key, or None if no interval can contain it."""
         if self._bounds is None:
             return PRESENT_KEY
         low, high = self._bounds
@@ -76,7 +77,10 @@ class Domain:
         return key
 
     def overlap(self, first: int | None, last: int | None) -> Bounds | None:
-        """Where the values from one key to another stand, None for no end; None if no interval reaches there."""
+        """The range of positions of the keys from first to last, or None if no interval can contain any of them.
+
+        None as first or last means that the range has no such end.
+        """
         if self._bounds is None:
             return PRESENT_KEY, PRESENT_KEY
         low, high = self._bounds
@@ -96,7 +100,7 @@ def rounded_outwards(low: int, high: int) -> Bounds:
 
 
 def _rounded_down(key: int) -> int:
-    """Towards smaller keys: to a smaller power of two above zero, to a larger one below."""
+    """Rounds towards smaller keys: to a smaller power of two above zero, to a larger one below zero."""
     if key < ZERO_KEY:
         below = ZERO_KEY - 1 - key
         return ZERO_KEY - 1 - (below | _ONE_EXPONENT if below >= LINEAR_KEYS else (1 << below.bit_length()) - 1)

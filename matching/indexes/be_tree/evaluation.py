@@ -1,11 +1,11 @@
-"""How candidates are verified: condition by condition, or each distinct condition once for a publication [BET 6.1].
+"""Verifies candidates: condition by condition, or each distinct condition once for a publication [BET 6.1].
 
-    PlainEvaluation    every condition of every candidate, until one fails
-    LazyEvaluation     a distinct condition is evaluated when it is first needed, and its verdict kept
-    BitmapEvaluation   (in `bitmap`) verdicts of all conditions are computed beforehand for every value
+    PlainEvaluation    evaluates every condition of every candidate, until one fails
+    LazyEvaluation     evaluates a distinct condition when it is first needed, and stores the result
+    BitmapEvaluation   (in `bitmap`) computes the results of all conditions beforehand for every value
 
-A condition that the path to a leaf proves is not verified. The ones that are left stand in the order in which they are
-likely to fail: those on attributes that the path says nothing about come first.
+A condition that the path to a leaf proves is not verified. The others are sorted by how likely they are to fail.
+Conditions on attributes that are not on the path come first.
 """
 
 from __future__ import annotations
@@ -23,39 +23,39 @@ from matching.expressions.values import Value
 from matching.indexes.be_tree.nodes import Subscription
 
 Values: TypeAlias = dict[int, Value]
-"""A publication's values by number of dimension."""
+"""The values of a publication by number of dimension."""
 Test: TypeAlias = Callable[[Any], bool]
 Groups: TypeAlias = Sequence[Collection[Subscription]]
-"""The candidates of each leaf that was reached."""
+"""The candidates of each reached leaf."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
     ids: list[int]
     evaluated: int
-    """Candidates for which at least one condition was evaluated."""
+    """The number of candidates for which at least one condition was evaluated."""
     tests: int
-    """Conditions evaluated."""
+    """The number of conditions evaluated."""
     discarded: list[int]
-    """For each group, the verdicts asked for subscriptions that do not match."""
+    """For each group, the number of checks for subscriptions that do not match."""
 
 
 class Evaluation(ABC):
     @abstractmethod
     def prepare(self, dimension: int, condition: Condition) -> Any:
-        """What `arrange` needs of a condition that no subscription had before."""
+        """Returns the data that `arrange` needs for a condition that no subscription had before."""
 
     @abstractmethod
     def release(self, prepared: Any) -> None:
-        """No subscription has it any more."""
+        """Releases the data of a condition that no subscription has any more."""
 
     def arrange(self, prepared: list[Any]) -> Any:
-        """A subscription's checks, in this order, for the place that it has now."""
+        """The checks of a subscription for its present leaf, in this order."""
         return tuple(prepared)
 
     @abstractmethod
     def verify(self, groups: Groups, values: Values) -> Verdicts:
-        """Which candidates match."""
+        """Finds the candidates that match."""
 
 
 class PlainEvaluation(Evaluation):
@@ -63,7 +63,7 @@ class PlainEvaluation(Evaluation):
         return dimension, condition_test(condition)
 
     def release(self, prepared: tuple[int, Test]) -> None:
-        """Nothing is kept for it."""
+        """Does nothing: there is no data to release."""
 
     def verify(self, groups: Groups, values: Values) -> Verdicts:
         ids: list[int] = []
@@ -91,8 +91,11 @@ UNKNOWN, PASSED, FAILED = 0, 1, 2
 
 
 class LazyEvaluation(Evaluation):
-    """Departs from [BET 6.1]: one byte for each distinct condition instead of a bit in a pass and one in a fail array,
-    because Python addresses bytes."""
+    """Evaluates each distinct condition at most once for a publication.
+
+    Departs from [BET 6.1]: one byte for each distinct condition instead of a bit in a pass array and one in a fail
+    array, because Python addresses bytes.
+    """
 
     def __init__(self) -> None:
         self._numbers = Numbers()
@@ -130,11 +133,11 @@ class LazyEvaluation(Evaluation):
 
 
 class Numbers:
-    """Small numbers; one that was given back is the next to be taken [BET 6.1]."""
+    """Allocates small numbers. A released number is the next to be used again [BET 6.1]."""
 
     def __init__(self) -> None:
         self.limit = 0
-        """All numbers in use are below."""
+        """All numbers in use are below this one."""
         self._free: list[int] = []
 
     @property
@@ -155,7 +158,7 @@ class Numbers:
 
 
 def has_no_absent(subscription: Subscription, values: Values) -> bool:
-    """Does the publication lack what the subscription says does not exist?"""
+    """Whether the publication lacks all dimensions that the subscription's NOT EXISTS conditions name."""
     return not any(dimension in values for dimension in subscription.absent)
 
 
@@ -171,7 +174,7 @@ _WITH_OPERAND_FIRST: dict[Operator, Callable[[Any, Any], bool]] = {
 
 
 def condition_test(condition: Condition) -> Test:
-    """The condition as a function of a value of its dimension; functions in C where there are."""
+    """The condition as a function of a value of its dimension. Uses functions in C where there are any."""
     if len(condition.predicates) > 1:
         return partial(_all_true, tuple(_predicate_test(predicate) for predicate in condition.predicates))
     return _predicate_test(condition.predicates[0])

@@ -1,19 +1,20 @@
-"""Expressive events: an expression in the place of a publication [BET 3.2].
+"""Expressive events: an expression in the role of a publication [BET 3.2].
 
-An event says of some attributes what values they may have, and that there are no others. On each attribute the event
-and a subscription stand for two sets of values; how these must relate is the semantics:
+An event has a set of possible values for each of its attributes, and no other attributes. A subscription also has a set
+of values for each of its attributes. The semantics defines the relation between these sets:
 
     STABBING_SUBSCRIPTION   the sets have a value in common, on every attribute of the subscription
     SYMMETRIC               the same, and the event has no attribute that the subscription lacks
     CONTAINMENT             the subscription's set is within the event's, on every attribute of the subscription
     EXACT                   both name the same attributes, with the same sets
 
-The other two of the paper, stabbing event and enclosure, ask for subscriptions with attributes that the event may not
-lead to; the tree finds only some of their answers, so they are not offered.
+The paper has two more, stabbing event and enclosure. They are not offered, because they include subscriptions with
+attributes that the event does not have, and the tree finds only some of these.
 
-`EXISTS a` is the set of all values of all classes. Suffixes, substrings and patterns are no unions of intervals: they
-stand for all strings, so stabbing may say yes too often for them and containment no. `NOT EXISTS a` in a subscription
-holds if the event does not name `a`. A subscription that nothing satisfies relates to nothing.
+`EXISTS a` is the set of all values of all classes. Suffixes, substrings and patterns are not unions of intervals, so
+they are represented by the set of all strings. For them, stabbing may return too many subscriptions and containment too
+few. `NOT EXISTS a` in a subscription is true if the event does not have `a`. A subscription that no publication
+satisfies is related to no event.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from matching.indexes.be_tree.search import Event
 CLASSES = (TypeClass.NUMBER, TypeClass.STRING, TypeClass.BOOLEAN)
 
 AttributeSet: TypeAlias = tuple[ValueSet, ...]
-"""The values of one attribute, of each of the classes."""
+"""The values of one attribute, one set for each class."""
 
 
 class Semantics(StrEnum):
@@ -78,12 +79,12 @@ def _is_within(one: AttributeSet, other: AttributeSet) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """What a semantics asks of the sets on an attribute, and of the attributes."""
+    """The conditions of a semantics on the sets of an attribute, and on the attributes."""
 
     holds: Callable[[AttributeSet, AttributeSet], bool]
-    """Of a subscription's and an event's set."""
+    """Whether the sets of a subscription and an event are related."""
     is_mutual: bool
-    """Must the event's attributes all be the subscription's?"""
+    """Whether the subscription must have all attributes of the event."""
 
 
 RELATIONS = {
@@ -117,7 +118,7 @@ def event_sets(clause: Clause) -> dict[str, AttributeSet]:
 class ExpressionEvent(Event):
     def __init__(self, sets: Mapping[str, AttributeSet], dimensions: Dimensions) -> None:
         self._values: dict[int, ValueSet | None] = {}
-        """None where presence is all that counts."""
+        """The values by dimension. None for a dimension of presence."""
         for attribute, classes in sets.items():
             for values in classes:
                 number = dimensions.number((attribute, values.type_class))

@@ -1,4 +1,4 @@
-"""BETree: the index, from its options to its reports."""
+"""BETree: the index with its options and reports."""
 
 from __future__ import annotations
 
@@ -50,40 +50,40 @@ from matching.nearest import nearest
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What all matches so far took."""
+    """The work of all matches so far."""
 
     publications: int = 0
     leaves: int = 0
-    """Leaf nodes reached."""
+    """The number of leaf nodes reached."""
     candidates: int = 0
     tests: int = 0
-    """Conditions evaluated; with bitmaps, only those that are no intervals."""
+    """The number of conditions evaluated. With bitmaps, only conditions that are not intervals are evaluated."""
     recycled: int = 0
-    """Partition nodes taken apart because they did not pay."""
+    """The number of partition nodes removed because they did not pay."""
 
 
 class BETree(Matcher):
-    """A tree of two alternating cuts: by attribute, then by ranges of that attribute's values [BET].
+    """A tree that alternates two divisions: by attribute, then by ranges of that attribute's values [BET].
 
-    max_capacity     subscriptions in a leaf before it is cut
-    min_partition    subscriptions that an attribute must take out of a leaf to be worth a partition node
+    max_capacity     subscriptions in a leaf before it is split
+    min_partition    subscriptions that must move from a leaf to a new partition node
     directory        "generic", "specialised" or "hybrid": how an attribute's values are clustered
-    equality_first   use up a subscription's equality conditions before others
-    selectivity      rank attributes by a histogram of their values too, not by popularity alone
+    equality_first   partition by a subscription's equality conditions before others
+    selectivity      rank attributes also by a histogram of their values, not by popularity alone
     alpha, beta      weights of loss against gain, and of covered against subsumed conditions
-    tune_beta        let beta follow the observed rate of false candidates
-    recycling        take apart partitions whose rank is below `recycle_below` at the end of a window
+    tune_beta        adjust beta to the observed rate of false candidates
+    recycling        remove partitions whose rank is below `recycle_below` at the end of a window
     window           operations in a window, or a tenth of the partition's subscriptions if that is more
-    reinsertion      share of an overflowing leaf that is inserted anew before it is cut
-    exploration      how often a random partition node is chosen instead of the best
+    reinsertion      share of an overflowing leaf that is reinserted before the leaf is split
+    exploration      probability that a random partition node is chosen instead of the best
     lazy, bitmap     evaluate each distinct condition at most once, or beforehand
     bloom_bits       width of the attribute filter; 0 for none
-    seed             of the random choices that reinsertion and exploration make
+    seed             seed of the random choices of reinsertion and exploration
 
-    Departs from [BET 8.1]: the smallest partition is 1, not 3. With thousands of attributes, those that only one or
-    two subscriptions ask for would leave these in the root's leaf, which every publication evaluates.
+    Departs from [BET 8.1]: the smallest partition is 1, not 3. With thousands of attributes, an attribute that only one
+    or two subscriptions use would leave them in the root's leaf, which every publication evaluates.
     Departs from [BET 5.1]: alpha is 0.75, not 0.5. With equal weights, partitions that a former workload made popular
-    are kept, and the work after it has passed stays a third above what it was before.
+    are kept. The work after that workload then stays a third above the work before it.
     """
 
     name = "be-tree"
@@ -151,11 +151,11 @@ class BETree(Matcher):
 
     @property
     def beta(self) -> float:
-        """The weight of covered conditions, which `tune_beta` lets follow the publications."""
+        """The weight of covered conditions. It changes with publications if `tune_beta` is set."""
         return self._weight.beta
 
     def match_expression(self, event: Expression | str, semantics: Semantics) -> MatchReport:
-        """Which subscriptions stand in this relation to an expression [BET 3.2]; see `expressive`."""
+        """Finds the subscriptions that have this relation to an expression [BET 3.2]; see `expressive`."""
         if isinstance(event, str):
             from matching.languages.sql import parse
 
@@ -168,11 +168,11 @@ class BETree(Matcher):
         return MatchReport(ids, len(self), len(candidates), len(candidates))
 
     def outline(self) -> str:
-        """The structure as text: equal for equal structures, whatever led to them."""
+        """The structure as text. Equal structures have equal texts, whatever operations created them."""
         return outline(self._tree.root, self._dimensions.name)
 
     def check_invariants(self) -> None:
-        """Raises AssertionError if the tree is not as [BET 4.3] says it always is."""
+        """Raises AssertionError if the tree violates an invariant of [BET 4.3]."""
         check_invariants(self._tree, self._subscriptions)
 
     def _insert(self, id: int, expression: Expression) -> None:
@@ -193,7 +193,7 @@ class BETree(Matcher):
         self._tree.insert(subscription)
 
     def _acquire(self, predicates: Clause) -> Requirement:
-        """The requirement that these predicates, all on one dimension, are together."""
+        """Returns the requirement of these predicates, which are all on one dimension, and counts one more user."""
         requirement = self._requirements.get(predicates)
         if requirement is None:
             (condition,) = conditions_of(predicates)

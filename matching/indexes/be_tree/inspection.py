@@ -1,4 +1,4 @@
-"""Looking at a tree from outside: its figures, and a text that is the same for the same structure."""
+"""Describes a tree from outside: its counters, and a text that is the same for the same structure."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from matching.indexes.be_tree.nodes import ClusterNode, PartitionNode
 class Visit(NamedTuple):
     cluster: ClusterNode
     level: int
-    """Nodes from the root to here, partition nodes and buckets above included."""
+    """The number of nodes from the root to this one, including partition nodes and buckets."""
     depth: int
-    """Partition nodes above."""
+    """The number of partition nodes above."""
 
 
 def visits(root: ClusterNode) -> Iterator[Visit]:
-    """Every cluster node, each after those above it."""
+    """Iterates over all cluster nodes, each after those above it."""
     pending = [Visit(root, 1, 0)]
     while pending:
         visit = pending.pop()
@@ -40,7 +40,7 @@ def _buckets_down_to(cluster: ClusterNode) -> int:
 
 
 def shape_of(root: ClusterNode) -> tuple[int, int, dict[str, int]]:
-    """Nodes, levels and figures. The root of an empty tree is none."""
+    """The number of nodes, the number of levels and the counters. The root of an empty tree does not count."""
     clusters = [] if root.is_empty else list(visits(root))
     leaves = [visit for visit in clusters if visit.cluster.leaf.subscriptions]
     partitions = sum(len(visit.cluster.partitions) for visit in clusters)
@@ -58,10 +58,10 @@ def shape_of(root: ClusterNode) -> tuple[int, int, dict[str, int]]:
 
 
 def outline(root: ClusterNode, name_of: Callable[[int], Dimension]) -> str:
-    """One line for each cluster node with its path and what is in its leaf, sorted.
+    """One line for each cluster node, with its path and the ids in its leaf, sorted.
 
-    Two trees have the same outline exactly when they have the same nodes with the same contents; numbers of dimensions
-    and the order of insertion do not show.
+    Two trees have the same outline exactly if they have the same nodes with the same contents. The numbers of
+    dimensions and the order of insertion are not part of it.
     """
 
     def step(partition: PartitionNode, cluster: ClusterNode) -> str:

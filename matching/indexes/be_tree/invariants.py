@@ -1,4 +1,4 @@
-"""What must hold of a tree between any two operations; tests ask after each."""
+"""The invariants of a tree between any two operations. Tests check them after each operation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from matching.indexes.be_tree.tree import Tree
 
 
 def check_invariants(tree: Tree, stored: dict[int, Subscription]) -> None:
-    """Raises AssertionError with what is wrong and where."""
+    """Raises AssertionError with the violated invariant and its place."""
     found: dict[int, Subscription] = {}
     for visit in visits(tree.root):
         cluster = visit.cluster
@@ -88,7 +88,7 @@ def _check_place(tree: Tree, cluster: ClusterNode, subscription: Subscription, w
 
 
 def _check_bucket_of(partition: PartitionNode, bucket: ClusterNode, access: Access, where: str) -> None:
-    """Asking a directory for a home that is already there changes nothing in it."""
+    """Checks that the subscription is in the right bucket. The lookup must not create one."""
     before = list(partition.directory.clusters())
     _require(not partition.directory.is_outgrown_by(access), f"{where}: the domain encloses all ends")
     _require(

@@ -1,14 +1,15 @@
 """Order-preserving 64-bit keys, and the buckets that halve their range.
 
-A cluster directory halves a known, finite domain [BET 4.3]. Ours are open, so values are mapped to 64-bit keys and the
-range of the keys is halved instead: if v <= w then key(v) <= key(w), and what ties beyond the key stays in one bucket.
-Candidates are verified, so a tie costs an evaluation and never an answer.
+A cluster directory of the paper halves a known, finite domain [BET 4.3]. The domains here are open, so values are
+mapped to 64-bit keys and the range of the keys is halved. If v <= w then key(v) <= key(w). Values with the same key
+are in the same bucket. Candidates are verified, so a tie costs an evaluation but never changes a result.
 
-Numbers below 2^31 in size are mapped linearly, in steps of 2^-31, so that halving the keys halves the values; beyond
-that the bits of the double count. Strings are their first eight bytes, booleans 0 and 1.
+Numbers with an absolute value below 2^31 are mapped linearly, in steps of 2^-31, so that halving the keys halves the
+values. For larger numbers, the key is taken from the bits of the double. The key of a string is its first eight bytes.
+The keys of booleans are 0 and 1.
 
-A bucket is a dyadic interval of keys: all keys with a common prefix of bits. Two buckets are disjoint or one encloses
-the other, and the smallest that encloses two keys depends on nothing but these keys.
+A bucket is a dyadic interval of keys: all keys with a common prefix of bits. Of two buckets, either they are disjoint
+or one encloses the other. The smallest bucket that encloses two keys depends only on these keys.
 """
 
 from __future__ import annotations
@@ -31,12 +32,13 @@ ZERO_KEY = 1 << 63
 _LINEAR_LIMIT = 1 << 31
 _STEPS = 1 << 31
 LINEAR_KEYS = _LINEAR_LIMIT * _STEPS
-"""So many keys on each side of zero are linear."""
+"""The number of linear keys on each side of zero."""
 _LIMIT_BITS: int = struct.unpack(">Q", struct.pack(">d", float(_LINEAR_LIMIT)))[0]
 _KEY_BYTES = KEY_BITS // 8
 
 
 def key_of(value: Value) -> int:
+    """The key of a value."""
     if isinstance(value, str):
         return int.from_bytes(value[:_KEY_BYTES].encode()[:_KEY_BYTES].ljust(_KEY_BYTES, b"\0"), "big")
     if isinstance(value, bool):
@@ -63,21 +65,22 @@ def enclosing_bucket(low: int, high: int) -> Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a directory knows of a condition: the interval of its keys [BET Table I], and its value if there is one."""
+    """A condition as a directory uses it: the interval of its keys [BET Table I], and its value if it has only one."""
 
     low: int | None
-    """None when the condition has no lower end: it then starts where the directory's domain does."""
+    """None if the condition has no lower end. It then starts at the lower end of the directory's domain."""
     high: int | None
+    """None if the condition has no upper end."""
     point: Value | None = None
     """The only value that can satisfy the condition."""
     is_proven_by_point: bool = False
-    """Is having that value enough?"""
+    """Whether every publication with that value satisfies the condition."""
     is_proven_by_presence: bool = False
-    """Is having any value of the dimension enough?"""
+    """Whether every publication with any value of the dimension satisfies the condition."""
 
     @property
     def openness(self) -> int:
-        """0 for a single value, then by how many ends the interval lacks: the likelier the condition holds."""
+        """0 for a single value, else 1 plus the number of missing ends. A higher value is more likely to be true."""
         return 0 if self.point is not None else 1 + (self.low is None) + (self.high is None)
 
     @property
@@ -86,7 +89,11 @@ class Access:
 
 
 def access_to(condition: Condition) -> Access:
-    """Values in several intervals span all that lies between; what no value satisfies could stand anywhere."""
+    """The access of a condition.
+
+    If the condition has several intervals, the access spans all of them. A condition that no value satisfies has
+    neither end, because its place does not matter.
+    """
     values = condition.values
     if values is None:
         return Access(None, None, is_proven_by_presence=condition.is_exact)
@@ -100,7 +107,7 @@ def access_to(condition: Condition) -> Access:
 
 
 def key_span(values: ValueSet) -> tuple[int | None, int | None]:
-    """The smallest and the largest key of a set that is not empty; None where the set has no end."""
+    """The smallest and the largest key of a non-empty set. None for an end that the set does not have."""
     lower, upper = values.intervals[0][0], values.intervals[-1][1]
     low = None if lower == smallest(values.type_class) else key_of(lower)
     high = None if upper is None else _last_key_before(upper)
@@ -110,7 +117,7 @@ def key_span(values: ValueSet) -> tuple[int | None, int | None]:
 def _last_key_before(upper: Value) -> int:
     if isinstance(upper, str):
         encoded = upper.encode()
-        # Only a longer string, or one that ends with NUL, has the key of a smaller string.
+        # A string shares its key with a smaller one only if it is longer than the key or ends with NUL.
         has_tie = len(encoded) > _KEY_BYTES or encoded.endswith(b"\0")
         return key_of(upper) if has_tie else key_of(upper) - 1
     if isinstance(upper, bool):
@@ -129,4 +136,4 @@ def _previous_number(number: int | float) -> int | float:
 
 
 PRESENT_KEY = 0
-"""The key of an attribute's presence, which is all that `EXISTS` asks for."""
+"""The key for the presence of an attribute, which `EXISTS` tests."""

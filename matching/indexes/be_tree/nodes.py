@@ -1,11 +1,11 @@
 """The three kinds of nodes [BET 4.1], and the subscriptions in them.
 
-    PartitionNode   an attribute: all that is below has a condition on it. Holds a cluster directory.
-    ClusterNode     a bucket of that attribute's keys: all that is below stays within it. Holds a leaf node, and a
-                    partition directory (partition nodes by dimension).
+    PartitionNode   an attribute: all subscriptions below have a condition on it. It has a cluster directory.
+    ClusterNode     a bucket of that attribute's keys: the conditions of all subscriptions below are within it. It has a
+                    leaf node and a partition directory (partition nodes by dimension).
     LeafNode        subscriptions.
 
-The root is a cluster node without a bucket. Buckets point to the halves below them and to the bucket above.
+The root is a cluster node without a bucket. Buckets refer to the halves below them and to the bucket above.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Requirement:
-    """A condition as the index keeps it: once, however many subscriptions have it."""
+    """A condition of the index. All subscriptions with an equal condition share it."""
 
     __slots__ = ("access", "condition", "dimension", "prepared", "users")
 
@@ -31,32 +31,32 @@ class Requirement:
         self.condition = condition
         self.access = access
         self.prepared = prepared
-        """What the evaluation made of it."""
+        """The result of `Evaluation.prepare`."""
         self.users = 0
 
 
 class Subscription:
-    """One stored conjunction, by numbers of dimensions."""
+    """One stored conjunction, with numbers for dimensions."""
 
     __slots__ = ("absent", "checks", "covered", "id", "leaf", "points", "requirements", "signature", "subsumed")
 
     def __init__(self, id: int, requirements: dict[int, Requirement], absent: list[int], signature: int) -> None:
         self.id = id
         self.requirements = requirements
-        """By dimension, those first that are likely to fail first."""
+        """The requirements by dimension. Those that are most likely to fail come first."""
         self.points = tuple(number for number, each in requirements.items() if each.access.point is not None)
         """The dimensions with an equality."""
         self.absent = tuple(absent)
-        """Dimensions of presence that a publication must not have: NOT EXISTS."""
+        """The dimensions of NOT EXISTS, which a publication must not have."""
         self.signature = signature
-        """The attributes, for the filter."""
+        """The signature of the attributes, for the filter."""
         self.leaf: LeafNode | None = None
         self.subsumed = 0
-        """Conditions on the path to the leaf that the path proves."""
+        """The number of conditions on the path to the leaf that the path proves."""
         self.covered = 0
-        """Conditions on the path that are still to be verified."""
+        """The number of conditions on the path that must still be verified."""
         self.checks: Any = ()
-        """What the evaluation made of the conditions that the present place leaves to verify."""
+        """The result of `Evaluation.arrange` for the conditions that must be verified in the present leaf."""
 
     def access(self, dimension: int) -> Access:
         return self.requirements[dimension].access
@@ -107,7 +107,7 @@ class ClusterNode:
         """The partition node whose directory this bucket belongs to; None for the root."""
         self.set_bounds(bounds)
         self.point = point
-        """The value of a bucket in a hash table."""
+        """The value of a bucket in a hash table, otherwise None."""
         self.is_split = False
         self.left: ClusterNode | None = None
         self.right: ClusterNode | None = None
@@ -126,7 +126,7 @@ class ClusterNode:
 
     @property
     def is_open(self) -> bool:
-        """Not partitioned yet [BET Definition 4.2]."""
+        """Whether the node is not partitioned yet [BET Definition 4.2]."""
         return not self.partitions
 
     @property
@@ -145,13 +145,13 @@ class ClusterNode:
 
 
 class RecycledPartition:
-    """What a cluster node knows of a partition that did not pay and was recycled."""
+    """The data that a cluster node keeps about a partition that did not pay and was recycled."""
 
     __slots__ = ("loss_per_subscription", "window_factor")
 
     def __init__(self, loss_per_subscription: float, window_factor: int) -> None:
         self.loss_per_subscription = loss_per_subscription
-        """Discarded evaluations for each publication and subscription."""
+        """The number of discarded evaluations for each publication and subscription."""
         self.window_factor = window_factor
 
 
@@ -160,18 +160,18 @@ class PartitionNode:
 
     def __init__(self, cluster: ClusterNode, dimension: int, loss: LossWindow) -> None:
         self.cluster = cluster
-        """The cluster node in whose partition directory this stands."""
+        """The cluster node whose partition directory contains this node."""
         self.dimension = dimension
         self.directory: Directory
         self.size = 0
-        """Subscriptions below."""
+        """The number of subscriptions below."""
         self.subsumed = 0
-        """Sum over the subscriptions below of their conditions that the path proves."""
+        """The sum of `subsumed` over the subscriptions below."""
         self.covered = 0
         self.loss = loss
 
     def subscriptions(self) -> list[Subscription]:
-        """All that is below, in a fixed order."""
+        """All subscriptions below, in a fixed order."""
         found: list[Subscription] = []
         pending = list(self.directory.clusters())
         while pending:
@@ -183,27 +183,27 @@ class PartitionNode:
 
 
 class Clock:
-    """Counts what happened to the index; windows are measured in it, never in time."""
+    """Counts the operations on the index. Windows are measured in operations, never in time."""
 
     __slots__ = ("operations", "publications")
 
     def __init__(self) -> None:
         self.operations = 0
-        """Insertions, deletions and matches."""
+        """The number of insertions, deletions and matches."""
         self.publications = 0
 
 
 class LossWindow:
-    """The evaluations below a node that came to nothing, for each publication of a window [BET eq. 11]."""
+    """The discarded evaluations below a node, per publication of a window [BET eq. 11]."""
 
     __slots__ = ("clock", "discarded", "opened_at", "per_publication", "seen_at", "window_factor")
 
     def __init__(self, clock: Clock, window_factor: int = 1) -> None:
         self.clock = clock
         self.window_factor = window_factor
-        """Multiplies the window of a partition that was recycled before and came back."""
+        """The factor of the window's length. It grows for a partition that was recycled before."""
         self.per_publication = 0.0
-        """As measured in the last window that ended."""
+        """The loss in the last window that ended."""
         self._open()
 
     def _open(self) -> None:
@@ -212,14 +212,15 @@ class LossWindow:
         self.seen_at = self.clock.publications
 
     def is_over(self, operations: int, publications: int) -> bool:
-        """Is the window that long?"""
+        """Whether the window has at least this many publications, and this many operations times the factor."""
         seen = self.clock.publications - self.seen_at
         return seen >= publications and self.clock.operations - self.opened_at >= operations * self.window_factor
 
     def running(self) -> float:
-        """As measured since the window was opened."""
+        """The loss since the window was opened."""
         return self.discarded / max(1, self.clock.publications - self.seen_at)
 
     def close(self) -> None:
+        """Stores the loss of the window and opens the next one."""
         self.per_publication = self.running()
         self._open()

@@ -1,11 +1,11 @@
-"""Which attribute to partition by, and where to insert: the cost-based ranking [BET 5.1].
+"""The cost-based ranking, which decides by which attribute to partition and where to insert [BET 5.1].
 
-A node's rank is what it gains, conditions on the path that need no evaluation of their own, minus what it loses,
-evaluations below it that came to nothing. Both are sums over what is below, so every partition node keeps the sums
-and equation 10 becomes equation 14 at each of them.
+The rank of a node is its gain minus its loss. The gain is the number of conditions on the path that need no evaluation.
+The loss is the number of discarded evaluations below the node. Both are sums over the subscriptions below. So every
+partition node stores the sums, and equation 10 becomes equation 14 at each of them.
 
-Departs from [BET 5.1]: a condition on the path counts as subsumed when it is an equality, else as covered. Any other
-condition is equivalent to its bucket by accident only, and buckets change their bounds.
+Departs from [BET 5.1]: a condition on the path counts as subsumed if it is an equality, otherwise as covered. Any other
+condition is equivalent to its bucket only by accident, and buckets change their bounds.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from matching.expressions.values import Value
 from matching.indexes.be_tree.nodes import ClusterNode, LeafNode, PartitionNode, Subscription
 
 WINDOW_SHARE = 10
-"""A window lasts a tenth as many operations as there are subscriptions below [BET 8.1]."""
+"""A window has a tenth as many operations as there are subscriptions below [BET 8.1]."""
 PUBLICATIONS_SHARE = 4
-"""A quarter of a shortest window must be publications: insertions alone measure nothing."""
+"""At least a quarter of the shortest window must be publications, because insertions measure no loss."""
 
 
 class Weight(ABC):
-    """Beta: how much a covered condition counts, against one minus beta for a subsumed one."""
+    """Beta: the weight of a covered condition. The weight of a subsumed condition is one minus beta."""
 
     beta: float
 
     @abstractmethod
     def observe(self, leaves: Sequence[LeafNode], values: dict[int, Value]) -> None:
-        """Learns from the leaves that a publication reached."""
+        """Updates beta from the leaves that a publication reached."""
 
 
 class FixedWeight(Weight):
@@ -37,13 +37,13 @@ class FixedWeight(Weight):
         self.beta = beta
 
     def observe(self, leaves: Sequence[LeafNode], values: dict[int, Value]) -> None:
-        """Nothing changes it."""
+        """Does nothing."""
 
 
 class TunedWeight(Weight):
-    """Beta falls with the rate at which covered conditions lead to false candidates [BET eq. 15].
+    """Beta decreases with the rate at which covered conditions lead to false candidates [BET eq. 15].
 
-    One candidate of each publication is looked at. Older samples count half as much in each further window.
+    One candidate of each publication is sampled. The weight of older samples halves with each further window.
     """
 
     SAMPLES = 256
@@ -80,21 +80,21 @@ def _satisfies_path(candidate: Subscription, leaf: LeafNode, values: dict[int, V
 
 
 class LossEstimate(ABC):
-    """The loss of a partition that does not exist yet."""
+    """Estimates the loss of a partition that does not exist yet."""
 
     @abstractmethod
     def of(self, dimension: int, members: Collection[Subscription]) -> float: ...
 
 
 class OptimisticLoss(LossEstimate):
-    """None: what is popular is chosen, and measured losses correct that later."""
+    """Estimates no loss. Popular attributes are chosen, and measured losses correct the choice later."""
 
     def of(self, dimension: int, members: Collection[Subscription]) -> float:
         return 0.0
 
 
 class HistogramLoss(LossEstimate):
-    """The average number of members that share an interval of keys: how many false candidates to expect."""
+    """Estimates the number of false candidates by the average number of members with the same interval of keys."""
 
     def of(self, dimension: int, members: Collection[Subscription]) -> float:
         accesses = [subscription.access(dimension) for subscription in members]
@@ -114,12 +114,12 @@ class Ranking:
         return partition.loss.is_over(operations, self._fewest_publications)
 
     def of_partition(self, partition: PartitionNode) -> float:
-        # A partition that no publication reaches any more is not reviewed; its old loss must not stick to it.
+        # A partition that no publication reaches any more is not reviewed, so its stored loss may be outdated.
         loss = partition.loss.running() if self.is_window_over(partition) else partition.loss.per_publication
         return self.rank(partition.subsumed, partition.covered, loss)
 
     def of_candidate(self, cluster: ClusterNode, dimension: int, members: Collection[Subscription]) -> float:
-        """Of partitioning a cluster node's leaf by the dimension."""
+        """The rank of partitioning the leaf of a cluster node by the dimension."""
         subsumed = sum(subscription.is_point(dimension) for subscription in members)
         loss = self._estimate.of(dimension, members)
         if cluster.recycled is not None and dimension in cluster.recycled:
@@ -132,11 +132,11 @@ class Ranking:
 
 
 class Preference(ABC):
-    """Which of a subscription's dimensions may be used for partitioning before which others."""
+    """The order in which the dimensions of a subscription may be used for partitioning."""
 
     @abstractmethod
     def eligible(self, subscription: Subscription, used: Collection[int]) -> list[int]:
-        """Dimensions that are not used on the path yet and may be used now."""
+        """The dimensions that are not used on the path yet and may be used now."""
 
 
 class AnyCondition(Preference):
@@ -145,7 +145,7 @@ class AnyCondition(Preference):
 
 
 class EqualityFirst(Preference):
-    """All equalities are used up before other conditions are [BET 8.5]."""
+    """All equalities are used before other conditions [BET 8.5]."""
 
     def eligible(self, subscription: Subscription, used: Collection[int]) -> list[int]:
         points = [dimension for dimension in subscription.points if dimension not in used]

@@ -1,7 +1,6 @@
-"""Matching: the leaves that an event reaches [BET 7.1].
+"""Matching: finds the leaves that an event reaches [BET 7.1].
 
-An event is a publication, or an expression (see `expressive`). They differ in how they go through a directory, and in
-nothing else.
+An event is a publication or an expression (see `expressive`). The two differ only in how they search a directory.
 """
 
 from __future__ import annotations
@@ -14,16 +13,21 @@ from matching.indexes.be_tree.nodes import ClusterNode, LeafNode, PartitionNode
 
 
 class Event(ABC):
+    """A publication, or an expression in the role of one."""
+
     dimensions: Collection[int]
-    """The dimensions on which the event says something."""
+    """The dimensions of the event."""
 
     @abstractmethod
     def collect_buckets(self, partition: PartitionNode, into: list[ClusterNode]) -> None:
-        """Adds the buckets of a partition node, on a dimension of the event, that what matches it can be below."""
+        """Adds the buckets of a partition node that may contain matching subscriptions.
+
+        The dimension of the partition node must be one of the event's.
+        """
 
 
 class PointEvent(Event):
-    """A publication: one value on each dimension."""
+    """A publication: one value for each dimension."""
 
     def __init__(self, located: dict[int, tuple[Value, int]]) -> None:
         self.dimensions = located.keys()
@@ -35,7 +39,7 @@ class PointEvent(Event):
 
 
 def reached_leaves(root: ClusterNode, event: Event) -> list[LeafNode]:
-    """Algorithms 1 and 2, for all paths at once. Leaves without subscriptions are left out."""
+    """Algorithms 1 and 2, for all paths at once. Leaves without subscriptions are omitted."""
     leaves: list[LeafNode] = []
     pending = [root]
     dimensions = event.dimensions
@@ -46,7 +50,7 @@ def reached_leaves(root: ClusterNode, event: Event) -> list[LeafNode]:
         partitions = cluster.partitions
         if not partitions:
             continue
-        # Both are hash tables: the smaller one is gone through.
+        # Both are hash tables, so the loop runs over the smaller one.
         if len(partitions) < len(dimensions):
             for dimension, partition in partitions.items():
                 if dimension in dimensions:

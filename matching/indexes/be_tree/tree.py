@@ -1,11 +1,10 @@
-"""The dynamics of the tree: insertion, space partitioning, space clustering, deletion [BET 4, 7].
+"""Insertion, space partitioning, space clustering and deletion in the tree [BET 4, 7].
 
-Overflowing leaves are cut one after the other from a list of cluster nodes, not by recursion, because a hundred equal
-subscriptions with a thousand conditions make a path a thousand partition nodes deep.
+Overflowing leaves are split one after the other from a list of cluster nodes, without recursion. A hundred equal
+subscriptions with a thousand conditions make a path that is a thousand partition nodes deep.
 
-Departs from [BET eq. 9]: a leaf that holds more than one leaf's worth, because there is nothing to partition it by,
-gets a quarter of its size as additional room. With room for a constant number, every few insertions would look through
-all of it again.
+Departs from [BET eq. 9]: a leaf that cannot be partitioned may exceed the capacity. It then gets a quarter of its size
+as additional capacity. With a constant amount, every few insertions would scan the whole leaf again.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ MAX_WINDOW_FACTOR = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """What is chosen when an index is made."""
+    """The parameters and strategies that are chosen when an index is created."""
 
     max_capacity: int
     min_partition: int
@@ -51,7 +50,7 @@ class Tree:
         self.policies = policies
         self._clock = clock
         self._name_of = name_of
-        # The root has no bucket to halve: it is partitioned when it overflows, as an atomic bucket is.
+        # The root has no bucket to halve. It is partitioned when it overflows, like an atomic bucket.
         self.root = ClusterNode(None, (PRESENT_KEY, PRESENT_KEY), policies.max_capacity)
         self._is_reinserting = False
 
@@ -64,7 +63,7 @@ class Tree:
         self._contract(self._remove_from_leaf(subscription))
 
     def recycle(self, partition: PartitionNode) -> None:
-        """Takes a partition apart and inserts its contents anew, unless that has emptied it meanwhile."""
+        """Removes a partition and reinserts its subscriptions, unless it is empty."""
         cluster = partition.cluster
         if not partition.size:
             return
@@ -77,13 +76,17 @@ class Tree:
         self._contract(cluster)
 
     def capacity_for(self, size: int) -> int:
+        """The capacity of a leaf of this size that cannot be partitioned."""
         one = self.policies.max_capacity
         if size <= one:
             return one
         return -(-(size + size // 4) // one) * one
 
     def _place(self, subscription: Subscription, cluster: ClusterNode, pending: list[ClusterNode]) -> None:
-        """Algorithm 3: down the partition nodes that rank highest, into a leaf. That may overflow: it is pending."""
+        """Algorithm 3: adds the subscription to a leaf below the partition nodes that rank highest.
+
+        The leaf may overflow, so its cluster node is added to `pending`.
+        """
         used = {partition.dimension for partition in cluster.path()}
         while cluster.partitions:
             eligible = self.policies.preference.eligible(subscription, used)
@@ -110,7 +113,10 @@ class Tree:
     def _rebuild(
         self, partition: PartitionNode, members: list[Subscription], added: Subscription, pending: list[ClusterNode]
     ) -> None:
-        """A new directory for a larger domain: what has no end reaches to the domain's, and so has another home."""
+        """Rebuilds the directory for a larger domain.
+
+        A condition without an end extends to the end of the domain, so it may belong to another bucket then.
+        """
         for member in members:
             self._remove_from_leaf(member)
         partition.directory = self.policies.new_directory(partition, self.policies.max_capacity)
@@ -140,7 +146,7 @@ class Tree:
             partition.covered += subscription.covered
 
     def _remove_from_leaf(self, subscription: Subscription) -> ClusterNode:
-        """Out of its leaf, and out of the sums above it."""
+        """Removes the subscription from its leaf and from the sums of the partition nodes above."""
         leaf = subscription.leaf
         assert leaf is not None
         del leaf.subscriptions[subscription.id]
@@ -151,7 +157,7 @@ class Tree:
         return leaf.cluster
 
     def _split_overflowing(self, pending: list[ClusterNode]) -> None:
-        """Cuts leaves until none overflows. A cluster node that is gone meanwhile is empty, and so passed over."""
+        """Splits leaves until none overflows. A cluster node that was removed meanwhile is empty, so it is skipped."""
         while pending:
             cluster = pending.pop()
             if cluster.leaf.is_overflowing:
@@ -160,7 +166,7 @@ class Tree:
                 self._cut(cluster, pending)
 
     def _cut(self, cluster: ClusterNode, pending: list[ClusterNode]) -> None:
-        """Algorithm 6: a bucket that can be halved is halved first; then its leaf is partitioned."""
+        """Algorithm 6: halves a bucket if possible. Otherwise partitions its leaf."""
         if cluster.owner is None or cluster.is_atomic or cluster.is_split:
             self._partition(cluster, pending)
         else:
@@ -168,7 +174,7 @@ class Tree:
             pending.extend(cluster.owner.directory.split(cluster))
 
     def _partition(self, cluster: ClusterNode, pending: list[ClusterNode]) -> None:
-        """Algorithm 5: by the attribute that ranks highest, again and again, until the rest fits one leaf."""
+        """Algorithm 5: partitions by the attribute that ranks highest, until the rest fits in one leaf."""
         leaf = cluster.leaf
         used = {partition.dimension for partition in cluster.path()}
         groups = self._groups(leaf, used)
@@ -184,7 +190,7 @@ class Tree:
         leaf.capacity = self.capacity_for(len(leaf.subscriptions))
 
     def _groups(self, leaf: LeafNode, used: set[int]) -> dict[int, dict[int, Subscription]]:
-        """For each dimension that is worth a partition, what would go there from the leaf."""
+        """The subscriptions of the leaf by dimension, for each dimension that has enough for a partition."""
         groups: dict[int, dict[int, Subscription]] = {}
         for id, subscription in leaf.subscriptions.items():
             for dimension in self.policies.preference.eligible(subscription, used):
@@ -225,7 +231,7 @@ class Tree:
         self._is_reinserting = False
 
     def _contract(self, cluster: ClusterNode) -> None:
-        """After something left a cluster node: partitions that are too small go, buckets merge, empty nodes go."""
+        """Removes small partitions, merges buckets and removes empty nodes after a subscription left a cluster node."""
         while True:
             weak = [each for each in cluster.path() if each.size < self.policies.min_partition and _is_attached(each)]
             if not weak:
@@ -235,7 +241,7 @@ class Tree:
             cluster = weak[-1].cluster
 
     def _dissolve(self, partition: PartitionNode) -> None:
-        """Removes a partition node; what was below it is inserted anew, all before any leaf is cut."""
+        """Removes a partition node. Reinserts all subscriptions below it before any leaf is split."""
         members = partition.subscriptions()
         for member in members:
             self._remove_from_leaf(member)

@@ -1,12 +1,12 @@
 """OpIndex: pivot attributes, then operators, then sorted predicate lists, and counters [OPI].
 
 index.py             the matcher itself
-forms.py             which normal form an expression is held in
-members.py           what is held: conjunctions with counters, CNF subscriptions with bitmaps
+forms.py             chooses the normal form in which an expression is stored
+members.py           the stored items: conjunctions with counters, CNF subscriptions with bitmaps
 partitions.py        level 1: members by pivot
-dimensions.py        how often publications carry a dimension, and what one publication asks
+dimensions.py        the frequency of dimensions in publications, and the lookups of one publication
 operators.py         level 2: the table from operators to their indexes
-operator_index.py    the protocol of such an index
+operator_index.py    the interface of the index of an operator
 predicate_lists.py   sorted lists in segments with signatures, for = != < <= > >= IN BETWEEN
 tries.py             STARTS WITH, ENDS WITH
 substrings.py        CONTAINS

@@ -1,7 +1,7 @@
-"""From the targets of true predicates to the subscriptions that match [OPI 4.3, 5, 6.1].
+"""Finds the subscriptions that match from the targets of true predicates [OPI 4.3, 5, 6.1].
 
-Departs from [OPI 4.3]: counters start from zero when a publication first touches them, instead of being set to the
-subscriptions' sizes and counted down, so that a publication pays only for what it touches.
+Departs from [OPI 4.3]: a counter starts at zero when a publication first touches it. The paper sets all counters to the
+sizes of the subscriptions and counts down. Here a publication only costs time for the counters that it touches.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from matching.matcher import SearchResult
 
 
 class Tally:
-    """Collects what one publication finds. A subscription may be touched by several of its conjunctions."""
+    """Collects the results for one publication. Several conjunctions of a subscription may contribute."""
 
     def __init__(self, publication: dict[str, Value]) -> None:
         self._publication = publication
@@ -25,7 +25,7 @@ class Tally:
         self._evaluated: set[int] = set()
 
     def count(self, hits: list[Conjunction]) -> None:
-        """One hit for each true predicate."""
+        """Counts the hits of conjunctions. There is one hit for each true predicate."""
         counts = Counter(hits)
         self._candidates.update([conjunction.id for conjunction in counts])
         for conjunction, count in counts.items():
@@ -33,7 +33,7 @@ class Tally:
                 self._matching[conjunction.id] = None
 
     def mark(self, hits: list[Disjunction]) -> None:
-        """One hit for each true predicate, and again for each partition through which it was reached."""
+        """Sets the bits of CNF subscriptions. There is one hit for each true predicate in each opened partition."""
         bits: dict[CnfSubscription, int] = {}
         for disjunction in hits:
             owner = disjunction.owner
@@ -44,6 +44,7 @@ class Tally:
                 self._matching[subscription.id] = None
 
     def evaluate(self, expressions: Mapping[int, Expression]) -> None:
+        """Evaluates expressions that have no pivot."""
         self._candidates.update(expressions)
         self._evaluated.update(expressions)
         for id, expression in expressions.items():

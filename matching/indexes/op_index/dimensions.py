@@ -1,10 +1,10 @@
-"""The dimensions in use, how often publications carry them, and what one publication asks of the lists.
+"""The dimensions in use, their frequency in publications, and the lookups of one publication.
 
-The papers' attribute is a dimension here: a name with a class. `EXISTS a` has a dimension of its own, which every
-publication with an `a` carries.
+An attribute of the papers is a dimension here: a name with a class. `EXISTS a` has a separate dimension, which every
+publication with an `a` has.
 
-Frequencies decide pivots [OPI 4.1]. While no publications were seen, a dimension is taken to be as frequent in them
-as it is in the subscriptions; each publication then weighs more against that guess. Only dimensions that some
+Frequencies decide pivots [OPI 4.1]. Before the first publication, a dimension is assumed to be as frequent in
+publications as in subscriptions. Each publication reduces the weight of this estimate. Only dimensions that a
 subscription mentions are counted, so memory does not grow with publications.
 """
 
@@ -17,22 +17,25 @@ from dataclasses import dataclass, field
 from matching.expressions.values import Dimension, TypeClass, Value
 
 PRIOR_PUBLICATIONS = 16
-"""After this many publications, what was seen weighs as much as the guess from the subscriptions."""
+"""After this many publications, the counts have the same weight as the estimate from the subscriptions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How predicate lists are laid out."""
+    """The layout of predicate lists."""
 
     segment_size: int
     signature_bits: int
 
     def dimension_bit(self, dimension: int) -> int:
-        # Dimensions are numbered in sequence: no hash would spread them better.
+        # Dimensions are numbered in sequence, so no hash function would spread them better.
         return 1 << dimension % self.signature_bits
 
     def value_bit(self, dimension: int, value: Value) -> int:
-        """Equal values have equal bits, 1 and 1.0 too; Python's own hash of a string differs from run to run."""
+        """The bit of a value. Equal values, such as 1 and 1.0, have the same bit.
+
+        Strings do not use `hash`, because it differs between runs of Python.
+        """
         hashed = zlib.crc32(value.encode()) if isinstance(value, str) else hash(value)
         return 1 << (dimension * 31 + hashed) % self.signature_bits
 
@@ -45,17 +48,17 @@ class UsedDimension:
     def __init__(self, dimension: Dimension, number: int, created_at: int) -> None:
         self.dimension = dimension
         self.number = number
-        """Orders the dimensions by when they first appeared; never used again for another one."""
+        """Increases with each new dimension. It is never used again for another dimension."""
         self.created_at = created_at
-        """How many publications had been seen when this dimension was first mentioned."""
+        """The number of publications before this dimension was first mentioned."""
         self.mentions = 0
         self.publications = 0
-        """How many publications have carried it since."""
+        """The number of publications since then that had the dimension."""
 
 
 @dataclass(slots=True)
 class SignedPairs:
-    """A publication's pairs by signature bit, so that a list is asked only for pairs whose bit it has."""
+    """The pairs of a publication by signature bit. A list is searched only for pairs whose bit it has."""
 
     signature: int = 0
     by_bit: dict[int, list[tuple[int, Value]]] = field(default_factory=dict)
@@ -67,13 +70,13 @@ class SignedPairs:
 
 @dataclass(slots=True)
 class Probes:
-    """One publication as the lists see it: pairs of a dimension's number and the value."""
+    """The lookups of one publication: pairs of a dimension's number and a value."""
 
     pairs: list[tuple[int, Value]] = field(default_factory=list)
     by_dimension: SignedPairs = field(default_factory=SignedPairs)
     by_value: SignedPairs = field(default_factory=SignedPairs)
     segments_searched: int = 0
-    """Work done for this publication, counted by the lists."""
+    """The number of segments that the lists searched for this publication."""
 
 
 class Dimensions:
@@ -91,7 +94,7 @@ class Dimensions:
         return len(self._numbers) + len(self._strings) + len(self._booleans) + len(self._present)
 
     def acquire(self, dimensions: Iterable[Dimension]) -> dict[Dimension, UsedDimension]:
-        """The dimensions, in the order given, for one more member that mentions them."""
+        """Counts one more member that mentions these dimensions. Returns them in the given order."""
         self._members += 1
         acquired: dict[Dimension, UsedDimension] = {}
         for dimension in dimensions:
@@ -100,7 +103,7 @@ class Dimensions:
         return acquired
 
     def release(self, dimensions: Iterable[UsedDimension]) -> None:
-        """One member less; a dimension that nobody mentions is forgotten. Takes what `acquire` returned."""
+        """Counts one member less. Removes a dimension that no member mentions. Expects the result of `acquire`."""
         self._members -= 1
         for used in dimensions:
             used.mentions -= 1
@@ -109,13 +112,13 @@ class Dimensions:
                 del self._by_class(type_class)[name]
 
     def frequency(self, used: UsedDimension) -> float:
-        """The share of publications that is expected to carry the dimension."""
+        """The expected share of publications that have the dimension."""
         guess = used.mentions / self._members
         seen = self._publications - used.created_at
         return (guess * PRIOR_PUBLICATIONS + used.publications) / (PRIOR_PUBLICATIONS + seen)
 
     def probe(self, publication: dict[str, Value]) -> Probes:
-        """The publication's pairs in dimensions that someone mentions. Counts it for their frequencies."""
+        """Returns the pairs of the publication on dimensions that a member mentions. Updates their frequencies."""
         self._publications += 1
         probes = Probes()
         by_type = {int: self._numbers, float: self._numbers, str: self._strings, bool: self._booleans}

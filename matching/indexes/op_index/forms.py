@@ -1,8 +1,7 @@
-"""The normal form in which an expression is held: the one that takes fewer entries [OPI 6.1].
+"""Chooses the normal form in which an expression is stored: the one that takes fewer entries [OPI 6.1].
 
-A disjunctive form is entered once; a conjunctive one as often as it has pivots, which are no more than the predicates
-of its shortest clause. Both sizes are counted before anything is built, because either form may be exponentially
-large.
+A disjunctive form is stored once. A conjunctive form is stored once for each pivot, at most as often as its shortest
+clause has predicates. Both sizes are counted before a form is built, because either may be exponentially large.
 """
 
 from __future__ import annotations
@@ -40,16 +39,16 @@ Form: TypeAlias = DisjunctiveForm | ConjunctiveForm
 
 @dataclass(frozen=True, slots=True)
 class FormSize:
-    """Of a normal form before its repetitions are dropped."""
+    """The size of a normal form before duplicates are removed."""
 
     clauses: int
     predicates: int
     shortest: int
-    """Predicates of the shortest clause; 0 without clauses."""
+    """The number of predicates of the shortest clause, or 0 without clauses."""
 
 
 def smaller_form(index: str, expression: Expression, clause_limit: int) -> Form:
-    """The form to hold; an expression of which both forms have too many clauses is refused."""
+    """Returns the form to store. Raises UnsupportedExpressionError if both forms have too many clauses."""
     conjunction = as_conjunction(expression)
     if conjunction is not None:
         return DisjunctiveForm((conjunction,))
@@ -77,7 +76,10 @@ def _conjunctive(normal: Expression, clause_limit: int) -> Form:
 
 
 def form_size(normal: Expression, outer: type[Expression]) -> FormSize:
-    """Of an expression with AND, OR and predicates only. `adding` connects clauses: OR for the disjunctive form."""
+    """Counts the form of an expression that has only AND, OR and predicates.
+
+    `outer` is the connective between clauses: OR for the disjunctive form.
+    """
     sizes: dict[int, FormSize] = {}
     for node in normal.nodes():
         below = [sizes[id(child)] for child in node.children]
@@ -99,7 +101,7 @@ def _add_sizes(parts: list[FormSize]) -> FormSize:
 
 
 def _multiply_sizes(parts: list[FormSize]) -> FormSize:
-    """Each clause of the product joins one clause of every part."""
+    """The size of the product: each of its clauses joins one clause of every part."""
     if not all(part.clauses for part in parts):
         return FormSize(0, 0, 0)
     clauses = math.prod(part.clauses for part in parts)
@@ -108,5 +110,5 @@ def _multiply_sizes(parts: list[FormSize]) -> FormSize:
 
 
 def _bounded(clauses: int, predicates: int, shortest: int) -> FormSize:
-    """The conjunctive form of nested XORs squares at each level: past a point, the digits alone would fill memory."""
+    """Limits the counts. The conjunctive form of nested XORs squares at each level, so digits could fill the memory."""
     return FormSize(min(clauses, LARGEST_COUNT), min(predicates, LARGEST_COUNT), min(shortest, LARGEST_COUNT))

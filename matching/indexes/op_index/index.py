@@ -1,15 +1,15 @@
 """OpIndex: subscriptions by pivot attribute, their predicates by operator, matches by counting [OPI].
 
-Every member has a pivot, the rarest of the dimensions that a matching publication must carry. A publication opens the
-partitions of its own dimensions. In each, the predicates stand by operator, in an index that suits the operator, and
-every true predicate counts for its member. A conjunction matches when all its predicates were counted. Conjunctions,
-DNF and CNF are held; any other expression in the normal form that takes fewer entries [OPI 6.1].
+Every member has a pivot, the rarest of the dimensions that a matching publication must have. A publication opens the
+partitions of its dimensions. Each partition stores predicates by operator, in an index that suits the operator. Every
+true predicate is counted for its member. A conjunction matches if all its predicates were counted. The index stores
+conjunctions, DNF and CNF. It converts any other expression to the normal form that takes fewer entries [OPI 6.1].
 
-A subscription that even the empty publication satisfies (TRUE, or nothing but NOT EXISTS) has no dimension to be found
-by: it is evaluated for every publication.
+A subscription that the empty publication satisfies (TRUE, or only NOT EXISTS) has no pivot. It is evaluated for every
+publication.
 
 Cost, with p pairs in a publication: match O(p * p * log(segment) + true predicates in opened partitions), where
-signatures spare most of the p * p searches; add and remove O(predicates * log(predicates of the partition)).
+signatures save most of the p * p searches; add and remove O(predicates * log(predicates of the partition)).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class OpIndex(Matcher):
         clause_limit: int = DEFAULT_CLAUSES,
         operator_indexes: Mapping[Operator, OperatorIndexFactory] = OPERATOR_INDEXES,
     ) -> None:
-        """With `signature_bits=1` all signatures are the same and nothing is skipped [OPI 7, OpIndex-BS].
+        """With `signature_bits=1` all signatures are equal, and no segment is skipped [OPI 7, OpIndex-BS].
 
         `operator_indexes` replaces the index of an operator: see `matching.indexes.op_index.operator_index`.
         """
@@ -62,7 +62,7 @@ class OpIndex(Matcher):
 
     @property
     def segments_searched(self) -> int:
-        """How many segments of predicate lists all publications so far had searched: what signatures save."""
+        """The number of segments of predicate lists that were searched so far. Signatures reduce it."""
         return self._segments_searched
 
     def _insert(self, id: int, expression: Expression) -> None:
@@ -101,7 +101,7 @@ class OpIndex(Matcher):
         return tally.found()
 
     def pivots(self, id: int) -> list[list[str]]:
-        """For each part of the subscription that is held by itself, the attributes it is found by."""
+        """The pivot attributes of each member of the subscription."""
         members = [self._cnf_by_id[id]] if id in self._cnf_by_id else self._conjunctions_by_id.get(id, [])
         return [[pivot.dimension[0] for pivot in member.pivots] for member in members]
 

@@ -1,8 +1,8 @@
-"""What the partitions hold: conjunctions, which count true predicates, and CNF subscriptions, which mark bits.
+"""The members of partitions: conjunctions, which count true predicates, and CNF subscriptions, which set bits.
 
-A subscription in disjunctive normal form is several conjunctions under one id; one in conjunctive normal form is one
-member with a bit for each of its disjunctions [OPI 6.1]. NOT EXISTS is kept apart: it is checked against the
-publication's names when all else is true.
+A subscription in disjunctive normal form has several conjunctions under one id. A subscription in conjunctive normal
+form is one member with a bit for each of its disjunctions [OPI 6.1]. NOT EXISTS is stored separately. It is checked
+against the names of the publication if all else is true.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ Entry: TypeAlias = tuple[int, Predicate]
 """A predicate with the number of its dimension."""
 
 Pivots: TypeAlias = tuple[UsedDimension, ...]
-"""Dimensions of which a publication must carry at least one to satisfy the member."""
+"""Dimensions of which a publication must have at least one to satisfy the member."""
 
 
 class IndexedTarget(Target):
-    """A target with the predicates that count for it."""
+    """A target with the predicates that are counted for it."""
 
     __slots__ = ("entries",)
 
@@ -38,12 +38,14 @@ E_co = TypeVar("E_co", bound=IndexedTarget, covariant=True)
 
 
 class Member(Protocol[E_co]):
+    """An item of a partition."""
+
     id: int
-    """The subscription's."""
+    """The id of the subscription."""
     mentioned: Pivots
-    """All its dimensions."""
+    """All dimensions of the member."""
     pivots: Pivots
-    """In whose partitions it is."""
+    """The dimensions whose partitions contain the member."""
 
     @property
     def number(self) -> int: ...
@@ -53,12 +55,12 @@ class Member(Protocol[E_co]):
 
     @property
     def choices(self) -> Sequence[Pivots]:
-        """What its pivots can be."""
+        """The possible pivots."""
         ...
 
 
 class Conjunction(IndexedTarget):
-    """True when as many of its predicates are true as it has. Its pivot may be any of its dimensions."""
+    """True if all of its predicates are counted. Its pivot may be any of its dimensions."""
 
     __slots__ = ("absent", "id", "mentioned", "needed", "pivots")
 
@@ -82,7 +84,7 @@ class Conjunction(IndexedTarget):
 
 
 class Disjunction(IndexedTarget):
-    """One of a CNF subscription's disjunctions: any of its predicates sets its bit."""
+    """A disjunction of a CNF subscription. Any true predicate sets its bit."""
 
     __slots__ = ("bit", "owner")
 
@@ -93,10 +95,10 @@ class Disjunction(IndexedTarget):
 
 
 class CnfSubscription:
-    """True when all bits are set. Its pivots are the dimensions of one of its disjunctions, which must be true.
+    """True if all bits are set. Its pivots are the dimensions of one of its disjunctions, which must be true.
 
-    Departs from [OPI 6.1]: of the disjunctions, those with the fewest dimensions are preferred, not those with the
-    fewest predicates, because there is a copy of the subscription for each pivot, and several predicates may share one.
+    Departs from [OPI 6.1]: the disjunctions with the fewest dimensions are preferred, not those with the fewest
+    predicates. There is a copy of the subscription for each pivot, and several predicates may share a pivot.
     """
 
     __slots__ = ("absent", "all_bits", "choices", "id", "mentioned", "number", "pivots", "targets")
@@ -107,7 +109,7 @@ class CnfSubscription:
         self.number = next(numbers)
         self.all_bits = (1 << len(clauses)) - 1
         self.absent = tuple((name, 1 << place) for place, clause in enumerate(clauses) for name in absent_names(clause))
-        """Names with the bit that their absence sets."""
+        """Attribute names, each with the bit that its absence sets."""
         self.targets = tuple(
             Disjunction(next(numbers), _entries(indexed_predicates(clause), used), self, 1 << place)
             for place, clause in enumerate(clauses)
@@ -118,18 +120,20 @@ class CnfSubscription:
 
 
 def indexed_predicates(clause: Clause) -> Clause:
+    """The predicates that are stored in operator indexes: all but NOT EXISTS."""
     return tuple(predicate for predicate in clause if predicate.operator is not Operator.NOT_EXISTS)
 
 
 def absent_names(clause: Clause) -> tuple[str, ...]:
+    """The attributes of the NOT EXISTS predicates."""
     return tuple(predicate.attribute for predicate in clause if predicate.operator is Operator.NOT_EXISTS)
 
 
 def pivot_choices(clauses: Sequence[Clause]) -> list[tuple[Dimension, ...]]:
-    """The smallest sets of dimensions of which a publication must carry one to make all disjunctions true.
+    """The smallest sets of dimensions of which a publication must have one to make all disjunctions true.
 
-    A disjunction with NOT EXISTS asks for no dimension. An empty one, which is false, asks for one of none, so that a
-    subscription with it is in no partition.
+    A disjunction with NOT EXISTS requires no dimension. An empty disjunction is false and has an empty set of
+    dimensions, so a subscription with it is in no partition.
     """
     demanding = [clause for clause in clauses if not absent_names(clause)]
     choices = [tuple(dict.fromkeys(predicate.dimension for predicate in clause)) for clause in demanding]

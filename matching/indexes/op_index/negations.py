@@ -1,7 +1,7 @@
-"""NOT IN, NOT BETWEEN, NOT STARTS WITH and the like: all predicates of the dimension but those whose opposite is true.
+"""NOT IN, NOT BETWEEN, NOT STARTS WITH and other negations: all predicates whose opposite is not true.
 
-A predicate on a value of its class is either true or false, so the index of the opposite operator tells the false
-ones. Cost: what that index costs, and match O(predicates on the dimension): most of them are true anyway.
+A predicate is either true or false for a value of its class, so the index of the opposite operator finds the false
+ones. Cost: that of the opposite index, and match O(predicates on the dimension). Most of these are true anyway.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from matching.indexes.op_index.operator_index import OperatorIndex, OperatorInde
 
 
 class Opposite(Target, Generic[T]):
-    """Stands for one negated predicate in the index of the opposites; a target may have several."""
+    """Represents one negated predicate in the index of the opposites. A target may have several."""
 
     __slots__ = ("target",)
 
@@ -25,7 +25,7 @@ class Opposite(Target, Generic[T]):
 
 
 def negated(positive: OperatorIndexFactory) -> OperatorIndexFactory:
-    """An index for the opposite of the operator that the given one is for."""
+    """Creates the factory for an operator from the factory for its opposite."""
 
     def create(layout: Layout) -> OperatorIndex[Any]:
         return Negation(positive(layout))

@@ -1,8 +1,8 @@
-"""What an operator's index is: predicates of one operator go in, a value comes, the targets of the true ones go out.
+"""The interface of the index of an operator: it stores predicates and returns the targets of those that are true.
 
-Each partition has one such index for each operator that its members use [OPI 4.2, 6.2]. To give an operator an index
-of your own, derive from `OperatorIndex`, or from `ValueIndex` when the predicates on different dimensions have
-nothing to share, and hand a table with your class to `OpIndex`:
+Each partition has one such index for each operator that its members use [OPI 4.2, 6.2]. To add your own index for an
+operator, derive from `OperatorIndex`. Derive from `ValueIndex` if predicates on different dimensions share nothing.
+Then pass a table with your class to `OpIndex`:
 
     OpIndex(operator_indexes={**OPERATOR_INDEXES, Operator.CONTAINS: each_dimension(MyContains)})
 """
@@ -19,39 +19,39 @@ from matching.indexes.op_index.dimensions import Layout, Probes
 
 
 class Target:
-    """What a true predicate counts for: a conjunction, or one disjunction of a CNF subscription."""
+    """The object that a true predicate is counted for: a conjunction, or a disjunction of a CNF subscription."""
 
     __slots__ = ("number",)
 
     def __init__(self, number: int) -> None:
         self.number = number
-        """Unique in an index, and larger than those of all targets made before."""
+        """Unique in an index, and larger than the numbers of all earlier targets."""
 
 
 T = TypeVar("T", bound=Target)
 
 
 class OperatorIndex(ABC, Generic[T]):
-    """The predicates of one operator, on whatever dimensions, in one partition."""
+    """The predicates of one operator in one partition, on all dimensions."""
 
     __slots__ = ()
 
     @abstractmethod
     def insert(self, dimension: int, predicate: Predicate, target: T) -> None:
-        """Never called twice with the same three; `dimension` is the number of the predicate's dimension."""
+        """Adds a predicate. It is never called twice with the same arguments. `dimension` is the dimension's number."""
 
     @abstractmethod
     def remove(self, dimension: int, predicate: Predicate, target: T) -> None:
-        """Takes out what `insert` put in."""
+        """Removes a predicate that `insert` added."""
 
     @abstractmethod
     def match(self, dimension: int, value: Value) -> Iterable[T]:
-        """The targets of the dimension's predicates that are true for the value: one for each such predicate."""
+        """Returns one target for each predicate on the dimension that is true for the value."""
 
     @property
     @abstractmethod
     def nodes(self) -> int:
-        """Parts of the structure. An index without predicates has none, and is dropped."""
+        """The number of parts of the structure. An index without predicates has none."""
 
     def search(self, probes: Probes, hits: list[T]) -> None:
         """Appends the matches of all pairs of a publication."""
@@ -75,16 +75,16 @@ class ValueIndex(ABC, Generic[T]):
 
     @abstractmethod
     def match(self, value: Any) -> Iterable[T]:
-        """The targets of the predicates that are true for a value of the dimension's class."""
+        """Returns the targets of the predicates that are true for a value of the dimension's class."""
 
     @property
     @abstractmethod
     def nodes(self) -> int:
-        """Parts of the structure; none without predicates."""
+        """The number of parts of the structure. An index without predicates has none."""
 
 
 def each_dimension(value_index: Callable[[], ValueIndex[Any]]) -> OperatorIndexFactory:
-    """An operator's index that keeps a value index for each dimension."""
+    """Creates the factory for an operator from a value index. Each dimension gets its own value index."""
 
     def create(_layout: Layout) -> OperatorIndex[Any]:
         return ByDimension(value_index)
@@ -119,7 +119,7 @@ class ByDimension(OperatorIndex[T]):
 
 
 class Presence(ValueIndex[T]):
-    """EXISTS: true for whatever value led here."""
+    """EXISTS: true for every value of the dimension."""
 
     __slots__ = ("_targets",)
 

@@ -1,4 +1,4 @@
-"""Level 2 of the partitioning: which index each operator's predicates go to [OPI 4.2, 6.2]."""
+"""Level 2 of the partitioning: the index for the predicates of each operator [OPI 4.2, 6.2]."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OPERATOR_INDEXES: dict[Operator, OperatorIndexFactory] = {
     Operator.NOT_MATCHES: negated(each_dimension(Patterns)),
     Operator.EXISTS: each_dimension(Presence),
 }
-"""NOT EXISTS is missing: no value of a publication leads to it, so it is verified and never looked up."""
+"""NOT EXISTS is missing. No value of a publication leads to it, so it is checked separately."""
 
 REWRITTEN: dict[Operator, Operator] = {Operator.IN: Operator.EQ}
-"""Whose predicates go into another operator's index: that of `=` also gets the INs, with all their values."""
+"""Operators whose predicates are stored in the index of another operator. An IN has an entry in `=` for each value."""

@@ -1,10 +1,10 @@
-"""Level 1 of the partitioning: members by pivot, a dimension that a matching publication must carry [OPI 4.1].
+"""Level 1 of the partitioning: members by pivot, a dimension that a matching publication must have [OPI 4.1].
 
-A publication opens the partitions of the dimensions it carries, so a member's pivot should be the rarest of its
-dimensions. Which is rarest is not known well when a member comes. So a partition reviews its members after it was
-opened often, and then after twice as many openings: those whose pivot another dimension clearly beats move there.
-Partitions of frequent dimensions, where moving pays, are reviewed first, and a review costs no more than the openings
-before it did.
+A publication opens the partitions of its dimensions, so the pivot of a member should be the rarest of its dimensions.
+The frequencies are not well known when a member is added. So a partition reviews its members after some openings, and
+again whenever the openings have doubled. A member moves if another dimension is clearly rarer than its pivot.
+Partitions of frequent dimensions, where moving saves most, are reviewed first. A review costs no more than the openings
+before it.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from matching.indexes.op_index.operator_index import OperatorIndex, OperatorInde
 from matching.indexes.op_index.operators import REWRITTEN
 
 FIRST_REVIEW = 16
-"""Openings before a partition first reviews its members."""
+"""The number of openings before the first review of a partition."""
 CLEARLY_RARER = 0.5
-"""Moving pays when it at least halves how often the member is looked at."""
+"""A member moves if this at least halves how often its partition is opened."""
 
 
 class OperatorTable:
-    """Makes the index for a predicate's operator."""
+    """Creates the index for an operator."""
 
     def __init__(self, indexes: Mapping[Operator, OperatorIndexFactory], layout: Layout) -> None:
         self._indexes = indexes
         self._layout = layout
 
     def list_operator(self, operator: Operator) -> Operator:
+        """The operator whose index stores predicates of this operator."""
         return operator if operator in self._indexes else REWRITTEN[operator]
 
     def new_index(self, operator: Operator) -> OperatorIndex[Any]:
@@ -39,7 +40,7 @@ class OperatorTable:
 
 
 class OperatorList(Generic[E]):
-    """One operator's index with the number of predicates in it."""
+    """The index of one operator, with the number of predicates in it."""
 
     __slots__ = ("index", "predicates")
 
@@ -49,7 +50,7 @@ class OperatorList(Generic[E]):
 
 
 class Partition(Generic[E]):
-    """The members of one pivot, their predicates by operator."""
+    """The members of one pivot, with their predicates by operator."""
 
     __slots__ = ("_table", "lists", "members", "openings", "review_at")
 
@@ -93,7 +94,7 @@ class Partitions(Generic[E]):
         self._by_pivot: dict[int, Partition[E]] = {}
 
     def insert(self, member: Member[E]) -> None:
-        """Into the partitions of the pivots that publications are expected to carry least; of equals, the first."""
+        """Adds the member to the partitions of its rarest choice of pivots. Of equals, the first is chosen."""
         member.pivots = min(member.choices, key=self._expected_openings)
         for pivot in member.pivots:
             if pivot.number not in self._by_pivot:
@@ -108,7 +109,7 @@ class Partitions(Generic[E]):
                 del self._by_pivot[pivot.number]
 
     def search(self, probes: Probes) -> list[E]:
-        """A target for each predicate that is true, in the partitions that the publication opens."""
+        """Returns the target of each true predicate in the partitions that the publication opens."""
         hits: list[E] = []
         due: list[Partition[E]] = []
         for dimension, _value in probes.pairs:
@@ -133,5 +134,5 @@ class Partitions(Generic[E]):
                 self.insert(member)
 
     def _expected_openings(self, pivots: Pivots) -> float:
-        """How many partitions a publication is expected to open for a member with these pivots."""
+        """The expected number of partitions that a publication opens for a member with these pivots."""
         return sum(map(self._frequency, pivots))

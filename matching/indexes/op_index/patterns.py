@@ -1,12 +1,12 @@
-"""MATCHES: many regular expressions in one pass over the value, by RE2's sets.
+"""MATCHES: RE2 sets match many regular expressions in one pass over the value.
 
-A set cannot change once it is compiled, and compiling costs far more than matching. So new patterns are first tried
-one by one; when enough have come together they become a set, which stays until half of its patterns are gone.
+A set cannot change after it is compiled, and compiling costs far more than matching. So new patterns are first matched
+one by one. When there are enough of them, they become a set. The set is used until half of its patterns are removed.
 
-A set whose automaton runs out of memory reports no match at all, without a word. Each set therefore has one more
-pattern that matches everything: when that one is missing from the answer, the patterns are tried one by one.
+A set whose automaton runs out of memory reports no match, without an error. Each set therefore has one more pattern,
+which matches everything. If that pattern is missing from the result, the patterns are matched one by one.
 
-Cost: insert and remove O(1) and, spread over a set's patterns, compiling it once; match O(length of the value * sets).
+Cost: insert and remove O(1), plus a share of compiling the set once; match O(length of the value * sets).
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ class Pattern(Generic[T]):
         self.compiled = compiled
         self.targets: dict[int, T] = {}
         self.pattern_set: PatternSet[T] | None = None
-        """None while it is tried by itself."""
+        """The set that contains the pattern. None while the pattern is matched by itself."""
 
     def matches(self, value: str) -> bool:
         return self.compiled.search(value) is not None
 
 
 class PatternSet(Generic[T]):
-    """A fixed sequence of patterns, compiled when first asked."""
+    """A fixed sequence of patterns. It is compiled on first use."""
 
     __slots__ = ("_compiled", "_is_compiled", "live", "patterns")
 
     def __init__(self, patterns: list[Pattern[T]]) -> None:
         self.patterns = patterns
         self.live = len(patterns)
-        """Patterns that still have targets; the others are found and ignored."""
+        """The number of patterns that still have targets. The set still matches the others, without effect."""
         self._compiled: Any = None
         self._is_compiled = False
 
@@ -58,7 +58,10 @@ class PatternSet(Generic[T]):
 
 
 def _compile_set(texts: list[str]) -> Any:
-    """A set that also has the pattern that matches everything, last; None if RE2 has no room for it."""
+    """Compiles a set, with the pattern that matches everything as its last one.
+
+    Returns None if RE2 has not enough memory for it.
+    """
     import re2
 
     options = re2.Options()
@@ -69,7 +72,7 @@ def _compile_set(texts: list[str]) -> Any:
             compiled.Add(text)
         compiled.Compile()
     except re2.error:
-        # Each pattern was accepted alone; only together are they too much.
+        # RE2 accepted each pattern alone, so only their combination is too large.
         return None
     return compiled
 

@@ -1,16 +1,16 @@
 """Predicate lists: predicates of one operator sorted by dimension and operand, in segments with signatures [OPI 4.2].
 
-For a value, the true predicates of a dimension stand together: those of `<=` from the value on, those of `>=` up to
-it, those of `=` at it, those of `!=` before and after it. A list is a chain of sorted segments with a directory of
-their first keys. A signature has a bit for each dimension in its segment, or for each dimension and operand when the
-operator is `=`; where the bit of a publication's pair is missing, the segment is not searched.
+For a value, the true predicates of a dimension are adjacent: those of `<=` from the value on, those of `>=` up to it,
+those of `=` at it, those of `!=` before and after it. A list is a chain of sorted segments with a directory of their
+first keys. The signature of a segment has a bit for each of its dimensions, or for each dimension and operand if the
+operator is `=`. A segment is not searched if the bit of a publication's pair is missing.
 
-Departs from [OPI 4.2]: segments are blocks of bounded size that split and merge, instead of a fixed number of classes
-of attributes, so that insertion costs the same in a list of any length and nothing is ever sorted anew. Predicates on
-one dimension may span segments. The list has a signature too, the union of its segments', which answers for most of
-the short lists at once.
-Departs from [OPI 4.2]: BETWEEN is one entry that is sorted by its lower end, not two entries. Two could not be told
-apart inside a disjunction, and each alone would lead to subscriptions of which half a condition holds.
+Departs from [OPI 4.2]: segments are blocks of bounded size that split and merge. The paper has a fixed number of
+classes of attributes. Here insertion costs the same in a list of any length, and no list is sorted again. Predicates on
+one dimension may span segments. The list also has a signature, the union of its segments' signatures. For most short
+lists, this signature is enough to skip the list.
+Departs from [OPI 4.2]: BETWEEN is one entry that is sorted by its lower end, not two entries. Inside a disjunction, two
+entries could not be distinguished, and one of them alone would count a condition that is only half true.
 
 Cost, with n predicates in s segments: insert and remove O(log n + segment + s); match O(log n + true predicates), for
 BETWEEN O(log n + intervals that start before the value).
@@ -32,8 +32,8 @@ from matching.indexes.op_index.dimensions import Layout, Probes, SignedPairs
 from matching.indexes.op_index.operator_index import OperatorIndex, T
 
 Key: TypeAlias = tuple[Any, ...]
-"""Dimension, operand, target's number. A shorter tuple stands before all that continue it, and (dimension, operand,
-infinity) after all with that operand: these are the ends of ranges."""
+"""Dimension, operand, number of the target. Shorter tuples are used as ends of ranges: they sort before all tuples that
+continue them. (dimension, operand, infinity) sorts after all keys with that operand."""
 
 
 class Segment(Generic[T]):
@@ -42,12 +42,12 @@ class Segment(Generic[T]):
     def __init__(self, keys: list[Key], targets: list[T], signature: int) -> None:
         self.keys = keys
         self.targets = targets
-        """In step with the keys."""
+        """The target of each key."""
         self.signature = signature
 
 
 class PredicateList(OperatorIndex[T]):
-    """The chain of segments; what an operator does with it is left to the operator's class."""
+    """The chain of segments. A subclass for each operator defines the ranges to search."""
 
     __slots__ = ("_firsts", "_layout", "_segments", "_signature")
 
@@ -55,12 +55,12 @@ class PredicateList(OperatorIndex[T]):
         self._layout = layout
         self._segments: list[Segment[T]] = []
         self._firsts: list[Key] = []
-        """The directory: each segment's first key."""
+        """The directory: the first key of each segment."""
         self._signature = 0
 
     @abstractmethod
     def _collect(self, bit: int, dimension: int, value: Any, hits: list[T]) -> int:
-        """Scans the ranges where the predicates stand that are true for the value; returns the segments searched."""
+        """Appends the targets of predicates that are true for the value. Returns the number of segments searched."""
 
     def _keys(self, dimension: int, predicate: Predicate, number: int) -> Iterable[Key]:
         return ((dimension, predicate.values[0], number),)
@@ -102,7 +102,7 @@ class PredicateList(OperatorIndex[T]):
         return [tuple(segment.keys) for segment in self._segments]
 
     def _scan(self, bit: int, low: Key, high: Key, value: Any, hits: list[T]) -> int:
-        """Appends the targets from the first key on, without the second; returns how many segments were searched."""
+        """Appends the targets of the keys in [low, high). Returns the number of segments searched."""
         searched = 0
         firsts = self._firsts
         start = bisect_right(firsts, low, 1) - 1
@@ -118,7 +118,7 @@ class PredicateList(OperatorIndex[T]):
         hits += segment.targets[start : bisect_left(segment.keys, high, start)]
 
     def _segment_at(self, key: Key) -> int:
-        """The position of the last segment that starts at the key or before it; the first if none does."""
+        """The position of the last segment that starts at or before the key, or the first segment if none does."""
         return bisect_right(self._firsts, key, 1) - 1
 
     def _insert_key(self, key: Key, target: T) -> None:
@@ -163,7 +163,7 @@ class PredicateList(OperatorIndex[T]):
         self._firsts.insert(index + 1, keys[0])
 
     def _merge_with_next(self, index: int) -> None:
-        """When both fill half a segment together, so that it neither splits again soon nor stays thin."""
+        """Merges two segments that together fill at most half a segment. The result does not split again soon."""
         if not 0 <= index < len(self._segments) - 1:
             return
         left, right = self._segments[index : index + 2]
@@ -178,7 +178,7 @@ class PredicateList(OperatorIndex[T]):
 
 
 class Equal(PredicateList[T]):
-    """`=` and IN. An IN is entered once for each of its values: a publication's value equals one of them at most."""
+    """`=` and IN. An IN has an entry for each of its values. A publication's value equals at most one of them."""
 
     __slots__ = ()
 
@@ -205,7 +205,7 @@ class NotEqual(PredicateList[T]):
 
 
 class Less(PredicateList[T]):
-    """The value is less than the operand, so the operands are those after the value."""
+    """The value is less than the operand, so the range is the operands after the value."""
 
     __slots__ = ()
 
@@ -235,7 +235,7 @@ class GreaterOrEqual(PredicateList[T]):
 
 
 class Between(PredicateList[T]):
-    """Sorted by the lower end; the upper end is the key's last part."""
+    """Sorted by the lower end. The upper end is the last part of the key."""
 
     __slots__ = ()
 

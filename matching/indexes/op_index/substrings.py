@@ -1,8 +1,8 @@
-"""CONTAINS: each substring waits under one of its trigrams.
+"""CONTAINS: each substring is stored under one of its trigrams.
 
-A value contains a substring only if it contains that trigram. So the value's own trigrams lead to the few substrings
-that are then looked for in it. A substring takes, of its trigrams, the one under which fewest others wait; one that
-is shorter than three characters waits under itself.
+A value contains a substring only if it contains that trigram. So the trigrams of the value lead to the few substrings
+to search for. A substring is stored under the trigram that has the fewest others. A substring that is shorter than
+three characters is stored under itself.
 
 Cost: insert O(length); remove O(1); match O(length of the value + substrings that share a trigram with it).
 """
@@ -23,12 +23,12 @@ class Substrings(ValueIndex[T]):
 
     def __init__(self) -> None:
         self._targets: dict[str, dict[int, T]] = {}
-        """Of each substring, by number."""
+        """The targets of each substring, by number."""
         self._gram_of: dict[str, str] = {}
         self._by_gram: dict[str, dict[str, None]] = {}
-        """The substrings under each gram, in order of arrival."""
+        """The substrings under each gram, in the order of insertion."""
         self._gram_lengths: Counter[int] = Counter()
-        """How many grams there are of each length, to cut values only into lengths that lead somewhere."""
+        """The number of grams of each length. Values are only split into grams of these lengths."""
 
     def insert(self, predicate: Predicate, target: T) -> None:
         substring = predicate.operand
@@ -78,5 +78,5 @@ class Substrings(ValueIndex[T]):
 
 
 def _grams(text: str, length: int) -> dict[str, None]:
-    """The distinct substrings of one length, in order. Every text has one empty substring."""
+    """The distinct substrings of one length, in the order of occurrence. Every text has one empty substring."""
     return dict.fromkeys(text[start : start + length] for start in range(len(text) - length + 1))

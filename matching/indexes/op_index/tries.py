@@ -1,12 +1,12 @@
-"""STARTS WITH and ENDS WITH: tries of the prefixes, and of the suffixes read backwards [OPI 6.2].
+"""STARTS WITH and ENDS WITH: tries of the prefixes, and of the reversed suffixes [OPI 6.2].
 
-Walking down along a value passes exactly the prefixes that it starts with. Edges carry whole strings, so that a
-prefix of a thousand characters that no other shares is one node.
+The path of a value in the trie passes exactly the prefixes that the value starts with. Edges are labelled with whole
+strings, so a prefix of a thousand characters that shares nothing with others is one node.
 
-Departs from [OPI 6.2]: each dimension has a trie of its own, instead of one trie of "attribute#prefix"; the walk then
-starts where the paper's has read the attribute, and no delimiter must be kept out of names.
+Departs from [OPI 6.2]: each dimension has its own trie, instead of one trie of "attribute#prefix". The walk starts
+where the paper's walk has read the attribute. Names may contain any character, because there is no delimiter.
 
-Cost: insert and remove O(length of the prefix); match O(length of the value that some prefix shares, and hits).
+Cost: insert and remove O(length of the prefix); match O(length that the value shares with some prefix + hits).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class Node(Generic[T]):
 
     def __init__(self, label: str) -> None:
         self.label = label
-        """What the edge to this node reads."""
+        """The text of the edge to this node."""
         self.children: dict[str, Node[T]] = {}
-        """By the first character of their labels."""
+        """The children by the first character of their labels."""
         self.targets: dict[int, T] = {}
-        """Of the prefix that ends here, by number."""
+        """The targets of the prefix that ends here, by number."""
 
 
 class PrefixTrie(ValueIndex[T]):
@@ -38,7 +38,7 @@ class PrefixTrie(ValueIndex[T]):
         self._nodes = 0
 
     def insert(self, predicate: Predicate, target: T) -> None:
-        """The root counts as a node while the empty prefix is in use, so that `nodes` tells emptiness."""
+        """Adds a prefix. The root counts as a node while the empty prefix is stored, so `nodes` shows emptiness."""
         node = self._find_or_create(self._word(predicate.operand))
         if node is self._root and not node.targets:
             self._nodes += 1
@@ -74,7 +74,7 @@ class PrefixTrie(ValueIndex[T]):
         return text
 
     def _path(self, word: str) -> list[Node[T]]:
-        """The nodes, from the root on, that the word walks through."""
+        """The nodes on the path of the word, from the root."""
         node = self._root
         path = [node]
         position = 0
@@ -88,7 +88,7 @@ class PrefixTrie(ValueIndex[T]):
         return path
 
     def _find_or_create(self, word: str) -> Node[T]:
-        """The node where the word ends, made when there is none."""
+        """Returns the node where the word ends. Creates it if there is none."""
         path = self._path(word)
         node = path[-1]
         rest = word[sum(len(passed.label) for passed in path) :]
@@ -100,7 +100,7 @@ class PrefixTrie(ValueIndex[T]):
         return node
 
     def _split(self, parent: Node[T], child: Node[T], word: str) -> Node[T]:
-        """A node between parent and child, where the child's label and the word part."""
+        """Inserts a node between parent and child, where the child's label and the word diverge."""
         shared = child.label[: _shared_length(child.label, word)]
         between = self._new_node(shared)
         parent.children[shared[0]] = between

@@ -1,1 +1,1 @@
-"""PS-Tree and the two indexes on it: PSTBloom and PSTHash [THESIS 6 to 8]."""
+"""PS-Tree and the two indexes that use it: PSTBloom and PSTHash [THESIS 6 to 8]."""

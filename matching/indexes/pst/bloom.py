@@ -1,18 +1,18 @@
-"""PSTBloom: one access predicate leads to a subscription, Bloom signatures prune, the rest is verified [THESIS 7].
+"""PSTBloom: an access predicate finds a subscription, Bloom signatures prune, the rest is evaluated [THESIS 7].
 
-The most selective condition of a subscription is its access condition: the subscription is attached to the leaves
-of that dimension's PS-Tree that the condition covers. For each of its other conditions, its number is entered into
-the signatures of the leaves that these cover. A publication leads to one leaf in each of its dimensions. What is
-attached to these leaves are the candidates; a candidate whose number is missing from the signature of another
-dimension's leaf cannot match; the conditions of those that remain are evaluated.
+The access condition of a subscription is its most selective condition. The subscription is attached to the leaves of
+that dimension's PS-Tree that the condition covers. For each other condition, the number of the subscription is added to
+the signatures of the leaves that this condition covers. A publication leads to one leaf in each of its dimensions. The
+subscriptions attached to these leaves are the candidates. A candidate cannot match if its number is missing from the
+signature of another dimension's leaf. The conditions of the remaining candidates are evaluated.
 
-Departs from [THESIS 7.1]: a signature is one bit for each number modulo its width, and the width grows with what a
-dimension holds. Numbers are handed out in sequence, so no hash spreads them better.
-Departs from [THESIS 7.2]: a condition that holds in more than half of its dimension's spaces is not signed but only
-evaluated. It would change most of the signatures and prune few candidates.
-Departs from [THESIS 7.4]: a Bloom filter cannot forget one member. Bits of removed subscriptions stay until as many
-were removed as the dimension holds; then its signatures are made anew, which is constant cost for each removal.
-Correctness never depends on it, because candidates are verified.
+Departs from [THESIS 7.1]: a signature has one bit for each number modulo its width, and the width grows with the
+members of the dimension. Numbers are assigned in sequence, so no hash function would spread them better.
+Departs from [THESIS 7.2]: a condition that covers more than half of its dimension's spaces is only evaluated and not
+added to signatures. It would change most of the signatures and prune few candidates.
+Departs from [THESIS 7.4]: a Bloom filter cannot remove one member. Bits of removed subscriptions stay until as many
+members were removed as the dimension has. Then its signatures are rebuilt, at constant cost per removal. Results stay
+correct, because candidates are verified.
 
 Cost: match O(attributes * log spaces + candidates); add and remove O(spaces covered).
 """
@@ -43,7 +43,7 @@ class BloomLeaf(Leaf):
         self.attached: dict[int, Entry] = {}
         """Subscriptions whose access condition covers this space, by number."""
         self.signature = bytearray()
-        """The numbers of subscriptions with another condition that covers this space, as bits."""
+        """One bit for each number of a subscription with another condition that covers this space."""
 
     def _copy(self) -> BloomLeaf:
         copy = BloomLeaf()
@@ -61,16 +61,16 @@ class Entry:
         self.id = id
         self.number = number
         self.access = access
-        """None for a subscription without any condition that a publication's value could lead to."""
+        """None if the subscription has no condition that a value of a publication can lead to."""
         self.signed = signed
         self.pruning: tuple[Signatures, ...] = ()
-        """Where the publication's leaf must know this subscription's number."""
+        """The dimensions in which the signature of the publication's leaf must contain this number."""
         self.to_verify: tuple[Predicate, ...] = ()
-        """What is left to evaluate."""
+        """The predicates that must still be evaluated."""
 
 
 class Signatures:
-    """One dimension's signatures: who is in them and how wide they are."""
+    """The signatures of one dimension: their members and their width."""
 
     __slots__ = ("mask", "members", "stale", "tree")
 
@@ -93,7 +93,10 @@ class Signatures:
             self._rebuild()
 
     def _rebuild(self) -> None:
-        """At twice the width that the members need, so that the next rebuild is as many additions away."""
+        """Rebuilds all signatures at twice the width that the members need.
+
+        The next rebuild then comes after as many additions as there are members.
+        """
         width = MIN_SIGNATURE_BITS
         while width < 2 * BITS_PER_MEMBER * len(self.members):
             width *= 2
@@ -120,7 +123,7 @@ class PSTBloom(Matcher):
         self._signatures: dict[PSTree[BloomLeaf], Signatures] = {}
         self._entries: dict[int, Entry] = {}
         self._numbers = itertools.count()
-        # Subscriptions whose access condition any value of the dimension satisfies, and those without one.
+        # Subscriptions whose access condition is satisfied by any value of the dimension, and those that have none.
         self._by_presence: dict[Dimension, dict[int, Entry]] = {}
         self._unconditional: dict[int, Entry] = {}
 
@@ -128,7 +131,7 @@ class PSTBloom(Matcher):
         self.insert_clause(id, require_conjunction(self.name, expression))
 
     def insert_clause(self, id: int, clause: Clause) -> None:
-        """Stores a conjunction given as its predicates; for indexes built on this one."""
+        """Stores a conjunction of these predicates, for indexes that use this one."""
         ranked = sort_by_selectivity(conditions_of(clause), self._trees.get, self._trees.publications)
         access = ranked[0] if ranked else None
         signed = tuple(condition for condition in ranked[1:] if self._is_worth_signing(condition))
@@ -143,7 +146,7 @@ class PSTBloom(Matcher):
         if condition.values is None:
             return False
         tree = self._trees.get(condition.dimension)
-        # A new condition usually cuts two of the spaces that it touches.
+        # A new condition usually splits two of the spaces that it touches.
         return tree is None or 2 * len(tree.covered(condition.values)) <= len(tree.leaves) + 2
 
     @property

@@ -1,16 +1,16 @@
-"""PSTHash: N access predicates at once, through a hash table over N-dimensional predicate spaces [THESIS 8].
+"""PSTHash: N access predicates at once, with a hash table over N-dimensional predicate spaces [THESIS 8].
 
-The N most selective conditions of a subscription, on N distinct dimensions, are its access conditions. Each covers
-some spaces of its dimension's PS-Tree; the subscription is recorded under every combination of one space from each.
-A publication leads to one space in each of its dimensions; the combinations of N of these are looked up, and what is
-found there satisfies N conditions already. The rest is verified.
+The access conditions of a subscription are its N most selective conditions, on N distinct dimensions. Each covers some
+spaces of its dimension's PS-Tree. The subscription is recorded under every combination of one space from each. A
+publication leads to one space in each of its dimensions. The combinations of N of these spaces are looked up. The
+subscriptions found there already satisfy N conditions, and the other conditions are verified.
 
-When a space is split, the records under the old space are copied to keys with the new one; when two merge, the
-records of the right one go. Subscriptions with fewer than N usable conditions are held as in PSTBloom, in the same
-index [THESIS 8, note 1].
+When a space is split, the records under the old space are copied to keys with the new one. When two spaces merge, the
+records of the right one are removed. Subscriptions with fewer than N usable conditions are stored as in PSTBloom, in
+the same index [THESIS 8, note 1].
 
-Departs from [THESIS 8.2]: conditions are passed over that would record a subscription under more than `most_keys`
-combinations, because two wide ranges over a large domain make millions of them.
+Departs from [THESIS 8.2]: a condition is skipped if it would record a subscription under more than `most_keys`
+combinations, because two wide ranges over a large domain have millions of them.
 
 Cost: match O(attributes * log spaces + C(attributes, N) + candidates); add and remove O(combinations covered).
 """
@@ -32,7 +32,7 @@ from matching.indexes.pst.selectivity import sort_by_selectivity
 from matching.matcher import Matcher, SearchResult
 
 SpaceKey: TypeAlias = tuple[int, ...]
-"""One space number from each of N dimensions, in the order in which the dimensions appeared."""
+"""One space number from each of N dimensions, in the order in which the dimensions were created."""
 
 
 class Record:
@@ -57,7 +57,7 @@ class SpaceLeaf(Leaf):
         self.space = table.register(self)
         """Unique over all dimensions."""
         self.keys: dict[SpaceKey, None] = {}
-        """Keys of the table in which this space occurs, in order of appearance."""
+        """The keys of the table that contain this space, in the order in which they were added."""
 
     def _copy(self) -> SpaceLeaf:
         right = SpaceLeaf(self.table)
@@ -71,7 +71,7 @@ class SpaceLeaf(Leaf):
 
 
 class SpaceTable:
-    """From combinations of spaces to the subscriptions recorded there."""
+    """Maps combinations of spaces to the subscriptions recorded under them."""
 
     def __init__(self) -> None:
         self.records: dict[SpaceKey, dict[int, Record]] = {}
@@ -122,7 +122,7 @@ class PSTHash(Matcher):
     name = "pst-hash"
 
     def __init__(self, access_predicates: int = 2, most_keys: int = 256) -> None:
-        """`access_predicates` is the papers' N: more of them find fewer candidates and take more memory."""
+        """`access_predicates` is N of the papers. A larger N finds fewer candidates and takes more memory."""
         super().__init__()
         if access_predicates < 2:
             raise ValueError(f"access_predicates is {access_predicates}; with fewer than 2, use pst-bloom")
@@ -150,7 +150,7 @@ class PSTHash(Matcher):
             self._table.add(key, record)
 
     def _choose_access(self, clause: Clause) -> list[Condition] | None:
-        """The N most selective conditions within `most_keys`, or None when there are fewer than N."""
+        """Returns the N most selective conditions within `most_keys`, or None if there are fewer than N."""
         usable = [condition for condition in conditions_of(clause) if condition.values is not None]
         access: list[Condition] = []
         keys = 1
@@ -166,7 +166,7 @@ class PSTHash(Matcher):
     def _spaces_covered(self, condition: Condition) -> int:
         assert condition.values is not None
         tree = self._trees.get(condition.dimension)
-        # Each interval of the condition can cut two of the spaces that it touches.
+        # Each interval of the condition can split two of the spaces that it touches.
         return len(condition.values.intervals) if tree is None else len(tree.covered(condition.values))
 
     def _delete(self, id: int, expression: Expression) -> None:

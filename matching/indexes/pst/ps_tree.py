@@ -1,16 +1,16 @@
 """PS-Tree: the disjoint predicate spaces of one dimension [THESIS 6, PST 4].
 
-Predicates cut the order of a dimension's values into spaces; inside a space, every predicate has one answer. Finding
-what a value satisfies becomes finding its space. A leaf is a space: it counts the predicates that cover it and the
-publications that fell into it, and carries what the index above attaches to it. Inserting a predicate splits spaces
-at its ends, deleting it merges neighbours again.
+Predicates divide the ordered values of a dimension into spaces. Inside a space, every predicate is either true for all
+values or false for all values. To find the predicates that a value satisfies, the tree finds the value's space. Each
+space has a leaf. The leaf counts the predicates that cover the space and the publications whose value was in it. An
+index attaches its own data to leaves. Inserting a predicate splits spaces at its ends. Deleting it merges them again.
 
-Departs from [THESIS 6.1]: the spaces stand in one sorted array instead of a trie over digits or characters, because
-a PS-Tree is defined by the spaces it maintains, and a binary search in C beats a walk over nodes in Python.
-Departs from [THESIS 6.4]: two spaces merge when no live predicate ends between them. Equal counters, which the text
-suggests, do not imply equal predicates.
+Departs from [THESIS 6.1]: the spaces are in one sorted array instead of a trie over digits or characters. A PS-Tree is
+defined by its spaces, and a binary search in C is faster than a walk over nodes in Python.
+Departs from [THESIS 6.4]: two spaces merge if no live predicate ends between them. The text suggests to compare
+counters, but equal counters do not imply equal predicates.
 
-Cost, with n spaces: locate O(log n); insert and delete O(log n) and the spaces covered.
+Cost, with n spaces: locate O(log n); insert and delete O(log n + spaces covered).
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from matching.expressions.values import Dimension, TypeClass, Value, smallest
 
 
 class Leaf:
-    """One predicate space. An index derives its own leaf to attach subscriptions."""
+    """One predicate space. An index derives its own leaf class to attach subscriptions."""
 
     __slots__ = ("predicates", "publications")
 
     def __init__(self) -> None:
         self.predicates = 0
-        """Live predicates that cover this space."""
+        """The number of live predicates that cover this space."""
         self.publications = 0
-        """Publications seen whose value fell into this space."""
+        """The number of publications whose value was in this space."""
 
     def split(self) -> Leaf:
-        """The right part of this space, a leaf with the same predicates; the left part stays here."""
+        """Splits the space. Returns a leaf with the same predicates for the right part, and keeps the left part."""
         right = self._copy()
         right.predicates = self.predicates
-        # Where in the space the past publications fell is unknown; halves keep the sum right.
+        # The values of past publications are unknown. Halving the count keeps the sum correct.
         right.publications = self.publications // 2
         self.publications -= right.publications
         return right
 
     def merge(self, right: Leaf) -> None:
-        """Takes in the space to the right, which the same predicates cover."""
+        """Merges the space to the right into this one. The same predicates cover both."""
         self.publications += right.publications
 
     def _copy(self) -> Leaf:
@@ -55,24 +55,24 @@ L = TypeVar("L", bound=Leaf)
 
 
 class PSTree(Generic[L]):
-    """The spaces of one dimension, ascending. The first starts at the smallest value, the last has no end."""
+    """The spaces of one dimension, ascending. The first starts at the smallest value. The last has no end."""
 
     __slots__ = ("_cut_uses", "_cuts", "_smallest", "created_at", "dimension", "leaves", "number")
 
     def __init__(self, dimension: Dimension, first: L, number: int = 0, created_at: int = 0) -> None:
         self.dimension = dimension
         self.number = number
-        """Orders the dimensions of an index by when they first appeared."""
+        """The position of the tree in the order of creation, over all trees of the index."""
         self.created_at = created_at
-        """How many publications the index had seen when this tree was made."""
+        """The number of publications that the index had matched when this tree was created."""
         self.leaves: list[L] = [first]
         self._cuts: list[Any] = []
-        # How many live predicates end at a cut; without any, the spaces on both sides are one.
+        # The number of live predicates that end at a cut. At zero, the spaces on both sides merge.
         self._cut_uses: dict[Any, int] = {}
         self._smallest = smallest(dimension[1])
 
     def insert(self, values: ValueSet) -> list[L]:
-        """Cuts at the ends of the intervals; returns the leaves that the predicate covers."""
+        """Splits spaces at the ends of the intervals. Returns the leaves that the predicate covers."""
         for cut in self._ends(values):
             self._split_at(cut)
         covered = self.covered(values)
@@ -81,14 +81,14 @@ class PSTree(Generic[L]):
         return covered
 
     def delete(self, values: ValueSet) -> list[L]:
-        """Counts the predicate out; returns the leaves that it covered. `merge` then joins what it kept apart."""
+        """Uncounts the predicate. Returns the leaves that it covered. The caller must call `merge` afterwards."""
         covered = self.covered(values)
         for leaf in covered:
             leaf.predicates -= 1
         return covered
 
     def merge(self, values: ValueSet) -> None:
-        """Removes the cuts that only the deleted predicate needed."""
+        """Removes the cuts that only the deleted predicate needed, and merges the spaces beside them."""
         for cut in self._ends(values):
             self._cut_uses[cut] -= 1
             if self._cut_uses[cut] == 0:
@@ -98,11 +98,11 @@ class PSTree(Generic[L]):
                 self.leaves[position].merge(self.leaves.pop(position + 1))
 
     def locate(self, value: Value) -> L:
-        """The leaf whose space holds the value."""
+        """The leaf of the space that contains the value."""
         return self.leaves[bisect_right(self._cuts, value)]
 
     def covered(self, values: ValueSet) -> list[L]:
-        """The leaves inside an inserted predicate's intervals, or touched by any others'."""
+        """The leaves inside the values of an inserted predicate, or the leaves that any other values touch."""
         leaves: list[L] = []
         last = 0
         for lower, upper in values.intervals:
@@ -112,11 +112,11 @@ class PSTree(Generic[L]):
         return leaves
 
     def matching_publications(self, values: ValueSet) -> int:
-        """How many past publications fell into the spaces that the values touch."""
+        """The number of past publications in the spaces that the values touch."""
         return sum(leaf.publications for leaf in self.covered(values))
 
     def spaces(self) -> list[tuple[Interval, L]]:
-        """Each space's interval with its leaf."""
+        """The interval and the leaf of each space."""
         lowers = [self._smallest, *self._cuts]
         uppers = [*self._cuts, None]
         return [((lower, upper), leaf) for lower, upper, leaf in zip(lowers, uppers, self.leaves, strict=True)]
@@ -144,7 +144,7 @@ class PSTrees(Generic[L]):
 
     def __init__(self, new_leaf: Callable[[], L]) -> None:
         self.publications = 0
-        """Publications located so far."""
+        """The number of publications located so far."""
         self._new_leaf = new_leaf
         self._next_number = 0
         self._numbers: dict[str, PSTree[L]] = {}
@@ -162,7 +162,7 @@ class PSTrees(Generic[L]):
         return self._by_class(dimension[1]).get(dimension[0])
 
     def acquire(self, dimension: Dimension) -> PSTree[L]:
-        """The dimension's tree, for one more predicate; made when there is none."""
+        """Returns the tree of the dimension and counts one more user. Creates the tree if there is none."""
         tree = self.get(dimension)
         if tree is None:
             self._next_number += 1
@@ -173,14 +173,14 @@ class PSTrees(Generic[L]):
         return tree
 
     def release(self, tree: PSTree[L]) -> None:
-        """One predicate less; a tree without predicates goes."""
+        """Counts one user less. Removes the tree if it was the last one."""
         self._users[tree] -= 1
         if self._users[tree] == 0:
             del self._users[tree]
             del self._by_class(tree.dimension[1])[tree.dimension[0]]
 
     def locate(self, publication: dict[str, Value]) -> dict[PSTree[L], L]:
-        """The leaf of each value that some predicate could ask for, counted there as an event."""
+        """Returns the leaf of each value whose dimension has a tree. Counts the publication at these leaves."""
         self.publications += 1
         located: dict[PSTree[L], L] = {}
         by_type = {int: self._numbers, float: self._numbers, str: self._strings, bool: self._booleans}

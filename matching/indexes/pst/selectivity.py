@@ -1,6 +1,6 @@
-"""Which condition of a conjunction fewest publications satisfy [THESIS 3.3].
+"""Sorts the conditions of a conjunction by how few publications satisfy them [THESIS 3.3].
 
-The estimate comes from counted publications, and from the condition's shape while there are none.
+The estimate uses the counted publications, and the shape of the condition while there are few of them.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from matching.expressions.values import Dimension, TypeClass, successor
 from matching.indexes.pst.ps_tree import PSTree
 
 PRIOR_PUBLICATIONS = 16
-"""After this many publications, what was seen weighs as much as the guess from the condition's shape."""
+"""After this many publications, the counts have the same weight as the estimate from the condition's shape."""
 
 
 def sort_by_selectivity(
     conditions: Iterable[Condition], tree_of: Callable[[Dimension], PSTree[Any] | None], publications: int
 ) -> list[Condition]:
-    """The conditions, the one that fewest publications satisfy first."""
+    """Sorts the conditions. The first is the one that the fewest publications satisfy."""
 
     def order(condition: Condition) -> tuple[float, int | float]:
         guess, width = _shape(condition)
@@ -35,10 +35,10 @@ def sort_by_selectivity(
 
 
 def _shape(condition: Condition) -> tuple[float, int | float]:
-    """A guess at the share of publications that satisfy the condition, and its width to break ties.
+    """Estimates the share of publications that satisfy the condition. Also returns its width, to break ties.
 
-    The order is [THESIS 3.3]'s ranking of operators: =, IN, BETWEEN, one-sided, NOT IN, !=. The shares themselves
-    matter only beside counted events.
+    The order is the ranking of operators in [THESIS 3.3]: =, IN, BETWEEN, one-sided, NOT IN, !=. The exact shares only
+    matter relative to counted publications.
     """
     if condition.values is None:
         return (1.0 if condition.is_exact else 0.6, 0)
