@@ -10,7 +10,6 @@ import selectors
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
@@ -20,6 +19,7 @@ from typing import Any, Self
 
 from broker.config.overlay_config import BrokerConfig, read_config
 from broker.runtime.server import BrokerServer
+from tests.harness.conditions import until, wait_until
 from tests.harness.ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -86,13 +86,6 @@ def run(test: Callable[[], Awaitable[None]], within_s: float = 180.0) -> None:
     asyncio.run(in_time())
 
 
-async def until(is_so: Callable[[], bool], within_s: float = 60.0) -> None:
-    end = time.monotonic() + within_s
-    while not is_so():
-        assert time.monotonic() < end, "it never came to that"
-        await asyncio.sleep(0.01)
-
-
 class InLoop:
     """The overlay's brokers in this event loop, linked."""
 
@@ -130,7 +123,8 @@ class InLoop:
                 set(server.neighbours.links)
                 >= {each for each in server.neighbours.required_peers() if each in self.servers}
                 for server in self.servers.values()
-            )
+            ),
+            what="all links are up",
         )
         await self.quiet()
 
@@ -138,7 +132,8 @@ class InLoop:
         """All that brokers had to tell each other was told, and twice nothing more came up."""
         for _ in range(2):
             await until(
-                lambda: all(not server.core.router.counts().unacknowledged_changes for server in self.servers.values())
+                lambda: all(not server.core.router.counts().unacknowledged_changes for server in self.servers.values()),
+                what="all changes are acknowledged",
             )
             await asyncio.sleep(0.15)
 
@@ -238,17 +233,10 @@ class Processes:
                 for state in states
             )
 
-        wait_until(is_linked)
+        wait_until(is_linked, 90.0, "all links are up and all changes acknowledged")
 
 
 def status_at(port: int) -> dict[str, Any]:
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/status", timeout=10) as answer:
         status: dict[str, Any] = json.load(answer)
     return status
-
-
-def wait_until(is_so: Callable[[], bool], within_s: float = 90.0) -> None:
-    end = time.monotonic() + within_s
-    while not is_so():
-        assert time.monotonic() < end, "it never came to that"
-        time.sleep(0.05)

@@ -13,7 +13,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tests.harness.mosquitto import WAIT_S, wait_until
+from tests.harness.conditions import wait_until
+from tests.harness.mosquitto import WAIT_S
 from tests.harness.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -95,7 +96,7 @@ class RunningOverlay:
 
     def wait_for_links(self, id: str) -> None:
         broker = self.brokers[id]
-        wait_until(lambda: all(each["is_up"] for each in broker.status()["neighbours"]), f"{id} has all its links")
+        wait_until(lambda: all(each["is_up"] for each in broker.status()["neighbours"]), what=f"{id} has all its links")
 
     def wait_for_names(self, id: str, count: int) -> None:
         broker = self.brokers[id]
@@ -104,14 +105,14 @@ class RunningOverlay:
             gateway = broker.gateway()
             return bool(gateway["is_synchronised"] and gateway["names"] == count)
 
-        wait_until(is_so, f"the gateway of {id} has {count} subscriptions in place", 3 * WAIT_S)
+        wait_until(is_so, what=f"the gateway of {id} has {count} subscriptions in place")
 
     def wait_for_remote(self, id: str, count: int) -> None:
         """Subscriptions of other brokers that this one knows of."""
         broker = self.brokers[id]
         wait_until(
             lambda: broker.status()["tables"]["remote_subscriptions"] == count,
-            f"{id} knows of {count} subscriptions at other brokers",
+            what=f"{id} knows of {count} subscriptions at other brokers",
         )
 
     def stop_broker(self, id: str, how: signal.Signals = signal.SIGTERM) -> int:

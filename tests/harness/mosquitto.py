@@ -6,22 +6,15 @@ import contextlib
 import socket
 import subprocess
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
+from tests.harness.conditions import wait_until
 from tests.harness.ports import free_port
 from tests.harness.programs import path_of
 
 WAIT_S = 20.0
 READY = "listening-to-it-all"
-
-
-def wait_until(is_so: Callable[[], bool], what: str, within_s: float = WAIT_S) -> None:
-    end = time.monotonic() + within_s
-    while not is_so():
-        assert time.monotonic() < end, f"not within {within_s:g} s: {what}"
-        time.sleep(0.02)
 
 
 class Mosquitto:
@@ -40,7 +33,7 @@ class Mosquitto:
     def start(self) -> None:
         with (self._folder / f"mosquitto-{self.port}.log").open("ab") as log:
             self._process = subprocess.Popen([path_of("mosquitto"), "-c", str(self._configuration)], stderr=log)
-        wait_until(self._listens, f"mosquitto listens on port {self.port}")
+        wait_until(self._listens, what=f"mosquitto listens on port {self.port}")
 
     def _listens(self) -> bool:
         assert self._process is not None
@@ -82,7 +75,7 @@ class Mosquitto:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, bufsize=1)
         listener = Listener(process)
         try:
-            wait_until(lambda: listener.is_subscribed, f"mosquitto_sub is subscribed to {topic}")
+            wait_until(lambda: listener.is_subscribed, what=f"mosquitto_sub is subscribed to {topic}")
             yield listener
         finally:
             process.terminate()
@@ -114,5 +107,9 @@ class Listener:
         self._process.stdout.close()
 
     def wait_for(self, count: int, within_s: float = WAIT_S) -> list[str]:
-        wait_until(lambda: len(self.lines) >= count, f"{count} messages; there are {self.lines[-5:]}", within_s)
+        wait_until(
+            lambda: len(self.lines) >= count,
+            within_s,
+            lambda: f"{count} messages; there are {len(self.lines)}, the last {self.lines[-5:]}",
+        )
         return list(self.lines)

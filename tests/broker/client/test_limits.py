@@ -20,6 +20,7 @@ from broker.wire.limits import LARGEST_NUMBER, LONGEST_NAME, Limits
 from routing.messages import PublicationId
 from tests.harness.client_processes import BrokerProcess, brokers
 from tests.harness.client_proxy import proxied
+from tests.harness.conditions import until
 
 SOON_S = 30.0
 TEXT_BYTES = Limits().text_bytes
@@ -295,9 +296,7 @@ def test_a_connection_that_lasted_is_made_again_at_once(broker: BrokerProcess, m
         async with proxied(broker.listen) as proxy, connect(proxy.url) as client:
             await asyncio.sleep(0.3)
             proxy.cut()
-            async with asyncio.timeout(SOON_S):
-                while not client.reconnects:
-                    await asyncio.sleep(0.01)
+            await until(lambda: client.reconnects > 0, SOON_S)
             proxy.cut()
             await asyncio.sleep(0.3)
             assert client.reconnects == 1

@@ -12,6 +12,7 @@ from broker import Client, Subscription, TimeoutExpiredError, connect
 from broker.client.errors import ClosedError, ConnectError
 from tests.harness.client_processes import BrokerProcess, brokers
 from tests.harness.client_proxy import proxied
+from tests.harness.conditions import until
 
 SOON_S = 30.0
 
@@ -27,9 +28,7 @@ async def numbers(subscription: Subscription, count: int) -> list[object]:
 
 
 async def until_reconnected(client: Client, times: int = 1) -> None:
-    async with asyncio.timeout(SOON_S):
-        while client.reconnects < times or not client.is_connected:
-            await asyncio.sleep(0.01)
+    await until(lambda: client.reconnects >= times and client.is_connected, SOON_S)
 
 
 def test_a_cut_connection_is_made_again_and_its_subscriptions_go_on(broker: BrokerProcess) -> None:

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from tests.broker.mqtt.conftest import StartMosquitto, StartOverlay
-from tests.harness.mosquitto import wait_until
+from tests.harness.conditions import wait_until
 
 DEVICES = 'topics = ["devices/{room}/{sensor}"]'
 
@@ -30,7 +30,7 @@ def test_an_mqtt_client_receives_exactly_the_matching_messages_across_two_broker
             'mercast/deliver/hot {"temperature": 31.5, "note": "ä"}',
             'mercast/deliver/hot { "temperature":\t1e2 }',
         ]
-    wait_until(lambda: overlay.brokers["b1"].gateway()["taken"] == 4, "all four messages are accepted")
+    wait_until(lambda: overlay.brokers["b1"].gateway()["taken"] == 4, what="all four messages are accepted")
 
 
 def test_user_properties_and_topic_levels_become_attributes_and_come_back(
@@ -60,9 +60,9 @@ def test_user_properties_and_topic_levels_become_attributes_and_come_back(
     }
     broker = overlay.brokers["b1"]
     wait_until(
-        lambda: broker.gateway()["drops"] == {"topic-level": 1}, "the message with a word for a number is dropped"
+        lambda: broker.gateway()["drops"] == {"topic-level": 1}, what="the message with a word for a number is dropped"
     )
-    wait_until(lambda: broker.gateway()["left_out"] == {"payload-not-json": 2}, "two payloads are noted")
+    wait_until(lambda: broker.gateway()["left_out"] == {"payload-not-json": 2}, what="two payloads are noted")
 
 
 def test_the_body_arrives_byte_for_byte(start_mosquitto: StartMosquitto, start_overlay: StartOverlay) -> None:
@@ -192,12 +192,12 @@ def test_a_gateway_without_the_fast_path_delivers_reports_errors_and_reconnects(
     expected = {"n": "0", "room": "lab", "sensor": "t1", "mqtt_topic": "devices/lab/t1"}
     properties = messages[0].get("properties", {}).get("user-properties")
     assert properties == (None if version == "3.1.1" else expected | {"mercast-gateway": "mercast-test-b1"})
-    wait_until(lambda: broker.gateway()["delivered"] == len(sent), "all deliveries are acknowledged")
+    wait_until(lambda: broker.gateway()["delivered"] == len(sent), what="all deliveries are acknowledged")
     assert broker.gateway()["taken"] == len(sent) + 1
     mosquitto.publish("mercast/subscribe/bad", "", "-r", "-q", "1")
     mosquitto.stop()
     mosquitto.start()
-    wait_until(lambda: broker.gateway()["connections"] == 2, "the gateway is connected again")
+    wait_until(lambda: broker.gateway()["connections"] == 2, what="the gateway is connected again")
     with mosquitto.listening("mercast/deliver/lab", form="%p") as listener:
         mosquitto.publish("devices/lab/t1", '{"n": 300}', "-q", "1")
         assert listener.wait_for(1) == ['{"n": 300}']

@@ -13,8 +13,9 @@ import pytest
 from broker import connect_sync
 from matching.expressions.values import Value
 from tests.broker.mqtt.conftest import StartMosquitto, StartOverlay
+from tests.harness.conditions import wait_until
 from tests.harness.gateway_processes import RunningOverlay
-from tests.harness.mosquitto import WAIT_S, Mosquitto, wait_until
+from tests.harness.mosquitto import WAIT_S, Mosquitto
 
 DEVICES = 'topics = ["devices/{room}/{sensor}"]'
 UNBOUNDED = "max_queued_messages 0"
@@ -36,7 +37,7 @@ def test_messages_that_came_while_the_gateway_was_killed_arrive_after_its_restar
         overlay.stop_broker("b1", signal.SIGKILL)
         mosquitto.publish_lines("devices/a/b", numbers(200, 200), "-q", "1")
         overlay.start_broker("b1")
-        wait_until(lambda: set(listener.lines) >= set(numbers(400)), "all 400 messages, each at least once")
+        wait_until(lambda: set(listener.lines) >= set(numbers(400)), what="all 400 messages, each at least once")
 
 
 @pytest.mark.slow
@@ -58,7 +59,7 @@ def test_no_qos_1_message_is_lost_when_mosquitto_restarts(
             found.add(taken_in.next(WAIT_S)["n"])
     with mosquitto.listening("mercast/deliver/all", form="%p") as listener:
         mosquitto.publish_lines("devices/a/b", numbers(10, 900), "-q", "1")
-        wait_until(lambda: set(listener.lines) >= set(numbers(10, 900)), "the last ten messages")
+        wait_until(lambda: set(listener.lines) >= set(numbers(10, 900)), what="the last ten messages")
     assert broker.gateway()["connections"] >= 2
     assert broker.gateway()["drops"] == {}
 
@@ -86,12 +87,12 @@ def test_messages_queued_while_the_broker_accepts_none_are_published_once_howeve
         try:
             mosquitto.publish_lines("devices/a/b", numbers(100), "-q", "1")
             for connections in (2, 3, 4):
-                wait_until(lambda: accepted() >= 50, "the intake is full")
+                wait_until(lambda: accepted() >= 50, what="the intake is full")
                 mosquitto.stop()
                 mosquitto.start()
                 wait_until(
                     lambda connections=connections: broker.gateway()["connections"] == connections,  # type: ignore[misc]
-                    "the gateway has connected again",
+                    what="the gateway has connected again",
                 )
                 # mosquitto 2.0.11 may exceed the announced limit, but there are no more messages than these.
                 assert accepted() <= 100
@@ -119,7 +120,7 @@ def test_a_subscription_that_was_withdrawn_while_the_gateway_was_cut_off_is_gone
     mosquitto.start()
     mosquitto.publish("mercast/subscribe/goes", "", "-r")
     broker.process.send_signal(signal.SIGCONT)
-    wait_until(lambda: broker.gateway()["connections"] >= 2, "the gateway has connected again")
+    wait_until(lambda: broker.gateway()["connections"] >= 2, what="the gateway has connected again")
     overlay.wait_for_names("b1", 1)
     assert broker.status()["tables"]["local_subscriptions"] == 1
 
@@ -140,9 +141,9 @@ def test_a_subscription_that_was_withdrawn_while_a_durable_broker_was_down_is_en
     mosquitto.publish("mercast/subscribe/stays", "n = 0", "-r", "-q", "1")
     with mosquitto.listening("mercast/deliver/#") as listener:
         mosquitto.publish("devices/a/b", '{"n":7}', "-q", "1")
-        wait_until(lambda: broker.status()["tables"]["local_subscriptions"] == 1, "the broker has one subscription")
+        wait_until(lambda: broker.status()["tables"]["local_subscriptions"] == 1, what="one subscription is left")
         mosquitto.publish("devices/a/b", '{"n":0}', "-q", "1")
-        wait_until(lambda: 'mercast/deliver/stays {"n":0}' in listener.lines, "the subscription that stays goes on")
+        wait_until(lambda: 'mercast/deliver/stays {"n":0}' in listener.lines, what="a delivery for the one that stays")
     assert not any(line.startswith("mercast/deliver/goes") for line in listener.lines)
 
 
@@ -191,7 +192,7 @@ def test_two_overlays_with_gateways_at_one_mosquitto_make_no_loop(
         assert sorted(lines) == sorted(
             f'{topic} {{"n":{n}}}' for topic in ("devices/a/b", "mercast/deliver/a", "y/d/a") for n in (1, 2)
         )
-        wait_until(lambda: two.brokers["c1"].gateway()["drops"]["delivered-by-gateway"] == 2, "marks are seen")
+        wait_until(lambda: two.brokers["c1"].gateway()["drops"]["delivered-by-gateway"] == 2, what="marks are seen")
     finally:
         two.stop()
 
@@ -242,10 +243,10 @@ def test_a_burst_that_is_not_held_back_is_dropped_counted_and_leaves_the_gateway
 
     if fast_path == "false":
         # The next message would be dropped too: without the fast path QoS 1 messages are not held back.
-        wait_until(lambda: handled() == 3_000, "the burst is over")
+        wait_until(lambda: handled() == 3_000, what="the burst is over")
     with mosquitto.listening("mercast/deliver/all", form="%p") as listener:
         mosquitto.publish("devices/a/b", '{"n":7777}', "-q", "1")
-        wait_until(lambda: '{"n":7777}' in listener.lines, "the message after the burst")
+        wait_until(lambda: '{"n":7777}' in listener.lines, what="the message after the burst")
     gateway = broker.gateway()
     assert gateway["drops"].keys() <= {"intake-full"}
     assert handled() == 3_001
@@ -280,7 +281,7 @@ def test_a_delivery_that_the_mqtt_broker_refuses_is_dropped_and_the_rest_arrives
         large.publish("devices/a/b", '{"n":1}', "-q", "1")
         large.publish("devices/a/b", '{"n":2, "text": "%s"}' % ("x" * 5_000), "-q", "1")
         large.publish("devices/a/b", '{"n":3}', "-q", "1")
-        wait_until(lambda: '{"n":3}' in listener.lines, "what comes after the one that is too large")
+        wait_until(lambda: '{"n":3}' in listener.lines, what="what comes after the one that is too large")
     assert set(listener.lines) == {'{"n":1}', '{"n":3}'}
     assert overlay.brokers["b2"].gateway()["drops"].keys() <= {"undeliverable"}
 
@@ -314,7 +315,7 @@ def test_messages_are_published_no_faster_than_they_can_be_delivered(
     overlay.wait_for_names("b1", 20)
     with mosquitto.listening("mercast/deliver/s7", form="%p") as listener:
         mosquitto.publish_lines("devices/a/b", numbers(5_000), "-q", "1")
-        wait_until(lambda: len(listener.lines) >= 5_000, "all 5,000 messages", 120)
+        wait_until(lambda: len(listener.lines) >= 5_000, 120, "all 5,000 messages")
     assert listener.lines == numbers(5_000)
     broker = overlay.brokers["b1"]
     assert (broker.gateway()["drops"], broker.status()["drops"]) == ({}, {})

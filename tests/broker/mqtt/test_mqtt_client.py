@@ -16,7 +16,8 @@ import pytest
 from broker import RefusedError, connect_sync, tls
 from broker.security.certificates import write_certificates
 from tests.broker.mqtt.conftest import StartMosquitto, StartOverlay
-from tests.harness.mosquitto import WAIT_S, wait_until
+from tests.harness.conditions import wait_until
+from tests.harness.mosquitto import WAIT_S
 from tests.harness.ports import free_port
 from tests.harness.programs import path_of
 
@@ -97,7 +98,7 @@ def test_deliveries_wait_while_the_mqtt_broker_reads_nothing(
     with here.listening("mercast/deliver/all", form="%p") as listener:
         os.kill(here.process_id, signal.SIGSTOP)
         away.publish_lines("devices/a/b", sent, "-q", "1")
-        wait_until(lambda: overlay.brokers["b1"].gateway()["taken"] == len(sent), "all was taken in")
+        wait_until(lambda: overlay.brokers["b1"].gateway()["taken"] == len(sent), what="all was taken in")
         os.kill(here.process_id, signal.SIGCONT)
         assert listener.wait_for(len(sent)) == sent
     gateway = overlay.brokers["b2"].gateway()
@@ -128,7 +129,7 @@ def test_a_gateway_retries_when_the_server_does_not_speak_mqtt(start_overlay: St
         thread.start()
         table = f'{{ port = {port}, redial_first = "10ms", redial_at_most = "20ms" }}'
         overlay = start_overlay([("b1", table)], DEVICES)
-        wait_until(answered.is_set, "the gateway has dialled again after each answer", 3 * WAIT_S)
+        wait_until(answered.is_set, 3 * WAIT_S, "the gateway has dialled again after each answer")
         thread.join(WAIT_S)
     status = overlay.brokers["b1"].status()
     assert status["parts"]["mqtt"]["is_connected"] is False

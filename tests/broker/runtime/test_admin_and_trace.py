@@ -16,7 +16,8 @@ from broker.runtime.status import as_prometheus, status_of
 from broker.trace.files import iter_rows
 from broker.trace.schema import BrokerRow, DeliveryRow, HopRow, LinkRow, MatchRow, PublicationRow
 from broker.wire.client_frames import Ping, Pong, PublishRequest
-from tests.harness.broker_processes import InLoop, OverlayFileMaker, run, status_at, until
+from tests.harness.broker_processes import InLoop, OverlayFileMaker, run, status_at
+from tests.harness.conditions import until
 from tests.harness.raw_client import RawClient
 
 

@@ -17,7 +17,8 @@ from broker.core.effects import Deliver, Send
 from broker.runtime.status import status_of
 from broker.wire.client_frames import Ping, Pong
 from routing.messages import PublicationId, Publish
-from tests.harness.broker_processes import InLoop, OverlayFileMaker, run, until
+from tests.harness.broker_processes import InLoop, OverlayFileMaker, run
+from tests.harness.conditions import until
 from tests.harness.raw_client import RawClient
 
 CHAIN = (("b1", "b2"), ("b2", "b3"))

@@ -17,7 +17,8 @@ from broker.wire.client_frames import Acknowledge, Hello, Ping, PublishRequest, 
 from broker.wire.limits import Limits
 from broker.wire.link_handshake import LinkGoodbye, LinkHello
 from routing.messages import Heartbeat
-from tests.harness.broker_processes import InLoop, OverlayFileMaker, run, until
+from tests.harness.broker_processes import InLoop, OverlayFileMaker, run
+from tests.harness.conditions import until
 from tests.harness.raw_client import RawClient
 
 Case = tuple[bytes, str]

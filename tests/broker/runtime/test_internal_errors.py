@@ -14,7 +14,8 @@ from broker.runtime.status import as_prometheus, status_of
 from broker.trace import recorder
 from broker.trace.files import TraceWriter
 from broker.trace.schema import Row, TraceWriteError
-from tests.harness.broker_processes import InLoop, OverlayFileMaker, run, until
+from tests.harness.broker_processes import InLoop, OverlayFileMaker, run
+from tests.harness.conditions import until
 
 
 class FullDisk(TraceWriter):

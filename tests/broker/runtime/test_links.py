@@ -12,7 +12,8 @@ from broker import connect
 from broker.config.address import Address
 from broker.runtime.server import BrokerServer
 from matching.expressions.values import Value
-from tests.harness.broker_processes import InLoop, OverlayFileMaker, run, until
+from tests.harness.broker_processes import InLoop, OverlayFileMaker, run
+from tests.harness.conditions import until
 from tests.harness.link_proxy import Proxy
 from tests.harness.ports import free_ports
 

@@ -16,6 +16,7 @@ from broker.client.client import Client
 from broker.client.subscription import Subscription
 from routing.messages import PublicationId
 from tests.harness.broker_processes import OverlayFileMaker, Processes, run
+from tests.harness.conditions import until, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -80,9 +81,9 @@ async def kill_repeatedly(processes: Processes, victim: str) -> Counter[str]:
 
 async def all_delivered(wanted: int, *arrivals: Counter[int]) -> None:
     """Waits until every counter has `wanted` numbers, at most SETTLED_WITHIN_S, then 1 s more for duplicates."""
-    end = time.monotonic() + SETTLED_WITHIN_S
-    while any(len(counts) < wanted for counts in arrivals) and time.monotonic() < end:
-        await asyncio.sleep(0.05)
+    # The test names the numbers that are missing.
+    with suppress(AssertionError):
+        await until(lambda: all(len(counts) >= wanted for counts in arrivals), SETTLED_WITHIN_S)
     await asyncio.sleep(1.0)
 
 
@@ -200,12 +201,15 @@ def test_in_a_ring_more_than_a_window_is_accepted_delivered_once_and_settled(
 
 def settled_queues(processes: Processes) -> dict[str, dict[str, int]]:
     """The queues of each broker, as soon as all are empty, or after SETTLED_WITHIN_S."""
-    end = time.monotonic() + SETTLED_WITHIN_S
-    while True:
-        queues: dict[str, dict[str, int]] = {id: processes.status(id)["queues"] for id in processes.file.ids}
+    queues: dict[str, dict[str, int]] = {}
+
+    def are_empty() -> bool:
+        queues.update((id, processes.status(id)["queues"]) for id in processes.file.ids)
         for each in queues.values():
             # Retention keeps settled publications for a time.
             del each["retained"]
-        if not any(any(each.values()) for each in queues.values()) or time.monotonic() > end:
-            return queues
-        time.sleep(0.1)
+        return not any(any(each.values()) for each in queues.values())
+
+    with suppress(AssertionError):
+        wait_until(are_empty, SETTLED_WITHIN_S)
+    return queues

@@ -10,7 +10,8 @@ import pytest
 from broker import connect
 from broker.core.delivery_queue import SLOW
 from broker.wire.client_frames import DeliveryMode, Subscribe
-from tests.harness.broker_processes import InLoop, OverlayFileMaker, run, until
+from tests.harness.broker_processes import InLoop, OverlayFileMaker, run
+from tests.harness.conditions import until
 from tests.harness.raw_client import RawClient
 
 PUBLICATIONS = 400

@@ -28,7 +28,8 @@ from broker.wire.client_frames import (
 )
 from routing.messages import EntryId, PublicationId, Publish
 from routing.router import ForwardingLeg
-from tests.harness.broker_processes import InLoop, OverlayFileMaker, run, until
+from tests.harness.broker_processes import InLoop, OverlayFileMaker, run
+from tests.harness.conditions import until
 from tests.harness.raw_client import RawClient
 
 ID = PublicationId("b1", 3, 9)

@@ -23,7 +23,8 @@ from broker.wire.client_frames import Reason
 from broker.wire.limits import LARGEST_NUMBER, Limits
 from broker.wire.link_handshake import LinkGoodbye, LinkHello, LinkWelcome
 from routing.messages import EntryId, Heartbeat, LinkState, LinkStates, Message, Publish, Turn, Unsubscribe, Update
-from tests.harness.broker_processes import InLoop, OverlayFileMaker, run, until
+from tests.harness.broker_processes import InLoop, OverlayFileMaker, run
+from tests.harness.conditions import until
 from tests.harness.false_messages import Liar
 from tests.harness.secured_overlay import TLS, rule, shown, with_certificates
 

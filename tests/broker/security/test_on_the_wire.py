@@ -11,7 +11,8 @@ import pytest
 
 from broker import connect
 from broker.config.address import Address
-from tests.harness.broker_processes import InLoop, run, until
+from tests.harness.broker_processes import InLoop, run
+from tests.harness.conditions import until
 from tests.harness.secured_overlay import rule, shown, with_certificates, with_tokens
 
 SECRET = "a-word-that-nobody-guesses"

@@ -18,7 +18,8 @@ from broker.security.authentication import PeerCredentials
 from broker.security.certificates import Authority, create_authority, issue_certificate, write_certificates
 from broker.security.credential_authenticator import CredentialAuthenticator
 from broker.wire.client_frames import Reason
-from tests.harness.broker_processes import InLoop, OverlayFileMaker, run, until
+from tests.harness.broker_processes import InLoop, OverlayFileMaker, run
+from tests.harness.conditions import until
 from tests.harness.secured_overlay import HERE, rule, shown, with_certificates, with_tokens
 
 SECRET = "a word that nobody guesses"

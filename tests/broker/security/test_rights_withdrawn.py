@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,8 @@ from broker.runtime.store import Store
 from broker.wire.client_codec import decode
 from broker.wire.client_frames import Delivery, Goodbye, Hello, Ping, Reason, RequestAccepted, Subscribe, Welcome
 from matching.languages.sql import parse
-from tests.harness.broker_processes import InLoop, OverlayFileMaker, run, until
+from tests.harness.broker_processes import InLoop, OverlayFileMaker, run
+from tests.harness.conditions import until
 from tests.harness.raw_client import LIMITS, RawClient
 from tests.harness.secured_overlay import rule
 
@@ -196,8 +196,8 @@ def test_a_request_that_was_allowed_and_is_committed_after_the_reload_is_revoked
             core = overlay["b1"].core
             await greet(raw)
             await raw.send(Subscribe(1, "all", "TRUE"))
-            while ("subscription", "desk", "all") not in core._pending_writes:
-                await asyncio.sleep(0)
+            # Without a pause: the write may be committed within a few milliseconds.
+            await until(lambda: ("subscription", "desk", "all") in core._pending_writes, pause_s=0)
             allow(tmp_path, subscribe=PUBLIC)
             overlay["b1"].reload_security()
             assert ("subscription", "desk", "all") in core._pending_writes

@@ -10,7 +10,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +21,7 @@ import pytest
 
 from broker.trace import schema
 from broker.trace.files import read_table
+from tests.harness.conditions import wait_until
 from tests.harness.ports import free_port
 from tests.harness.programs import path_of
 
@@ -104,11 +104,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             folder = str(place / f"worker{number}")
             limits = ("-c", "1", "-m", "600m", "-d", folder, "--webui-port", str(free_port()))
             programs.append(stack.enter_context(spark_program(f"{deploy}.worker.Worker", *at, *limits, address)))
-        give_up_at = time.monotonic() + UP_WITHIN_S
-        while workers_alive(f"http://127.0.0.1:{web}/json/") < WORKERS:
-            assert time.monotonic() < give_up_at, "the cluster did not come up"
+
+        def is_up() -> bool:
             assert all(program.poll() is None for program in programs), "a part of the cluster ended"
-            time.sleep(0.5)
+            return workers_alive(f"http://127.0.0.1:{web}/json/") >= WORKERS
+
+        wait_until(is_up, UP_WITHIN_S, "the cluster is up", pause_s=0.5)
         yield address
 
 

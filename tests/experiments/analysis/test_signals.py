@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from experiments.analysis.benchmark import start_without_sigint
+from tests.harness.conditions import wait_until
 from tests.harness.programs import path_of
 
 pytestmark = pytest.mark.slow
@@ -22,17 +23,16 @@ pytestmark = pytest.mark.slow
 
 def wait_for_java(process: subprocess.Popen[str]) -> None:
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        for child in children.read_text().split():
-            # The first Java process only prints its version and ends soon.
-            with suppress(OSError):
-                process_of = Path(f"/proc/{child}")
-                is_java = (process_of / "comm").read_text().strip() == "java"
-                if is_java and "deploy.SparkSubmit" in (process_of / "cmdline").read_text():
-                    return
-        time.sleep(0.05)
-    raise AssertionError("Java did not start")
+
+    def is_spark(child: str) -> bool:
+        # The first Java process only prints its version and ends soon.
+        with suppress(OSError):
+            folder = Path(f"/proc/{child}")
+            is_java = (folder / "comm").read_text().strip() == "java"
+            return is_java and "deploy.SparkSubmit" in (folder / "cmdline").read_text()
+        return False
+
+    wait_until(lambda: any(map(is_spark, children.read_text().split())), what="Java runs Spark")
 
 
 @pytest.mark.parametrize("after_s", [0.5, 4])

@@ -8,10 +8,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.harness.conditions import wait_until
 from tests.harness.hosts import Hosts, need_namespaces
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -71,18 +74,20 @@ def start_overlay(hosts: Hosts, folder: Path, links: list[tuple[int, int]]) -> N
         wait_for_links(hosts, host)
 
 
-def status(hosts: Hosts, host: int) -> dict[str, object]:
+def status(hosts: Hosts, host: int) -> dict[str, Any]:
     script = "import urllib.request as r; print(r.urlopen('http://127.0.0.1:7101/status').read().decode())"
     process = hosts.start(host, [sys.executable, "-c", script], stdout=subprocess.PIPE)
     text, _ = process.communicate(timeout=WITHIN_S)
-    answer: dict[str, object] = json.loads(text)
+    answer: dict[str, Any] = json.loads(text)
     return answer
 
 
 def wait_for_links(hosts: Hosts, host: int) -> None:
-    end = time.monotonic() + WITHIN_S
-    while not all(each["is_up"] for each in status(hosts, host)["neighbours"]):  # type: ignore[attr-defined]
-        assert time.monotonic() < end, f"b{host} has not all its links"
+    wait_until(
+        lambda: all(each["is_up"] for each in status(hosts, host)["neighbours"]),
+        WITHIN_S,
+        f"b{host} has all its links",
+    )
 
 
 def start_client(hosts: Hosts, host: int, script: str, *words: str) -> subprocess.Popen[str]:
@@ -108,9 +113,9 @@ def numbers(subscriber: subprocess.Popen[str], count: int) -> list[int]:
     stream = subscriber.stdout
     reader = threading.Thread(target=lambda: received.extend(int(line) for line in stream))
     reader.start()
-    end = time.monotonic() + WITHIN_S
-    while len(set(received)) < count and time.monotonic() < end:
-        time.sleep(0.05)
+    # The test compares all numbers.
+    with suppress(AssertionError):
+        wait_until(lambda: len(set(received)) >= count, WITHIN_S)
     time.sleep(1.0)
     subscriber.kill()
     reader.join()
@@ -150,6 +155,8 @@ def test_publications_arrive_after_the_only_cable_was_cut_and_healed(hosts: Host
 
 
 def wait_for_remote(hosts: Hosts, host: int) -> None:
-    end = time.monotonic() + WITHIN_S
-    while status(hosts, host)["tables"]["remote_subscriptions"] != 1:  # type: ignore[index]
-        assert time.monotonic() < end, f"b{host} does not know of the subscription"
+    wait_until(
+        lambda: bool(status(hosts, host)["tables"]["remote_subscriptions"] == 1),
+        WITHIN_S,
+        f"b{host} knows of the subscription",
+    )
