@@ -13,8 +13,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from broker.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from broker.client.client import Client, connect
@@ -22,20 +23,6 @@ if TYPE_CHECKING:
     from broker.client.errors import ClientError, ConnectError, RefusedError, TimeoutExpiredError
     from broker.client.subscription import Publication, Subscription
     from broker.client.sync_client import SyncClient, connect_sync
-
-_MODULES = {
-    "Client": "broker.client.client",
-    "ClientError": "broker.client.errors",
-    "ConnectError": "broker.client.errors",
-    "Publication": "broker.client.subscription",
-    "RefusedError": "broker.client.errors",
-    "Subscription": "broker.client.subscription",
-    "SyncClient": "broker.client.sync_client",
-    "TimeoutExpiredError": "broker.client.errors",
-    "connect": "broker.client.client",
-    "connect_sync": "broker.client.sync_client",
-    "tls": "broker.client.credentials",
-}
 
 __all__ = [
     "Client",
@@ -51,8 +38,19 @@ __all__ = [
     "tls",
 ]
 
-
-def __getattr__(name: str) -> object:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'broker' has no attribute {name!r}")
-    return getattr(importlib.import_module(_MODULES[name]), name)
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "Client": "broker.client.client",
+        "ClientError": "broker.client.errors",
+        "ConnectError": "broker.client.errors",
+        "Publication": "broker.client.subscription",
+        "RefusedError": "broker.client.errors",
+        "Subscription": "broker.client.subscription",
+        "SyncClient": "broker.client.sync_client",
+        "TimeoutExpiredError": "broker.client.errors",
+        "connect": "broker.client.client",
+        "connect_sync": "broker.client.sync_client",
+        "tls": "broker.client.credentials",
+    },
+)

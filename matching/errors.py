@@ -22,6 +22,8 @@ from collections.abc import Sequence
 
 
 class MatchingError(Exception):
+    """An error of this package. Every error that it raises is of this class."""
+
     exit_code = 1
 
 

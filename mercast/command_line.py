@@ -127,6 +127,7 @@ def _not_loaded() -> None:
 
 
 def main() -> None:
+    """Runs the command line with the arguments of the process."""
     try:
         compose(sys.argv[1:])()
     except Exception as error:

@@ -18,6 +18,8 @@ from broker.wire.client_frames import Reason
 
 
 class ClientError(Exception):
+    """An error of the client library. Every error that it raises is of this class."""
+
     exit_code = 1
 
 
@@ -26,10 +28,14 @@ class ServerAddressError(ClientError):
 
 
 class ConnectError(ClientError):
+    """No broker could be reached."""
+
     exit_code = 4
 
 
 class TimeoutExpiredError(ClientError, TimeoutError):
+    """The broker did not answer in time."""
+
     exit_code = 5
 
 
@@ -38,6 +44,8 @@ class ClosedError(ClientError):
 
 
 class RefusedError(ClientError):
+    """The broker refused a request. The message says why."""
+
     def __init__(self, what: str, reason: str, text: str) -> None:
         super().__init__(f"{what} was refused: {text or reason}")
         self.reason = reason

@@ -57,6 +57,8 @@ CATCH_UP = "catch up"
 
 
 class Broker:
+    """One broker. Call `start` once, then `handle` for every input, and perform the effects that they return."""
+
     def __init__(
         self,
         router: Router,

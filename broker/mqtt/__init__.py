@@ -3,3 +3,23 @@
 It publishes the messages of devices, and lets MQTT clients subscribe by content. The broker does all matching and
 routing.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from broker.mqtt.gateway import Gateway
+    from broker.mqtt.lifecycle import run_gateway
+
+__all__ = ["Gateway", "run_gateway"]
+
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "Gateway": "broker.mqtt.gateway",
+        "run_gateway": "broker.mqtt.lifecycle",
+    },
+)

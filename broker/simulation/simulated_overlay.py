@@ -52,6 +52,8 @@ NEW_LINK_LATENCY = MILLISECOND
 
 
 class SimulatedOverlay:
+    """The brokers and links of an overlay in virtual time."""
+
     def __init__(
         self,
         overlay: Overlay,

@@ -403,6 +403,8 @@ class Or(_Variadic):
 
 
 class Not(_Connective):
+    """Negation."""
+
     __slots__ = ()
 
     def __init__(self, child: Expression) -> None:
@@ -413,6 +415,8 @@ class Not(_Connective):
 
 
 class Xor(_Connective):
+    """Exclusive disjunction of two expressions."""
+
     __slots__ = ()
 
     def __init__(self, left: Expression, right: Expression) -> None:
@@ -423,6 +427,8 @@ class Xor(_Connective):
 
 
 class Xnor(_Connective):
+    """Equality of the truth of two expressions."""
+
     __slots__ = ()
 
     def __init__(self, left: Expression, right: Expression) -> None:

@@ -25,6 +25,8 @@ LARGEST_INT = 2**63 - 1
 
 
 class TypeClass(StrEnum):
+    """The class of a value. Values of different classes are never compared."""
+
     NUMBER = "number"
     STRING = "string"
     BOOLEAN = "boolean"

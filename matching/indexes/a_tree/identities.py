@@ -26,6 +26,8 @@ MERSENNE_PRIME = 2**61 - 1
 
 
 class Identities:
+    """Identities of expressions that do not depend on the order of operands, and the table of nodes."""
+
     def __init__(self, modulus: int = MERSENNE_PRIME) -> None:
         """With a small modulus IDs collide. This costs time but does not change results."""
         self._modulus = modulus

@@ -45,6 +45,8 @@ class _Results(Protocol):
 
 
 class ATree(Matcher):
+    """The A-Tree as an index; see the package for its idea."""
+
     name = "a-tree"
 
     def __init__(

@@ -41,6 +41,8 @@ AttributeSet: TypeAlias = tuple[ValueSet, ...]
 
 
 class Semantics(StrEnum):
+    """The relation between an event that is an expression and the subscriptions that match it [BET 3.2]."""
+
     STABBING_SUBSCRIPTION = "stabbing-subscription"
     SYMMETRIC = "symmetric"
     CONTAINMENT = "containment"

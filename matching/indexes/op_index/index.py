@@ -31,6 +31,8 @@ from matching.matcher import Matcher, SearchResult
 
 
 class OpIndex(Matcher):
+    """OpIndex as an index; see the package for its idea."""
+
     name = "op-index"
 
     def __init__(
