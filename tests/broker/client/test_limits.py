@@ -19,8 +19,8 @@ from broker.wire.client_frames import Goodbye, Reason, Welcome
 from broker.wire.limits import LARGEST_NUMBER, LONGEST_NAME, Limits
 from routing.messages import PublicationId
 from tests.harness.client_processes import BrokerProcess, brokers
-from tests.harness.client_proxy import proxied
 from tests.harness.conditions import until
+from tests.harness.proxy import Proxy
 
 SOON_S = 30.0
 TEXT_BYTES = Limits().text_bytes
@@ -192,7 +192,7 @@ def test_requests_beyond_the_limits_of_another_broker_fail_when_the_client_moves
 
     async def scenario(other: BrokerProcess) -> None:
         async with (
-            proxied(broker.listen) as proxy,
+            Proxy(broker.listen) as proxy,
             connect([proxy.url, other.url], timeout=SOON_S) as client,
         ):
             long = await client.subscribe(f"moves = 1 AND {expression_of(200)}", name="long").__aenter__()
@@ -293,7 +293,7 @@ def test_a_connection_that_lasted_is_made_again_at_once(broker: BrokerProcess, m
     monkeypatch.setattr(reconnect, "LONGEST_PAUSE_S", 1000.0)
 
     async def scenario() -> None:
-        async with proxied(broker.listen) as proxy, connect(proxy.url) as client:
+        async with Proxy(broker.listen) as proxy, connect(proxy.url) as client:
             await asyncio.sleep(0.3)
             proxy.cut()
             await until(lambda: client.reconnects > 0, SOON_S)

@@ -11,8 +11,8 @@ import pytest
 from broker import Client, Subscription, TimeoutExpiredError, connect
 from broker.client.errors import ClosedError, ConnectError
 from tests.harness.client_processes import BrokerProcess, brokers
-from tests.harness.client_proxy import proxied
 from tests.harness.conditions import until
+from tests.harness.proxy import Proxy
 
 SOON_S = 30.0
 
@@ -34,7 +34,7 @@ async def until_reconnected(client: Client, times: int = 1) -> None:
 def test_a_cut_connection_is_made_again_and_its_subscriptions_go_on(broker: BrokerProcess) -> None:
     async def scenario() -> None:
         async with (
-            proxied(broker.listen) as proxy,
+            Proxy(broker.listen) as proxy,
             connect(broker.url) as publisher,
             connect(proxy.url) as subscriber,
             subscriber.subscribe("cut = TRUE") as stream,
@@ -54,7 +54,7 @@ def test_a_cut_connection_is_made_again_and_its_subscriptions_go_on(broker: Brok
 def test_deliveries_whose_acknowledgements_were_lost_are_repeated_and_received_once(broker: BrokerProcess) -> None:
     async def scenario() -> None:
         async with (
-            proxied(broker.listen) as proxy,
+            Proxy(broker.listen) as proxy,
             connect(broker.url) as publisher,
             connect(proxy.url) as subscriber,
             subscriber.subscribe("unheard = TRUE") as stream,
@@ -79,7 +79,7 @@ def test_deliveries_whose_acknowledgements_were_lost_are_repeated_and_received_o
 def test_a_delivery_repeated_while_it_is_queued_is_acknowledged_after_it_is_received(broker: BrokerProcess) -> None:
     async def scenario() -> None:
         async with (
-            proxied(broker.listen) as proxy,
+            Proxy(broker.listen) as proxy,
             connect(broker.url) as publisher,
             connect(proxy.url, window=8) as subscriber,
             subscriber.subscribe("windowed = TRUE") as stream,
@@ -98,7 +98,7 @@ def test_a_delivery_repeated_while_it_is_queued_is_acknowledged_after_it_is_rece
 def test_a_publication_whose_answer_was_lost_is_not_published_twice(broker: BrokerProcess) -> None:
     async def scenario() -> None:
         async with (
-            proxied(broker.listen) as proxy,
+            Proxy(broker.listen) as proxy,
             connect(proxy.url) as publisher,
             connect(broker.url) as subscriber,
             subscriber.subscribe("answered = TRUE") as stream,
@@ -172,8 +172,8 @@ def test_a_client_moves_to_another_broker_when_its_own_is_killed(tmp_path: Path)
 def test_a_client_that_returns_to_a_broker_updates_its_entries_there(tmp_path: Path) -> None:
     async def scenario(running: dict[str, BrokerProcess]) -> None:
         async with (
-            proxied(running["b1"].listen) as first,
-            proxied(running["b2"].listen) as second,
+            Proxy(running["b1"].listen) as first,
+            Proxy(running["b2"].listen) as second,
             connect([first.url, second.url], timeout=SOON_S) as client,
             connect(running["b1"].url, timeout=SOON_S) as publisher,
         ):
@@ -286,7 +286,7 @@ async def _publish_all(publisher: Client, count: int) -> None:
 
 def test_unnamed_subscriptions_of_an_earlier_process_of_a_durable_client_are_withdrawn(tmp_path: Path) -> None:
     async def scenario(broker: BrokerProcess) -> None:
-        async with proxied(broker.listen) as proxy, connect(broker.url) as publisher:
+        async with Proxy(broker.listen) as proxy, connect(broker.url) as publisher:
             first = connect(proxy.url, name="desk-1", durable=True, reconnect_within=0.0)
             await first.open()
             await first.subscribe("lives = TRUE").__aenter__()

@@ -1,4 +1,4 @@
-"""Links between brokers: dialled by either end, cut, frozen, opened and closed while publications flow."""
+"""Links between brokers: dialled by either end, cut, stalled, opened and closed while publications flow."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from broker.runtime.server import BrokerServer
 from matching.expressions.values import Value
 from tests.harness.broker_processes import InLoop, OverlayFileMaker, run
 from tests.harness.conditions import until
-from tests.harness.link_proxy import Proxy
 from tests.harness.ports import free_ports
+from tests.harness.proxy import Proxy
 
 
 def through_proxy(tmp_path: Path) -> tuple[OverlayFileMaker, int]:
@@ -52,10 +52,10 @@ def test_a_link_that_is_cut_comes_back_and_loses_nothing(tmp_path: Path) -> None
     file, port = through_proxy(tmp_path)
 
     async def test() -> None:
-        async with Proxy(port, file.ports["b2"]) as proxy, InLoop(file) as overlay:
+        async with Proxy(f"127.0.0.1:{file.ports['b2']}", port=port) as proxy, InLoop(file) as overlay:
             arrived = await flow(file, overlay, proxy.cut)
             assert sorted(arrived, key=int) == list(range(60))
-            assert proxy.passed >= 2 or overlay["b2"].neighbours.links["b1"].is_dialled
+            assert proxy.connections >= 2 or overlay["b2"].neighbours.links["b1"].is_dialled
 
     run(test)
 
@@ -64,13 +64,13 @@ def test_a_link_that_swallows_everything_is_given_up_and_dialled_again(tmp_path:
     file, port = through_proxy(tmp_path)
 
     async def test() -> None:
-        async with Proxy(port, file.ports["b2"]) as proxy, InLoop(file) as overlay:
+        async with Proxy(f"127.0.0.1:{file.ports['b2']}", port=port) as proxy, InLoop(file) as overlay:
 
-            def freeze() -> None:
-                proxy.freeze()
-                asyncio.get_running_loop().call_later(1.0, proxy.thaw)
+            def stall() -> None:
+                proxy.stall()
+                asyncio.get_running_loop().call_later(1.0, proxy.resume)
 
-            arrived = await flow(file, overlay, freeze)
+            arrived = await flow(file, overlay, stall)
             assert sorted(arrived, key=int) == list(range(60))
 
     run(test)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from broker import connect
 from broker.config.address import Address
 from tests.harness.broker_processes import InLoop, run
 from tests.harness.conditions import until
+from tests.harness.proxy import Proxy
 from tests.harness.secured_overlay import rule, shown, with_certificates, with_tokens
 
 SECRET = "a-word-that-nobody-guesses"
@@ -21,43 +21,27 @@ WORDS = [b"desk", SECRET.encode(), b"temperature", b"the-body-of-it"]
 
 
 class Wire:
-    """Forwards bytes in both directions and records them. Flips a bit of the next ones if `is_to_change`."""
+    """Records bytes. Flips a bit of the next ones if `is_to_change`."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self) -> None:
         self.seen = bytearray()
         self.is_to_change = False
         self.changed = 0
-        self._port = port
 
-    async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            broker_reader, broker_writer = await asyncio.open_connection("127.0.0.1", self._port)
-            with suppress(ConnectionError):
-                await asyncio.gather(self._forward(reader, broker_writer), self._forward(broker_reader, writer))
-        finally:
-            # Also if the test ends before the connection to the broker is open.
-            writer.close()
-
-    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while data := bytearray(await reader.read(1 << 16)):
-                self.seen += data
-                if self.is_to_change:
-                    data[-1] ^= 1
-                    self.is_to_change = False
-                    self.changed += 1
-                writer.write(data)
-                await writer.drain()
-        finally:
-            writer.close()
+    def forward(self, data: bytes) -> bytes:
+        self.seen += data
+        if self.is_to_change and data:
+            self.is_to_change = False
+            self.changed += 1
+            return data[:-1] + bytes([data[-1] ^ 1])
+        return data
 
 
 @asynccontextmanager
 async def between(port: int) -> AsyncIterator[tuple[Wire, int]]:
-    wire = Wire(port)
-    server = await asyncio.start_server(wire.connected, "127.0.0.1", 0)
-    async with server:
-        yield wire, server.sockets[0].getsockname()[1]
+    wire = Wire()
+    async with Proxy(f"127.0.0.1:{port}", change=wire.forward) as proxy:
+        yield wire, proxy.port
 
 
 @pytest.mark.parametrize("is_encrypted", [True, False])
