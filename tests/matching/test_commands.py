@@ -1,4 +1,4 @@
-"""The commands on expressions: what they print, where errors go, and with which exit code they end."""
+"""The commands on expressions: their output, their errors and their exit codes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def run(*words: str, text: str | bytes = "") -> subprocess.CompletedProcess[str]
 
 
 def output(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str) -> str:
-    """What the command prints, run in this process for speed."""
+    """The output of the command, which runs in this process for speed."""
     monkeypatch.setattr(sys, "argv", ["mercast", *words])
     with pytest.raises(SystemExit) as ended:
         mercast.main()

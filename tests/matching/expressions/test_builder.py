@@ -1,4 +1,4 @@
-"""Expressions written in Python are the expressions that the text says."""
+"""Expressions built in Python equal the expressions parsed from text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An explanation has the truth of every node, and says in words why."""
+"""An explanation has the truth of every node, with a reason in words."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Intersection and covering against brute force: exact where they promise to be, and wrong on the safe side elsewhere.
+"""Compares intersection and covering with brute force. Both are exact where documented, and err on the safe side.
 
-A "yes" of `intersects` is proven by a publication that satisfies both expressions; a "no" by trying every
-publication of a small universe. For `covers` it is the other way round.
+A publication that satisfies both expressions proves a True of `intersects`. Trying every publication of a small
+universe proves a False. For `covers` it is the opposite.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def exception_to(first: Expression, second: Expression) -> dict[str, Value] | No
 def constructed_exception(first: Expression, second: Expression) -> dict[str, Value] | None:
     """A publication that satisfies the conjunction `second` and fails some predicate of `first`, if there is one.
 
-    A predicate fails where its negation is true, where its attribute is missing, and where that has another class.
+    A predicate fails if its negation is true, or if its attribute is missing or has another class.
     """
     for predicate in first.predicates():
         ways = [predicate.negation, Predicate(predicate.attribute, Operator.NOT_EXISTS)]

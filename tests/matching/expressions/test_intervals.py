@@ -1,4 +1,4 @@
-"""Sets of values hold exactly what their predicates accept, and obey the laws of sets."""
+"""Sets of values contain exactly the values that their predicates accept, and obey the laws of sets."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def two_sets_and_a_value(draw: st.DrawFn) -> tuple[ValueSet, ValueSet, Value]:
 
 
 def assert_canonical(values: ValueSet) -> None:
-    """Intervals are not empty, in order, and apart: that makes equal sets equal objects."""
+    """Checks that intervals are sorted, not empty and not adjacent. Equal sets are therefore equal objects."""
     for lower, upper in values.intervals:
         assert upper is None or lower < upper  # type: ignore[operator]
     for (_, upper), (lower, _) in zip(values.intervals[:-1], values.intervals[1:], strict=True):

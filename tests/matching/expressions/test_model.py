@@ -1,4 +1,4 @@
-"""Predicates and expressions mean what Kleene's three-valued logic says, compare by structure, and never change."""
+"""Predicates and expressions follow Kleene's three-valued logic, compare by structure, and are immutable."""
 
 from __future__ import annotations
 
@@ -284,7 +284,7 @@ def rebuild(expression: Expression) -> Expression:
 
 
 def skeleton(expression: Expression) -> object:
-    """What two expressions must have in common to be equal, as plain tuples."""
+    """The structure of an expression as plain tuples. Expressions are equal if these tuples are equal."""
     if isinstance(expression, Predicate):
         return (expression.attribute, expression.operator, expression.type_class, expression.values)
     return (type(expression).__name__, tuple(skeleton(child) for child in expression.children))
@@ -305,7 +305,7 @@ def test_deep_expressions_are_compared_hashed_and_evaluated_without_recursion() 
     assert one.depth == 10_003
     assert len(list(one.nodes())) == 10_003
     assert one.evaluate({"b": 1}) is None
-    # NOT (a = 1 AND x) turns x round where a is 1: 5,001 times.
+    # If a is 1, NOT (a = 1 AND x) negates x. This happens 5,001 times.
     assert one.evaluate({"a": 1}) is False
     assert one.evaluate({"a": 2}) is True
 
@@ -322,7 +322,7 @@ def test_equality_of_shared_nodes_does_not_write_out_the_tree() -> None:
 
 
 class CountedReads(dict[str, Value]):
-    """A publication that counts how often its attributes are looked up."""
+    """A publication that counts lookups of its attributes."""
 
     reads = 0
 

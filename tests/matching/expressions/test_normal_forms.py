@@ -1,4 +1,4 @@
-"""Normal forms keep every expression's truth, undefined included, and stay small or say that they cannot."""
+"""Normal forms keep the truth of every expression, including undefined. They stay within the limit or raise."""
 
 from __future__ import annotations
 

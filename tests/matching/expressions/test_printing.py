@@ -1,4 +1,4 @@
-"""Expressions print so that they read back as themselves, with no parentheses that could be left out."""
+"""The text of an expression parses back to the same expression, and has no unnecessary parentheses."""
 
 from __future__ import annotations
 

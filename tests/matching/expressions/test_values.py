@@ -1,4 +1,4 @@
-"""Values stand in a discrete order: nothing lies between a value and its successor, and what is no value is refused."""
+"""The order of values is discrete: no value is between a value and its successor. Invalid values are refused."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ MORE_EDGES = (2.0**63, -(2.0**63), math.inf, -math.inf, LARGEST_FLOAT, -LARGEST_
 numbers = st.one_of(
     st.integers(SMALLEST_INT, LARGEST_INT), st.floats(allow_nan=False), st.sampled_from(EDGES + MORE_EDGES)
 )
-# The last character of all, and those beside the gap of the surrogates, are where prefixes go wrong.
+# The last character, and the characters next to the surrogates, are the difficult cases for prefixes.
 texts = st.text(st.sampled_from("\0ab\ud7ff\ue000\U0010ffff"), max_size=4)
 
 
 @st.composite
 def close_pairs(draw: st.DrawFn) -> tuple[int | float, int | float]:
-    """A number, and another that is often so close that little can lie between them."""
+    """A number, and another one that is often so close that few numbers are between them."""
     number = draw(numbers)
     steps = draw(st.integers(-3, 3))
     near: list[int | float] = [draw(numbers)]

@@ -1,6 +1,6 @@
-"""Every registered index gives the linear scan's answers, at any time, whatever was added and removed before.
+"""Every registered index gives the results of the linear scan at any time, after any additions and removals.
 
-A new index joins by its name in the registry.
+An index that is added to the registry is tested without further changes here.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ DESTINATIONS = ("b1", "b2", "b3")
 
 
 class IndexBesideScan(RuleBasedStateMachine):
-    """Both get the same calls; every answer is compared."""
+    """Makes the same calls to the index and the scan, and compares every result."""
 
     index_name: str
     ids = Bundle("ids")
@@ -125,7 +125,7 @@ class IndexBesideScan(RuleBasedStateMachine):
         assert list(self.index) == list(self.scan)
 
     def teardown(self) -> None:
-        """What matched last still does while everything goes, and then nothing is left."""
+        """Removes all subscriptions one by one. Results stay correct, and the index is empty at the end."""
         for id in list(self.scan):
             self._compare(self.last_publication)
             self.index.remove(id)
@@ -179,7 +179,7 @@ def test_a_subscription_without_destination_is_named_when_destinations_are_asked
 
 @pytest.mark.parametrize("name", matching.names())
 def test_many_publications_leave_no_memory_behind(name: str) -> None:
-    """Attributes that no subscription mentions must not be remembered."""
+    """Attributes that no subscription mentions must not take memory."""
     index = matching.create(name)
     index.add(1, "a = 1 AND s = 'x'")
     index.match({"a": 1, "s": "x"})

@@ -1,4 +1,4 @@
-"""The JSON form: what it says, what is wrong with it at which place or path, and that depth never hurts."""
+"""The JSON form: parsing, errors with their place or path, and documents of any depth."""
 
 from __future__ import annotations
 

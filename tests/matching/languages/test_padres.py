@@ -1,4 +1,4 @@
-"""The PADRES form: what it says, what it cannot say, and what is wrong with it at which place."""
+"""The PADRES form: parsing, expressions that it cannot represent, and errors with their place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Publications as people type them: pairs or JSON, and what is wrong with them."""
+"""The text forms of publications: pairs and JSON, and their errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The SQL-like form says what it should: operators, names, values, precedence, LIKE, limits and depth."""
+"""The SQL-like form: operators, names, values, precedence, LIKE, limits and depth."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_like_becomes_the_operator_that_says_the_same(pattern: str, operator: Op
 
 
 def _is_like(text: str, pattern: str) -> bool:
-    """LIKE by its definition, one character of the pattern at a time."""
+    """LIKE implemented by its definition, one character of the pattern at a time."""
     if not pattern:
         return not text
     if pattern[0] == "%":

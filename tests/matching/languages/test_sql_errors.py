@@ -1,4 +1,4 @@
-"""Text that is not an expression is refused with the exact place, in a user's words."""
+"""Text that is not an expression is refused with its exact place, in the user's words."""
 
 from __future__ import annotations
 

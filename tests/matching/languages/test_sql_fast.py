@@ -1,4 +1,4 @@
-"""Plain conjunctions that are read without the grammar are read as the grammar reads them, and nothing else is."""
+"""The fast parser returns the same expression as the grammar for plain conjunctions, and None for all other texts."""
 
 from __future__ import annotations
 

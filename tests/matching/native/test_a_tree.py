@@ -1,7 +1,7 @@
-"""The native A-Tree and the native scan answer as Python's linear scan does, whatever came and went.
+"""The native A-Tree and the native scan return the ids of Python's linear scan, after any additions and removals.
 
-Besides: nodes are shared exactly as in the Python specification, colliding IDs merge nothing, only what is true and
-watched costs work, memory goes when expressions go, and errors are Python's own.
+Nodes are shared exactly as in the Python specification. Colliding IDs do not merge nodes. Only nodes that are true and
+watched cost work. Removing expressions frees memory. Errors are the same as in Python.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def test_the_native_index_answers_as_the_scan_does_in_long_runs() -> None:
 
 
 class Churn:
-    """Random expressions on a small domain, in and out of several indexes that are compared all the while."""
+    """Adds and removes random expressions on a small domain in several indexes, and compares their results."""
 
     def __init__(self, seed: int, *indexes: Matcher) -> None:
         self._rng = random.Random(seed)
@@ -153,7 +153,7 @@ def test_memory_stays_bounded_while_subscriptions_come_and_go() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_nodes_are_shared_as_in_the_python_specification(seed: int) -> None:
-    """Covers use nodes and never make any, so reorganisation changes edges alone."""
+    """Covers use nodes and never create any, so reorganisation changes only edges."""
     index, specification = native(), ATree(reorganisation=False, self_adjustment=False)
     churn = Churn(seed, specification, index)
     for _ in range(6):
@@ -173,7 +173,7 @@ A, B, C, D = (is_one(name) for name in "abcd")
 
 class TestThePapersProperties:
     def test_a_false_result_is_not_propagated(self) -> None:
-        """[ATREE 5.2.1]: of NOT (a OR b), the two negated predicates are stored, and true ones alone cost work."""
+        """[ATREE 5.2.1]: NOT (a OR b) is stored as its two negated predicates. Only true predicates cost work."""
         index = native()
         index.add(1, Not(Or((A, B))))
         assert index.match({"a": 1, "b": 1}).evaluated == 0
@@ -181,7 +181,7 @@ class TestThePapersProperties:
         assert list(index.match({"a": 0, "b": 0}).ids) == [1]
 
     def test_a_conjunction_is_looked_at_only_when_its_access_child_is_true(self) -> None:
-        """[ATREE 5.2.2]: the equality with the rarest value speaks; the other predicates are not even looked up."""
+        """[ATREE 5.2.2]: the equality with the rarest value is the access child. Other predicates are not looked up."""
         index = native()
         for id in range(50):
             index.add(id, And((Predicate("common", Operator.GT, (0,)), Predicate("rare", Operator.EQ, (id,)))))
@@ -200,7 +200,7 @@ class TestThePapersProperties:
         assert often.match({"a": 1, "b": 1}).matched == 50 * once.match({"a": 1, "b": 1}).matched
 
     def test_two_expressions_with_one_arithmetic_id_stay_two(self) -> None:
-        """a OR (b AND c) and (a OR b) AND (a OR c) are the papers' collision; here every ID collides."""
+        """a OR (b AND c) and (a OR b) AND (a OR c) collide in the papers. Here every ID collides."""
         index = native(identity_bits=0)
         index.add(1, Or((A, And((B, C)))))
         index.add(2, And((Or((A, B)), Or((A, C)))))
@@ -227,7 +227,7 @@ def test_a_chain_of_exclusive_ors_takes_nodes_in_proportion_to_its_length() -> N
 
 @pytest.mark.parametrize("width", [2, 15, 16, 17, 40])
 def test_disjunctions_are_heard_whether_they_are_passed_over_or_not(width: int) -> None:
-    """Narrow ones with one listener are passed over. Listeners come and go, and each disjunction is heard by others."""
+    """Small disjunctions with one listener are skipped. Listeners are added and removed, so each has others in turn."""
     chosen = random.Random(width)
 
     def some_or() -> Expression:
@@ -260,7 +260,7 @@ def test_disjunctions_are_heard_whether_they_are_passed_over_or_not(width: int) 
 
 
 def test_many_ranges_on_one_wide_domain_are_found() -> None:
-    """Each range has one place; none is copied to the spaces that it covers."""
+    """Each range is stored once. It is not copied to the spaces that it covers."""
     rng = random.Random(3)
     index, scan = native(), LinearScan()
     for id in range(600):

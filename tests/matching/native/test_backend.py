@@ -1,4 +1,4 @@
-"""Backends by name: which there are, what they answer, and what is said where the compiled module is missing."""
+"""Backends by name: the available ones, their results, and the error if the compiled module is missing."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_backend_that_an_index_lacks_is_refused_by_name() -> None:
 
 @needs_native
 def test_matching_natively_loads_no_numpy_and_little_memory() -> None:
-    """At most 15 MB more than a bare interpreter."""
+    """Importing takes at most 15 MB more than a bare interpreter."""
     resident = "import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     bare = int(_run(resident))
     script = (

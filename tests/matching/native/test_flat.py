@@ -1,7 +1,7 @@
-"""The native flat index: what its own shape makes risky, and what only a native index has.
+"""The native flat index: cases that its structure makes difficult, and features that only a native index has.
 
-That it answers as the linear scan does, at any time, is proven with all the other indexes in `test_every_index`; here
-it holds enough subscriptions to refine its grids, split and move its lists and slots.
+`test_every_index` proves for all indexes that results equal those of the linear scan. Here the index has enough
+subscriptions to refine its grids, and to split and move its lists and slots.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def random_publication(random: random.Random) -> dict[str, Value]:
 
 @pytest.fixture(params=["vectors", "bytes"])
 def way_of_scanning(request: pytest.FixtureRequest) -> Iterator[None]:
-    """With the processor's vector instructions, and as on one that lacks them."""
+    """Runs with the vector instructions of the processor, and without them."""
     if request.param == "vectors" and not _native.has_vectors():
         pytest.skip("this processor has no AVX-512 with VBMI")
     _native.forbid_vectors(request.param == "bytes")
@@ -76,7 +76,7 @@ def way_of_scanning(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.mark.usefixtures("way_of_scanning")
 def test_thousands_of_subscriptions_come_and_go_beside_the_scan() -> None:
-    """Waves, so that grids are refined, lists grow and shrink, and slots move."""
+    """Adds and removes in waves, so that grids are refined, lists grow and shrink, and slots move."""
     chance = random.Random(7)
     index, scan = flat.Flat(), LinearScan()
     next_id = 0
@@ -231,7 +231,7 @@ def test_ids_of_any_kind_come_and_go() -> None:
 
 
 def index_where_additions_wait() -> Any:
-    """Small indexes finish each addition at once."""
+    """Small indexes complete each addition immediately."""
     index = flat.Flat()
     index.add_many(range(1_000, 1_100), [matching.parse("elsewhere = 1")] * 100)
     return index
@@ -248,11 +248,11 @@ def test_an_id_that_a_batch_has_twice_is_refused() -> None:
 
 
 def test_what_was_just_added_is_there_whatever_is_asked_first() -> None:
-    for ask in (len, list, lambda index: index.match({"a": 1}), lambda index: index.describe()):
+    for query in (len, list, lambda index: index.match({"a": 1}), lambda index: index.describe()):
         index = index_where_additions_wait()
         for id in range(20):
             index.add(id, matching.parse("a >= 0 AND b < 5"), "b1")
-        ask(index)
+        query(index)
         assert list(index.match({"a": 1, "b": 1}).ids) == list(range(20))
     index = index_where_additions_wait()
     index.add(1, matching.parse("a = 1"), "b1")
@@ -301,7 +301,7 @@ def test_bounds_that_are_integers_of_a_narrow_range_and_values_between_them() ->
         text = f"a {chance.choice(operators)} {low} AND b BETWEEN {low} AND {low + chance.randrange(20)}"
         index.add(id, text)
         scan.add(id, text)
-    # So near to an integer that their distance from the smallest one is rounded to an integer's.
+    # So close to an integer that their distance from the smallest number is rounded to that of the integer.
     near = (-1e-20, 1e-20, 2.9999999999999996, 3.0000000000000004)
     for id, (operator, bound) in enumerate(itertools.product(operators, (*near, -0.0, -1e300, 1e300)), start=3_000):
         index.add(id, f"a {operator} {bound!r}")
@@ -343,7 +343,7 @@ def test_a_destination_that_was_hit_is_not_looked_at_again() -> None:
 
 
 def test_other_threads_run_while_many_publications_are_matched() -> None:
-    """And the index refuses to change meanwhile, or takes the change before or after: it never breaks."""
+    """Meanwhile the index refuses a change, or applies it before or after the match. It is never corrupted."""
     index = flat.Flat()
     chance = random.Random(1)
     index.add_many(range(5_000), [random_conjunction(chance) for _ in range(5_000)])

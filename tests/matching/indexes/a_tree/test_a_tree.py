@@ -1,4 +1,4 @@
-"""The A-Tree is the papers' structure: their examples give their figures, nothing is stored twice or left behind."""
+"""The A-Tree has the structure of the papers: their examples give their numbers. No node is stored twice or leaked."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class TestThePapersExamples:
         assert (structure.details["l-nodes"], structure.details["i-nodes"], structure.details["r-nodes"]) == (8, 3, 2)
 
     def test_a_new_expression_is_built_on_what_is_there(self) -> None:
-        """[THESIS 9.2.2]: a OR b OR c OR d costs 3 on top of a OR b OR c, and 5 when built from its predicates."""
+        """[THESIS 9.2.2]: a OR b OR c OR d costs 3 if built from a OR b OR c, and 5 if built from its predicates."""
         index = holding(S1, S2)
         index.add(3, S3)
         assert cost(index) == 25 + 3
@@ -89,7 +89,7 @@ class TestThePapersExamples:
         assert report.evaluated == 11
 
     def test_matching_with_optimisations_visits_the_papers_nodes(self) -> None:
-        """[THESIS 9.3.4]: of NOT (g OR h), two predicates more; only a and these two are true."""
+        """[THESIS 9.3.4]: NOT (g OR h) adds two predicates. Only a and these two are true."""
         index = holding(S1, S2, S3, S4, S5, S6)
         structure = index.describe()
         assert structure.levels == 4
@@ -253,7 +253,7 @@ def _structure_under(hash_seed: str) -> str:
 
 class TestDeletion:
     def test_what_goes_leaves_its_children_to_its_parents(self) -> None:
-        """[ATREE 4.2.4], here without self-adjustment, which would look for a new cover."""
+        """[ATREE 4.2.4], here without self-adjustment, which would search for a new cover."""
         ab, abc = And((A, B)), And((A, B, C))
         index = holding(ab, abc, And((A, B, C, D)), self_adjustment=False)
         assert built_from(index, 3) == {node_of(abc), D}
@@ -280,7 +280,7 @@ class TestDeletion:
         assert index.describe().nodes == 0
 
     def test_parts_that_fold_away_leave_nothing_behind(self) -> None:
-        """What is below `AND FALSE`, and groups that turn out to be repetitions, have nodes only for a moment."""
+        """Nodes below `AND FALSE`, and groups that are duplicates, are removed again during the insertion."""
         index = holding(S1, Or((A, And((Xor(D, EF), Or((And((G, H)), B)), FALSE)))), Or((And((EF, Or((F, E)))), D)))
         check_structure(index)
         assert index.describe().details["l-nodes"] == 6
@@ -289,7 +289,7 @@ class TestDeletion:
         assert not any(index.describe().details.values())
 
     def test_an_empty_index_is_as_small_as_a_new_one(self) -> None:
-        """Also where the predicates were: PS-Trees, ranges, patterns."""
+        """Memory is also freed in the predicate index: PS-Trees, ranges, patterns."""
         texts = ["a = 1", "a IN (1, 2, 3)", "a != 4", "a BETWEEN 2 AND 9", "a NOT BETWEEN 2 AND 9", "a > 5", "EXISTS a"]
         texts += ["NOT EXISTS a", "s CONTAINS 'x'", "s STARTS WITH 'abc'", "s MATCHES 'x+'", "s BETWEEN 'a' AND 'b'"]
         index = ATree()
@@ -300,7 +300,7 @@ class TestDeletion:
         index.match({"a": 3, "s": "abcx", "b": 1})
         for id in list(index):
             index.remove(id)
-        # Dictionaries that were larger once keep some room.
+        # Dictionaries that were larger before keep some capacity.
         assert index.describe().bytes < empty + 20_000
         assert not any(index.describe().details.values())
 

@@ -1,4 +1,4 @@
-"""Each optimisation of the A-Tree changes the work and not the answers; and what the order of arrival changes."""
+"""Each optimisation of the A-Tree changes the work but not the results. Also tests the effect of insertion order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.harness.expression_strategies import conjunctions, expressions, publi
 
 
 def few_predicates() -> st.SearchStrategy[Expression]:
-    """Over so few predicates that expressions contain each other."""
+    """Expressions over so few predicates that they contain each other."""
     operands = st.lists(
         st.sampled_from("abcdef").map(is_one), min_size=2, max_size=6, unique_by=lambda one: one.attribute
     )
@@ -41,7 +41,7 @@ def bits() -> st.SearchStrategy[dict[str, Value]]:
 
 
 class OptionsBesideScan(RuleBasedStateMachine):
-    """Any choice of options and of ID space gives the scan's answers, and a structure without contradictions."""
+    """Any options and any ID space give the results of the scan, and a consistent structure."""
 
     ids = Bundle("ids")
 
@@ -100,7 +100,7 @@ def test_every_choice_of_options_answers_as_the_scan_does_in_long_runs() -> None
 
 
 def random_workload(seed: int) -> tuple[list[Expression], list[dict[str, Value]]]:
-    """Every connective, over enough dimensions that publications lack most of them."""
+    """Expressions with every connective, over so many dimensions that publications lack most of them."""
     rng = random.Random(seed)
 
     def expression(level: int) -> Expression:
@@ -155,7 +155,7 @@ def test_an_and_that_nobody_asks_for_is_not_evaluated_unless_its_access_child_sp
 
 @pytest.mark.parametrize(("zero_suppression", "pulled"), [(True, 4), (False, 5)])
 def test_what_is_pushed_is_not_evaluated_again_when_it_is_asked_for(zero_suppression: bool, pulled: int) -> None:
-    """`b != 1` and `c != 1` are watched on their own account: as they have not spoken, they are not true."""
+    """`b != 1` and `c != 1` are watched because they are subscriptions. They pushed no result, so they are not true."""
     not_b, not_c = (Predicate(name, Operator.NE, (1,)) for name in "bc")
     index = ATree(zero_suppression=zero_suppression)
     for id, expression in enumerate(
@@ -163,7 +163,7 @@ def test_what_is_pushed_is_not_evaluated_again_when_it_is_asked_for(zero_suppres
     ):
         index.add(id, expression)
     assert index.match({"a": 1}).evaluated == 2, "a and its AND"
-    # Three-valued, only a result that somebody wants as false too is complete, so c is looked at again.
+    # With three values, a pushed result is complete only if a listener needs falsity, so c is evaluated again.
     assert index.match({"d": 1}).evaluated == pulled, "d, its AND, the OR, e"
 
 
@@ -172,7 +172,7 @@ def test_reorganisation_and_self_adjustment_each_save_edges() -> None:
     saved = {}
     for reorganisation, self_adjustment in itertools.product((False, True), repeat=2):
         index = ATree(reorganisation=reorganisation, self_adjustment=self_adjustment)
-        # Subexpressions as subscriptions of their own, some before and some after what they are part of.
+        # Subexpressions are also subscriptions. Some are added before and some after the expressions that contain them.
         for id, expression in enumerate(expressions):
             index.add(2 * id, And((is_one("x"), is_one("y"), expression)))
             if id % 10 == 0:
@@ -185,10 +185,10 @@ def test_reorganisation_and_self_adjustment_each_save_edges() -> None:
 
 
 class TestTheOrderOfArrival:
-    """With reorganisation and self-adjustment, the structure is a function of the expressions that are there."""
+    """With reorganisation and self-adjustment, the structure depends only on the stored expressions."""
 
     def test_every_order_of_overlapping_sets_gives_one_structure(self) -> None:
-        """The new nodes ace and bdf share no parent with what abcdef is built from, and still it is rebuilt on them."""
+        """The new nodes ace and bdf share no parent with the children of abcdef. It is still rebuilt from them."""
         sets = ("abcdef", "ab", "cd", "ef", "ace", "bdf")
         structures = set()
         for order in itertools.permutations(sets):

@@ -1,4 +1,4 @@
-"""The A-Tree's own search structures find what a look at everything finds, and keep each thing once."""
+"""The search structures of the A-Tree find the same results as an exhaustive search, and store each item once."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_ranges_hold_what_their_value_sets_hold(type_class: TypeClass, data: st.
 @pytest.mark.parametrize(
     ("lower", "upper", "inside", "outside"),
     [
-        (2**62 + 10, 2**62 + 20, 2**62 + 15, 2**62 + 30),  # no double lies between these
+        (2**62 + 10, 2**62 + 20, 2**62 + 15, 2**62 + 30),  # no double is between these
         (2**62 + 10, 2**62 + 20, 2**62 + 20, 2**62 + 9),
         (0, 5e-320, -0.0, -5e-324),
         (-0.0, 5, 0, 5.000001),
@@ -137,7 +137,7 @@ def test_the_subset_index_finds_all_subsets(sets: list[set[int]], data: st.DataO
     ],
 )
 def test_wide_predicates_are_not_copied(operator: Operator, values: Callable[[int], tuple[Value, ...]]) -> None:
-    """Memory grows in step with the predicates, although each covers many of the others' spaces."""
+    """Memory grows linearly with the predicates, although each covers many spaces of the others."""
 
     def size(count: int) -> int:
         index = ATree()

@@ -1,4 +1,4 @@
-"""BE-Tree follows its workload: what each policy of [BET 5.2] achieves, in work and in places, never in time."""
+"""BE-Tree adapts to its workload: the effect of each policy of [BET 5.2] on work and structure, never on time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def candidates_each(index: BETree, publications: list[dict[str, Value]]) -> floa
 
 
 def replace_all(index: BETree, subscriptions: list[Expression], publications: list[dict[str, Value]]) -> None:
-    """One by one, with a publication after every few, as [BET 8.6.12] does."""
+    """Adds subscriptions one by one, with a publication after every few, as in [BET 8.6.12]."""
     for id, subscription in enumerate(subscriptions):
         index.remove(id)
         index.add(id, subscription)
@@ -44,7 +44,7 @@ def filled(subscriptions: list[Expression], **options: object) -> BETree:
 
 
 def work_through_a_shift(recycling: bool) -> tuple[float, float, float, float]:
-    """Candidates for each publication: at first, after the shift, of an index built for it, after the shift back."""
+    """Candidates per publication: at first, after the shift, in an index built for it, after the shift back."""
     uniform, uniform_publications = workload(zipf=0.0, seed=1)
     skewed, skewed_publications = workload(zipf=1.0, seed=2)
     publications = [*uniform_publications, *skewed_publications]
@@ -72,9 +72,9 @@ def test_without_recycling_the_former_workload_leaves_traces() -> None:
 
 
 def hot_attribute(**options: object) -> BETree:
-    """Every publication has `hot`, few have any of the others, and all subscriptions ask for both.
+    """Every publication has `hot`, and few have any other attribute. All subscriptions have both.
 
-    By popularity all go below `hot`, where an attribute of the others is too rare in each bucket to be a partition.
+    By popularity all subscriptions are below `hot`. There the other attributes are too rare for a partition.
     """
     index = BETree(equality_first=False, min_partition=4, window=40, alpha=0.9, **options)  # type: ignore[arg-type]
     for id in range(120):
@@ -126,7 +126,7 @@ def test_a_publication_without_false_candidates_costs_no_partition() -> None:
 
 
 def place_of(index: BETree, id: int) -> str:
-    """The path to the leaf that holds the subscription."""
+    """The path to the leaf of the subscription."""
     for line in index.outline().splitlines():
         path, ids = line.rsplit(" [", 1)
         if str(id) in ids.rstrip("]").split(", "):

@@ -1,4 +1,4 @@
-"""BE-Tree's dynamics: the example of [BET 7.3] step by step, and its rules of overflow, deletion and domains."""
+"""Changes of the BE-Tree: the example of [BET 7.3] step by step, and the rules of overflow, deletion and domains."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ EXAMPLE = {
 
 
 def small_tree(max_capacity: int = 3) -> BETree:
-    """As in the example: plain halving of buckets."""
+    """A tree as in the example, which halves buckets."""
     return BETree(max_capacity=max_capacity, min_partition=2, directory="generic", equality_first=False)
 
 
 def places(index: BETree) -> dict[str, list[list[int]]]:
-    """The leaves' contents by the attributes on their path, upper buckets first; `!` marks a bucket that is split."""
+    """The contents of the leaves by the attributes on their path, upper buckets first. `!` marks a split bucket."""
     found: dict[str, list[list[int]]] = {}
     for line in index.outline().splitlines():
         path, ids = line.rsplit(" [", 1)
@@ -96,7 +96,7 @@ def test_the_example_taken_back_leaves_nothing() -> None:
 
 
 def test_a_partitioned_bucket_does_not_take_in_its_halves() -> None:
-    """The merge rule: only an open bucket does."""
+    """The merge rule: only an open bucket merges with its halves."""
     index = small_tree()
     fill(index, range(1, 10))
     index.remove(7)
@@ -145,7 +145,7 @@ def test_long_equal_conjunctions_make_deep_paths_without_recursion() -> None:
 
 @pytest.mark.parametrize("directory", ["generic", "specialised", "hybrid"])
 def test_a_growing_domain_moves_open_intervals_to_their_new_homes(directory: str) -> None:
-    """`x > 60` and `x < 40` reach to the ends of the domain, and these move outwards with every power of two."""
+    """`x > 60` and `x < 40` extend to the ends of the domain, which move outwards with every power of two."""
     index = BETree(max_capacity=2, min_partition=1, directory=directory)
     for id, bound in enumerate((1, 3, 60, -5, 1000, -70000, 2**40, -(2.0**70), 0.001)):
         index.add(3 * id, f"x > {bound!r}")
@@ -195,7 +195,7 @@ def test_conditions_without_access_are_in_the_root() -> None:
 
 
 def test_construction_work_is_linear(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By counting how often a subscription is put into a leaf, not by time."""
+    """Measured by how often a subscription is added to a leaf, not by time."""
     calls = 0
     put = LeafNode.put
 

@@ -1,7 +1,7 @@
-"""Expressive events: every semantics of [BET 3.2] gives what its definition gives, subscription by subscription.
+"""Expressive events: every semantics of [BET 3.2] gives the result of its definition for each subscription.
 
-The definition is written here over sample values, without intervals: operands are few, and between, on and outside
-them there is a sample of every kind, so that two sets are related exactly when their samples are.
+The definition is implemented here with sample values, without intervals. There are few operands, with samples at,
+between and outside them. Two sets are therefore related exactly if their samples are.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from matching.indexes.be_tree import BETree, Semantics
 
 NUMBERS = range(5)
 SAMPLES: tuple[Value, ...] = (*[half / 2 for half in range(-2, 12)], "a", "m", "z", True, False)
-"""With the operands 0 to 4 and 'm': one of each, and one on each side."""
+"""Samples for the operands 0 to 4 and 'm': each operand, and a value on each side."""
 
 
 def number_predicates() -> st.SearchStrategy[Predicate]:
@@ -59,7 +59,7 @@ SUBSCRIPTIONS = st.lists(st.one_of(number_predicates(), number_predicates(), OTH
 
 
 def sampled_sets(expression: Expression) -> tuple[dict[str, frozenset[int]], set[str]]:
-    """For each attribute the samples that are allowed, and the attributes that must not exist."""
+    """The allowed samples for each attribute, and the attributes that must not exist."""
     sets: dict[str, frozenset[int]] = {}
     absent = set()
     for predicate in as_conjunction(expression) or ():
@@ -97,7 +97,7 @@ def test_every_semantics_is_its_definition(
     index = BETree(max_capacity=2, min_partition=2, directory=directory)
     for id, subscription in enumerate(subscriptions):
         index.add(id, subscription)
-    # A subscription taken as the event finds itself in most semantics, which random events seldom do.
+    # A subscription that is used as the event is found in most semantics. Random events rarely find any.
     own = [each for each in subscriptions if not sampled_sets(each)[1]][:3]
     for event in (*events, *own):
         for semantics in Semantics:

@@ -1,4 +1,4 @@
-"""Keys keep the order of values, and buckets and domains enclose what they must: no value is ever filtered wrongly."""
+"""Keys keep the order of values. Buckets and domains enclose their intervals, so no value is filtered wrongly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evaluation, filter and directory options change the work, as the counters show, and never the answers."""
+"""Options for evaluation, filter and directory change the work, as the counters show, but never the results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WORKLOAD = BeGen(
     publications=60,
     seed=4,
 )
-"""Few values, so that subscriptions have conditions in common."""
+"""There are few values, so that subscriptions have conditions in common."""
 
 
 @cache

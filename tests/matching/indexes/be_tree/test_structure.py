@@ -1,6 +1,6 @@
-"""After every step of any history: BE-Tree's invariants hold and its answers are the scan's, with every option.
+"""The invariants of BE-Tree hold after every operation, and results equal those of the scan, with every option.
 
-And the structure follows from what is stored: the order of insertion does not show where [BET 4.3] says so.
+The structure depends only on the stored subscriptions, not on the order of insertion, where [BET 4.3] says so.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def be_tree(options: dict[str, object]) -> BETree:
 
 
 class WatchedTree(RuleBasedStateMachine):
-    """Additions come several at a time, so that leaves overflow often."""
+    """Adds several subscriptions at a time, so that leaves overflow often."""
 
     options: dict[str, object]
     ids = Bundle("ids")

@@ -1,4 +1,4 @@
-"""OpIndex's choice of a normal form: sizes are counted right without building, and the smaller form is taken."""
+"""The choice of a normal form in OpIndex: sizes are counted correctly without building. The smaller form is used."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matching.indexes.op_index.forms import ConjunctiveForm, DisjunctiveForm, Fo
 from tests.harness.expression_strategies import expressions
 
 ENOUGH = 500
-"""Clauses; forms beyond are not worth building in a test."""
+"""The number of clauses up to which a test builds a form."""
 
 
 def distinct(number: int) -> Predicate:
@@ -25,7 +25,7 @@ def size_of(clauses: tuple[Clause, ...]) -> FormSize:
 @settings(deadline=None)
 @given(expressions(max_leaves=6))
 def test_a_counted_size_is_never_below_the_real_one(expression: Expression) -> None:
-    """It is above when clauses or predicates repeat, which counting does not see."""
+    """The count is larger if clauses or predicates are duplicates, because counting does not detect these."""
     normal = negation_normal_form(expression)
     for adding, clauses_of in ((Or, disjunctive_clauses), (And, conjunctive_clauses)):
         counted = form_size(normal, adding)

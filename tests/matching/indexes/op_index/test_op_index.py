@@ -1,6 +1,6 @@
-"""OpIndex as a whole: the paper's example, pivots that are learned, signatures that only save work, counting,
-subscriptions in both normal forms, and an operator's index of one's own. That it answers as the scan does under any
-interleaving is proved with all other indexes; here the structure is made small, so that it splits and moves often.
+"""OpIndex as a whole: the example of the paper, learned pivots, signatures that only save work, counting,
+subscriptions in both normal forms, and a custom index for an operator. `test_every_index` proves that
+results equal those of the scan. Here segments are small, so that they split and move often.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ PAPER_SUBSCRIPTIONS: dict[int, Expression] = {
 
 @pytest.fixture
 def paper_index() -> OpIndex:
-    """The paper counts attributes over all six before it chooses pivots: so each is added anew once all are known."""
+    """The paper counts the attributes of all six before it chooses pivots, so each is added again at the end."""
     index = OpIndex()
     for id, expression in PAPER_SUBSCRIPTIONS.items():
         index.add(id, expression)
@@ -76,13 +76,13 @@ def test_the_papers_subscriptions_get_the_papers_pivots(paper_index: OpIndex) ->
 
 
 def test_the_papers_index_has_three_pivots_with_three_operator_lists_each(paper_index: OpIndex) -> None:
-    """[OPI Example 4, Figure 5], where the interval of the third subscription is an operator of its own."""
+    """[OPI Example 4, Figure 5], where the interval of the third subscription has its own operator."""
     details = paper_index.describe().details
     assert (details["pivots"], details["operator lists"], details["entries"]) == (3, 9, 14)
 
 
 def test_the_papers_publication_touches_one_subscription_and_matches_none(paper_index: OpIndex) -> None:
-    """[OPI Example 5]: the second and the fifth subscription hold partly, and are never looked at."""
+    """[OPI Example 5]: the second and the fifth subscription are partly true, and are never candidates."""
     report = paper_index.match({"B": 6, "C": 3, "E": 9})
     assert (list(report.ids), report.candidates) == ([], 1)
 
@@ -329,10 +329,10 @@ def test_each_normal_form_is_used_where_the_other_is_too_large() -> None:
     assert list(index.match({**publication, "a7": 2, "b7": 2}).ids) == [2]
 
 
-class NotedSubstrings(ValueIndex[Any]):
-    """An index for CONTAINS that tries every substring, and notes the values it was asked for."""
+class RecordingSubstrings(ValueIndex[Any]):
+    """An index for CONTAINS that tests every substring, and records the values that it was searched for."""
 
-    asked: list[str]
+    searched: list[str]
 
     def __init__(self) -> None:
         self._entries: list[tuple[Predicate, Any]] = []
@@ -344,7 +344,7 @@ class NotedSubstrings(ValueIndex[Any]):
         self._entries.remove((predicate, target))
 
     def match(self, value: str) -> Iterable[Any]:
-        self.asked.append(value)
+        self.searched.append(value)
         return [target for predicate, target in self._entries if predicate.is_true_for(value)]
 
     @property
@@ -353,13 +353,13 @@ class NotedSubstrings(ValueIndex[Any]):
 
 
 def test_an_operator_can_have_an_index_of_ones_own() -> None:
-    NotedSubstrings.asked = []
-    table = {**OPERATOR_INDEXES, Operator.CONTAINS: each_dimension(NotedSubstrings)}
+    RecordingSubstrings.searched = []
+    table = {**OPERATOR_INDEXES, Operator.CONTAINS: each_dimension(RecordingSubstrings)}
     index = OpIndex(operator_indexes=table)
     index.add(1, And((Predicate("s", Operator.CONTAINS, ("b",)), equal("a", 1))))
     assert list(index.match({"s": "abc", "a": 1}).ids) == [1]
     assert list(index.match({"s": "xyz", "a": 1}).ids) == []
-    assert NotedSubstrings.asked == ["abc", "xyz"]
+    assert RecordingSubstrings.searched == ["abc", "xyz"]
     index.remove(1)
     assert index.describe().nodes == 0
 

@@ -1,4 +1,4 @@
-"""Each operator's index of OpIndex alone: whatever goes in and out, it finds the targets of the true predicates."""
+"""The index of each operator of OpIndex: it finds the targets of true predicates after any additions and removals."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def dimension_of(attribute: str, value: Value, operator: Operator) -> Dimension:
 
 
 Step: TypeAlias = tuple[int, int, str, Value]
-"""Which predicate to put in, or take out when it is in, for which target; and what to ask then."""
+"""The predicate and the target to insert, or to remove if it is stored, and the value to match then."""
 
 
 def scripts(operator: Operator) -> st.SearchStrategy[tuple[list[Predicate], list[Step]]]:
@@ -219,7 +219,7 @@ def test_patterns_that_cannot_be_one_set_are_tried_one_by_one() -> None:
 
 
 def test_a_set_that_reports_nothing_is_not_believed() -> None:
-    """RE2 says nothing when a set's automaton runs out of memory: here stands a set that knows no pattern."""
+    """RE2 reports no error if the automaton of a set runs out of memory. This set imitates that: it matches nothing."""
     patterns = [Pattern[Target](text, re2.compile(text)) for text in ("a", "b")]
     pattern_set = PatternSet(patterns)
     assert pattern_set.matching("a") == patterns[:1]

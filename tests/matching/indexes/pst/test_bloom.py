@@ -1,4 +1,4 @@
-"""PSTBloom builds the structure of the thesis's example, learns from publications, and prunes by signature."""
+"""PSTBloom builds the structure of the example in the thesis, adapts to publications, and prunes by signature."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from matching.indexes.pst.bloom import PSTBloom
 
 
 def attached(index: PSTBloom, attribute: str) -> dict[object, list[int]]:
-    """The ids at each space of a number's dimension, by the space's lower end."""
+    """The ids attached to each space of a numeric dimension, by the lower end of the space."""
     tree = index._trees.get((attribute, TypeClass.NUMBER))
     assert tree is not None
     return {
@@ -57,7 +57,7 @@ def test_a_signature_prunes_a_candidate_before_its_predicates_are_evaluated() ->
 
 
 def test_the_access_condition_follows_the_publications_seen() -> None:
-    """Without events, equality on `common` and on `rare` rank alike; the events show which one narrows."""
+    """Without publications, equality on `common` and `rare` rank alike. Publications show which is more selective."""
     index = PSTBloom()
     index.add(1, "common = 1")
     index.add(2, "rare = 1")
@@ -79,7 +79,7 @@ def test_operators_rank_as_in_thesis_3_3_while_there_are_no_events() -> None:
 
 
 def test_signatures_stay_sharp_when_subscriptions_come_and_go() -> None:
-    """Bits of removed subscriptions go with the next rebuild, so candidates are still pruned."""
+    """The next rebuild removes the bits of removed subscriptions, so candidates are still pruned."""
     index = PSTBloom()
     for round in range(20):
         for number in range(100):

@@ -1,4 +1,4 @@
-"""PSTHash records subscriptions under combinations of spaces, as in the thesis's example, and copies on a split."""
+"""PSTHash records subscriptions under combinations of spaces, as in the example of the thesis. A split copies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from matching.indexes.pst.hash import PSTHash
 
 
 def recorded(index: PSTHash) -> dict[tuple[str, ...], list[int]]:
-    """The ids under each key, with every space named by its dimension and lower end."""
+    """The ids under each key. Spaces are named by their dimension and lower end."""
     names = {
         leaf.space: f"{tree.dimension[0]} from {lower}" for tree in index._trees for (lower, _), leaf in tree.spaces()
     }

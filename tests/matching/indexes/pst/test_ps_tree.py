@@ -1,4 +1,4 @@
-"""PS-Tree keeps the spaces that the papers' examples show, and finds what a scan of the predicates finds."""
+"""PS-Tree has the spaces of the examples in the papers, and finds the same predicates as a scan."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ def test_spaces_split_and_merge_as_in_thesis_6_4() -> None:
     ]
     tree.delete(satisfying(second))
     tree.merge(satisfying(second))
-    # The thesis prints [20, 60) for the middle space; 60 belongs to it.
+    # The thesis prints [20, 60) for the middle space, but 60 is in it.
     assert counted_spaces(tree) == [((-math.inf, 20), 0), ((20, after_sixty), 1), ((after_sixty, None), 0)]
 
 
 def test_a_cut_stays_while_another_predicate_ends_there() -> None:
-    """Equal counters on both sides of 10 must not merge: different predicates cover them."""
+    """Spaces with equal counters on both sides of 10 must not merge, because different predicates cover them."""
     below, above = Predicate("a", Operator.LT, (10,)), Predicate("a", Operator.GE, (10,))
     third = Predicate("a", Operator.GE, (10,))
     tree = tree_of(below, above, third)
