@@ -64,7 +64,8 @@ std::uint32_t ATree::remove(std::int64_t id) {
     return destination;
 }
 
-// Ids that only grow leave a gap behind: looking anew after as many removals as there are ids costs little for each.
+// Recomputes the range of offsets. Ids that only grow leave a gap at the start. One pass after as many removals as
+// there are ids keeps the cost per removal constant.
 void ATree::measure_ids() {
     removed_since_measured_ = 0;
     std::vector<bool> is_free(subscriptions_.size(), false);

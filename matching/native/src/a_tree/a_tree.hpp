@@ -1,12 +1,12 @@
-// A-Tree: arbitrary expressions in one graph, where each distinct subexpression stands once [ATREE, THESIS 9].
+// A-Tree: arbitrary expressions in one graph, in which each distinct subexpression is one node [ATREE, THESIS 9].
 //
-//   expression_form   expressions as they come
-//   assembler         expressions to nodes
-//   expression_graph  nodes, links, who listens to whom
-//   predicate_index   which predicates a publication satisfies
-//   a_tree_search     from satisfied predicates to subscriptions
+//   core/expression_form   expressions as an index receives them
+//   assembler              expressions to nodes
+//   expression_graph       nodes, links and listeners
+//   predicate_index        which predicates a publication satisfies
+//   a_tree_search          from satisfied predicates to subscriptions
 //
-// An index may be searched by several threads at once, each with a search of its own, while nobody changes it.
+// Several threads may search an index at once, each with its own search, while no thread changes it.
 #pragma once
 
 #include <cstdint>
@@ -27,14 +27,14 @@ class ATree {
     ATree(const ATree&) = delete;
     ATree& operator=(const ATree&) = delete;
 
-    // For MATCHES; without one, no pattern occurs anywhere.
+    // Verifies MATCHES. Without a verifier no pattern matches.
     void set_verifier(Verifier verifier) { verifier_ = std::move(verifier); }
 
-    // The caller has made sure that `add` gets ids that are not there, and `remove` ids that are.
+    // The caller guarantees that `add` gets new ids and `remove` existing ones.
     void add(std::int64_t id, const ExpressionForm& expression);
-    // 0 until it is set.
+    // The destination is 0 until it is set.
     void set_destination(std::int64_t id, std::uint32_t destination) { subscriptions_[find(id)].destination = destination; }
-    // Returns the destination.
+    // Returns the subscription's destination.
     std::uint32_t remove(std::int64_t id);
     bool contains(std::int64_t id) const { return find(id) != kNone; }
 
@@ -55,7 +55,7 @@ class ATree {
     };
     const Subscription& subscription(std::uint32_t number) const { return subscriptions_[number]; }
     std::int64_t base() const { return base_; }
-    // Do the ids lie so close together that a bit for each number between the smallest and the largest is little?
+    // Whether the ids are so close together that a bitmap from the smallest to the largest is small.
     bool is_dense() const { return far_ == 0 && last_ - first_ <= 64ULL * size() + 65'536; }
     std::uint32_t first_offset() const { return first_; }
     std::uint32_t last_offset() const { return last_; }

@@ -13,23 +13,23 @@ namespace {
 constexpr std::size_t kNodesAhead = 12;
 constexpr std::size_t kSpansAhead = 24;
 constexpr std::size_t kSpansOfNodesAhead = 6;
-// Conjunctions that are looked at together: what they need fits into the cache.
+// Conjunctions of one batch. The data they need fits into the cache.
 constexpr std::size_t kTogether = 512;
 
-// All ones or zero. Compilers make branches of conditions that choose between two numbers, and none of this.
+// All ones or zero. Compilers turn a conditional that chooses between two numbers into a branch, but not this mask.
 std::uint32_t mask_of(bool condition) { return 0U - std::uint32_t{condition}; }
 
-// Of the ids that a search marks in a bitmap, nearly all words hold this many or fewer.
+// Nearly all words of the bitmap of ids hold this many ids or fewer.
 constexpr std::size_t kUsualInWord = 4;
 
-// Marks ids in a bitmap that spans from the smallest to the largest id, which sorts them on the way. A subscription may
-// come more than once, by several children of a disjunction that is passed over.
+// Marks ids in a bitmap from the smallest to the largest id, which also sorts them. A subscription may be marked more
+// than once: by several children of a disjunction that is passed over.
 struct MarkIds {
     std::uint64_t* bits;
     std::uint32_t first;
     std::size_t marked = 0;
 
-    // Without a branch: what kind of link comes next cannot be predicted.
+    // Branch-free: the kind of the next link is not predictable. A link of another kind marks no bit.
     void add_if(bool is_subscription, Link link) {
         const std::uint32_t place = (link.detail - first) & mask_of(is_subscription);
         bits[place >> 6] |= std::uint64_t{is_subscription} << (place & 63);
@@ -61,7 +61,7 @@ struct CollectDestinations {
         destinations.push_back(destination);
     }
 
-    // A node that only leads to a destination that is hit need not be evaluated.
+    // A node whose only link leads to a destination that is already hit need not be evaluated.
     bool accepts(const Links& links) const {
         if (links.size != 1) return true;
         const Link link = Link::read(links.word);
@@ -96,8 +96,8 @@ void ATreeSearch::mark_ids(std::vector<std::int64_t>& ids) {
     ids.resize(static_cast<std::size_t>(end - ids.data()));
 }
 
-// Returns where the ids end. Writes up to kUsualInWord more, which say nothing: how many bits a word has cannot be
-// predicted, so each is treated as if it had as many as is usual.
+// Returns the end of the ids, and writes up to kUsualInWord meaningless ids beyond it. Branch-free: the number of bits
+// in a word is not predictable, so each word is read as if it had the usual number.
 std::int64_t* ATreeSearch::write_marked(std::int64_t* id) {
     constexpr std::uint64_t kHighest = std::uint64_t{1} << 63;
     std::int64_t first = index_.base() + index_.first_offset();
@@ -203,7 +203,9 @@ template <class Sink> inline void ATreeSearch::follow_all(const std::uint64_t* l
     for (std::size_t number = 0; number < count; ++number) follow(Link::read(links[number]), sink);
 }
 
-// Nearly all links are to subscriptions and conjunctions, in an order that cannot be predicted: no branch between them.
+// Branch-free: nearly all links lead to subscriptions and conjunctions, in an order that is not predictable. Both are
+// written, and one of them counts. A conjunction whose gate is missing is not evaluated (ABE-Gen: 192 conjunctions for
+// each publication instead of 687).
 template <class Sink> inline void ATreeSearch::follow(Link link, Sink& sink) {
     if (link.kind() == LinkKind::Disjunction) {
         state_.prefetch(link.target());
@@ -218,7 +220,8 @@ template <class Sink> inline void ATreeSearch::follow(Link link, Sink& sink) {
     fetch_line(index_.graph().words() + (link.detail & mask_of(is_waiting)));
 }
 
-// Looks at many conjunctions in steps, each of which prefetches for the next one what it will look at.
+// Evaluates conjunctions in batches and steps. Each step prefetches the data that the next step reads, because the
+// chain of cache misses is most of the cost.
 template <class Sink> void ATreeSearch::decide(Sink& sink) {
     while (decided_ < waiting_.size()) {
         const std::size_t count = std::min(kTogether, waiting_.size() - decided_);
@@ -242,7 +245,7 @@ void ATreeSearch::fetch_disjunctions(Children conjunction) const {
     }
 }
 
-// Prefetches what decides a conjunction whose attributes are there.
+// Prefetches the data that decides a conjunction whose attributes are present.
 void ATreeSearch::fetch_truth(Children conjunction) const {
     const ExpressionGraph& graph = index_.graph();
     state_.prefetch(conjunction.head().node);
@@ -271,7 +274,7 @@ template <class Sink> void ATreeSearch::decide_one(Children conjunction, Sink& s
     const ExpressionGraph& graph = index_.graph();
     const ChildrenHead head = conjunction.head();
     if (!sink.accepts(graph.links()[head.node])) return;
-    // It comes more than once when its access child is a disjunction that is passed over.
+    // A conjunction occurs more than once when its access child is a disjunction that is passed over.
     if (!state_.is_known(head.node)) {
         state_.set(head.node, are_others_true(conjunction));
         if (!state_.is_true(head.node)) {
@@ -283,7 +286,8 @@ template <class Sink> void ATreeSearch::decide_one(Children conjunction, Sink& s
     if (state_.is_true(head.node)) true_nodes_.push_back(head.node);
 }
 
-// Is a conjunction whose first child has spoken false for want of attributes alone? Most are.
+// Whether missing attributes alone make the conjunction false, given that its first child is true. This holds for most
+// conjunctions.
 bool ATreeSearch::lacks_attributes(Children conjunction) const {
     for (std::uint32_t number = 1, count = conjunction.size(); number < count; ++number) {
         const Child child = conjunction[number];
@@ -292,7 +296,7 @@ bool ATreeSearch::lacks_attributes(Children conjunction) const {
     return false;
 }
 
-// The same for a child that is a connective. What it says of large ones is that they have to be evaluated, once.
+// The same for a child that is a connective. Returns false for a large connective, which is then evaluated once.
 bool ATreeSearch::lacks_attributes(Child child) const {
     if (!child.is_connective()) return false;
     const Children connective = children_at(child.children());
@@ -303,7 +307,7 @@ bool ATreeSearch::lacks_attributes(Child child) const {
     return connective.head().is_disjunction ? missing == count : missing > 0;
 }
 
-// Are the children true besides the first, which has spoken?
+// Whether the children other than the first are true. The first is known to be true.
 bool ATreeSearch::are_others_true(Children conjunction) {
     for (std::uint32_t number = 1, count = conjunction.size(); number < count; ++number) {
         if (!is_true(conjunction[number])) return false;
@@ -316,7 +320,7 @@ bool ATreeSearch::is_true(Child child) {
     return child.is_connective() ? evaluate_connective(child) : is_predicate_true(child);
 }
 
-// Of a predicate whose attribute is there.
+// Evaluates a predicate whose attribute is present.
 bool ATreeSearch::is_predicate_true(Child child) {
     const bool truth = index_.predicates().is_true_at(child.node, values_[child.dimension()], *event_);
     state_.set(child.node, truth);
@@ -324,7 +328,7 @@ bool ATreeSearch::is_predicate_true(Child child) {
     return truth;
 }
 
-// Evaluates a connective that is not known to be true, and what it needs of those below, none of them twice.
+// Evaluates a connective whose value is not known, and the nodes below that it needs, none of them twice.
 bool ATreeSearch::evaluate_connective(Child root) {
     walk_.assign(1, {root, 0});
     while (!walk_.empty()) {

@@ -1,16 +1,16 @@
-// One publication's way through an A-Tree, from the predicates it satisfies up to the subscriptions [ATREE 5].
+// Search of an A-Tree for one publication, from the predicates it satisfies up to the subscriptions [ATREE 5].
 //
-// Only what is true is propagated (zero suppression), and a conjunction is looked at only when its access child is true
-// (propagation on demand). A disjunction that hears of a true child is true. What a conjunction's other children are is
-// evaluated when it asks, once for each publication. Most conjunctions fail at a child whose attribute the publication
-// lacks: the link to them says so already, or their children's dimensions do, without a look at the children.
+// Only true nodes are propagated (zero suppression). A conjunction is evaluated only when its access child is true
+// (propagation on demand). A disjunction with a true child is true. A conjunction's other children are evaluated on
+// demand, once for each publication. Most conjunctions fail at a child whose attribute the publication lacks: the gate
+// in their link or the dimensions of their children show this without reading the children.
 //
-// Departs from [ATREE 5.1]: nodes are taken as they come and not level by level, because what a node needs from below is
-// evaluated on demand; and finding out a node's level would be a cache miss. Nearly all the time goes into such misses
-// and into branches that are guessed wrongly. So whatever is looked at is asked for some nodes in advance, and where
-// the order of things is random, they are told apart without a branch.
+// Departs from [ATREE 5.1]: nodes are processed in the order in which they become true, not level by level. The nodes
+// below are evaluated on demand, and reading a node's level would be a cache miss. Nearly all the time is cache misses
+// and mispredicted branches. So data is prefetched some nodes ahead, and where the order is random, loops are
+// branch-free.
 //
-// A search keeps its room between publications, and belongs to one thread at a time.
+// A search keeps its memory between publications. One thread uses it at a time.
 #pragma once
 
 #include <cstdint>
@@ -34,10 +34,10 @@ class ATreeSearch {
 
     // The ids of the subscriptions that match the event, ascending.
     SearchCounts match(const Event& event, std::vector<std::int64_t>& ids);
-    // The distinct destinations of those, in any order; all are below the bound. Subscriptions of a destination that is
-    // hit already are skipped.
+    // The distinct destinations of these subscriptions, in any order. All are below the bound. Subscriptions of a
+    // destination that is already hit are skipped.
     SearchCounts match_destinations(const Event& event, std::vector<std::uint32_t>& destinations, std::uint32_t bound);
-    // If a verifier throws, the search is of no use any more.
+    // If a verifier throws, the search must not be used again.
 
   private:
     struct Walk {
@@ -72,15 +72,16 @@ class ATreeSearch {
     const ATree& index_;
     const Event* event_ = nullptr;
     SearchState state_;
-    std::vector<NodeId> true_nodes_;  // One may come more than once.
-    std::size_t propagated_ = 0;            // How many of them have told their listeners.
-    // Conjunctions whose access child is true, by the offset of their children. One may come more than once.
+    std::vector<NodeId> true_nodes_;  // A node may occur more than once.
+    std::size_t propagated_ = 0;            // The nodes whose links were followed.
+    // Conjunctions whose access child is true, by the offset of their children. One may occur more than once.
     PickedList<std::uint32_t> waiting_;
-    std::vector<std::uint32_t> reachable_;  // Of those that are being decided, the ones that do not lack attributes.
-    std::size_t decided_ = 0;               // How many are decided.
-    std::uint64_t failed_ = 0;              // Subscriptions that were looked at in vain.
-    std::vector<std::uint8_t> is_present_;  // By dimension. What needs none has dimension 0, which is always there.
-    std::vector<Number> values_;            // By dimension, where there is one.
+    std::vector<std::uint32_t> reachable_;  // Conjunctions of the batch that lack no attributes.
+    std::size_t decided_ = 0;               // The number of conjunctions that are decided.
+    std::uint64_t failed_ = 0;              // Subscriptions that were evaluated and do not match.
+    // By dimension. Dimension 0 is always present: it is that of nodes that need none.
+    std::vector<std::uint8_t> is_present_;
+    std::vector<Number> values_;            // By dimension, where the event has a value.
     std::vector<Walk> walk_;
     std::vector<std::uint64_t> bits_;  // All zero between publications.
     std::vector<bool> is_hit_;         // All false between publications.

@@ -17,7 +17,7 @@ NodeId Assembler::assemble(const ExpressionForm& expression) {
     return node(forms_.back().plain);
 }
 
-// Which parts are needed as they are and which negated, from the whole expression downwards.
+// Marks which parts are needed plain and which negated, from the whole expression downwards.
 void Assembler::mark_needed(const ExpressionForm& expression) {
     forms_.back().is_plain_needed = true;
     for (std::size_t number = expression.parts.size(); number-- > 0;) {
@@ -57,7 +57,7 @@ Assembler::Form Assembler::built(const ExpressionForm& expression, const Express
 
 Assembler::Form Assembler::leaf(const ExpressionForm& expression, std::uint32_t number, bool is_negated) {
     const Predicate& predicate = expression.leaves.predicates[number];
-    // Every operator stands beside its negation.
+    // The enumeration places every operator next to its negation.
     const auto op = static_cast<Operator>(static_cast<unsigned>(predicate.op) ^ (is_negated ? 1U : 0U));
     const std::uint32_t known = predicates_.find(predicate, op, expression.leaves);
     if (known != kNone) return {Outcome::Node, predicates_.node(known)};
@@ -109,7 +109,7 @@ NodeId Assembler::node_of_group(std::uint32_t number) {
     return groups_[number].node;
 }
 
-// The distinct operands of the group and of the groups inside it, ascending.
+// Collects the distinct operands of the group and of the groups inside it, ascending.
 void Assembler::collect_operands(std::uint32_t outermost) {
     const NodeKind kind = groups_[outermost].kind;
     operands_.clear();
@@ -125,7 +125,7 @@ void Assembler::collect_operands(std::uint32_t outermost) {
                     pending_.push_back(part.number);
                 }
             } else if (graph_.node(part.number).kind == kind) {
-                // A group that came down to one operand may have become what is joined here.
+                // A group with one operand left may have become a node of the kind that is joined here.
                 const Children children = graph_.children(part.number);
                 for (std::uint32_t child = 0; child < children.size(); ++child) operands_.push_back(children[child].node);
             } else {

@@ -1,10 +1,11 @@
-// From an expression to its node: negations go into the predicates, constants fold away, nested ANDs and ORs become
-// one, repetitions vanish. All of this keeps Kleene's truth value for every publication, undefined included.
+// From an expression to its node. Negations move into the predicates, constants are folded, nested ANDs and ORs are
+// merged, and repetitions are removed. Kleene's truth value stays the same for every publication, undefined included.
 //
-// NOT moves down to the predicates, each of which has a negation; XOR and XNOR are written out [ATREE 5.2.1]. An operand
-// of XOR is needed plain and negated, each is built once: a chain of n XORs takes O(n) nodes. Nothing recurses.
+// NOT moves down to the predicates, each of which has a negation. XOR and XNOR are expanded [ATREE 5.2.1]. An operand
+// of XOR is needed plain and negated, and each is built once: a chain of n XORs takes O(n) nodes. There is no
+// recursion.
 //
-// Departs from [ATREE 4.2.1]: the grouping of operands is no part of an expression's identity, so a group of an AND
+// Departs from [ATREE 4.2.1]: the grouping of operands is not part of an expression's identity, so a group of an AND
 // inside an AND has no node of its own.
 #pragma once
 
@@ -26,7 +27,7 @@ class Assembler {
   private:
     enum class Outcome : std::uint8_t { Unknown, False, True, Node, Group };
 
-    // What a part has become: a constant, a node, or operands that may turn out to belong to a larger group.
+    // The result for a part: a constant, a node, or operands that may become part of a larger group.
     struct Form {
         Outcome outcome = Outcome::Unknown;
         std::uint32_t number = 0;
@@ -61,7 +62,7 @@ class Assembler {
 
     ExpressionGraph& graph_;
     PredicateIndex& predicates_;
-    // Room that is used again for every expression.
+    // Scratch memory, reused for every expression.
     std::vector<Polarity> forms_;
     std::vector<Group> groups_;
     std::vector<Form> group_parts_;

@@ -17,8 +17,8 @@ NodeId ExpressionGraph::add_predicate(std::uint32_t leaf) {
 NodeId ExpressionGraph::connective(NodeKind kind, std::span<const NodeId> children) {
     std::uint64_t identity = static_cast<std::uint64_t>(kind);
     for (const NodeId child : children) identity = mixed(identity ^ child) + child;
-    // Departs from [ATREE 4.2.1]: children are nodes already and come sorted, so the ID is a hash of their numbers
-    // and needs no commutative arithmetic.
+    // Departs from [ATREE 4.2.1]: the ID is a hash of the children's numbers and needs no commutative arithmetic,
+    // because children are nodes already and sorted.
     const auto hash = static_cast<std::uint32_t>(mixed(identity) & identity_mask_);
     const std::uint32_t known =
         table_.find(hash, [&](std::uint32_t other) { return has_children(other, kind, children); });
@@ -79,8 +79,8 @@ void ExpressionGraph::store_children(NodeId id, std::span<const NodeId> children
     ++nodes_on_level_[level - 1];
 }
 
-// Writes the children: those of a conjunction rarest first, which makes the first one its access child and decides soon
-// when the others are asked; those of a disjunction as they come, ascending, so that each is found again.
+// Writes the children. A conjunction's are sorted by expected share, rarest first: the first becomes the access child,
+// and evaluation of the others ends early. A disjunction's are ascending, so that a binary search finds them.
 void ExpressionGraph::arrange(NodeId id, std::span<const NodeId> children) {
     ranked_.clear();
     for (const NodeId child : children) ranked_.push_back({0, nodes_[child].uses, child});
@@ -103,7 +103,8 @@ void ExpressionGraph::arrange(NodeId id, std::span<const NodeId> children) {
 double ExpressionGraph::share(NodeId id) {
     Node& node = nodes_[id];
     if (node.kind == NodeKind::Predicate) return leaves_.share(node.children, node.uses);
-    // As uses grow, shares fall. Looking again whenever they have doubled keeps this cheap for large nodes.
+    // Shares fall as uses grow. Computing a share again only after the uses have doubled keeps this cheap for large
+    // nodes.
     if (predicate_uses_ <= 2 * node.share_known_at) return node.share;
     const bool is_conjunction = node.kind == NodeKind::Conjunction;
     double combined = is_conjunction ? 1.0 : 0.0;
@@ -144,7 +145,7 @@ void ExpressionGraph::subscribe(NodeId id, std::uint32_t subscription, std::uint
 }
 
 void ExpressionGraph::drop_unused() {
-    // What stands on others was made after them: backwards, whoever lost its last use comes later.
+    // A node is made after its children. In reverse order, a child that loses its last use is visited later.
     for (std::size_t number = made_.size(); number-- > 0;) {
         const NodeId id = made_[number];
         if (nodes_[id].uses > 0) continue;
@@ -161,7 +162,7 @@ void ExpressionGraph::drop_unused() {
 void ExpressionGraph::unsubscribe(std::uint32_t subscription) {
     const SubscriptionLink held = subscriptions_[subscription];
     count_subscription(held.node, -1);
-    // Whoever hears of the subscription itself must be found before the claim is gone.
+    // Links that lead straight to the subscription must be found before its record is cleared.
     if (links_[held.node].size == 1) stop_listening(held.node);
     subscriptions_[subscription] = {};
     remove_link(held.node, held.place);
@@ -180,7 +181,7 @@ void ExpressionGraph::unsubscribe(std::uint32_t subscription) {
     if (node_count_ == 0) release_memory();
 }
 
-// The last node is gone: memory that was needed once goes too.
+// The last node was removed. Releases the memory.
 void ExpressionGraph::release_memory() {
     decltype(nodes_)().swap(nodes_);
     decltype(links_)().swap(links_);

@@ -1,18 +1,19 @@
-// The nodes of an A-Tree and the links between them [ATREE 4]: each distinct subexpression stands once.
+// The nodes of an A-Tree and the links between them [ATREE 4]. Each distinct subexpression is one node.
 //
 // Expressions arrive without NOT, XOR and XNOR (zero suppression, [ATREE 5.2.1]): there are predicates, conjunctions
-// and disjunctions. A conjunction in a conjunction, or a disjunction in a disjunction, has become part of it, and
-// children are distinct; so a node is known by its kind and the set of its children. The graph knows nothing of values:
-// what a predicate says, and when it is true, is for `Leaves`.
+// and disjunctions. A conjunction in a conjunction, or a disjunction in a disjunction, was merged into it, and children
+// are distinct. So a node is identified by its kind and the set of its children. The graph does not know values:
+// `Leaves` knows the meaning of predicates and when they are true.
 //
-// Links lead upwards, from a node to whom it tells that it is true: disjunctions, conjunctions and subscriptions. A
-// node is watched when it has such links. A watched disjunction hears all of its children, a watched conjunction only
-// the one that is expected to be true least often, its access child (propagation on demand, [ATREE 5.2.2]). A
-// disjunction with one listener is passed over: its children tell the listener. So a conjunction may hear of its access
-// child as often as that has children, and a disjunction with many is passed over for a subscription only.
+// Links lead upwards, from a node to its listeners: disjunctions, conjunctions and subscriptions that are notified when
+// it is true. A node is watched if it has links. A watched disjunction listens to all its children. A watched
+// conjunction listens only to its access child, which is expected to be true least often (propagation on demand, [ATREE
+// 5.2.2]). A disjunction with one listener is passed over: its children link to the listener. So a conjunction may be
+// notified once for each child of its access child. A disjunction with many children is passed over only for a
+// subscription.
 //
-// Every change costs time for the expression that comes or goes, never for the index: links know their place in the
-// list they are in, removal puts the last link into the gap, and freed nodes and spans are used again.
+// The cost of a change depends on the expression, not on the index: links store their place in the list they are in,
+// removal moves the last link into the gap, and freed nodes and spans are reused.
 #pragma once
 
 #include <bit>
@@ -33,19 +34,19 @@ enum class NodeKind : std::uint8_t { Unused, Predicate, Conjunction, Disjunction
 
 enum class LinkKind : std::uint32_t { Subscription, Disjunction, Conjunction, Span };
 
-// To whom a node tells that it is true.
+// A link from a node to a node or subscription that is notified when the node is true.
 struct Link {
     static constexpr std::uint32_t kTargetBits = 29;
     static constexpr std::uint32_t kLargestTarget = (1U << kTargetBits) - 1;
 
     std::uint32_t where;
-    // Of a subscription: the owner's business. Of a conjunction: the offset of its children, so that matching need not
-    // look at the node. Of a span, which stands for several links: their offset.
+    // Of a subscription: a value of the owner. Of a conjunction: the offset of its children, so that matching does not
+    // read the node. Of a span, which represents several links: their offset.
     std::uint32_t detail;
 
     LinkKind kind() const { return static_cast<LinkKind>(where >> kTargetBits); }
-    // The number of the subscription or node. Of a span, how many links it has. Of a conjunction, its gate: a dimension
-    // without which it cannot be true, 0 if there is none. Most conjunctions fail there, and need not be looked at.
+    // The number of the subscription or node. Of a span: the number of its links. Of a conjunction: its gate, a
+    // dimension without which it cannot be true, or 0. Most conjunctions fail at the gate and are not read.
     std::uint32_t target() const { return where & kLargestTarget; }
     std::uint64_t word() const { return std::bit_cast<std::uint64_t>(*this); }
     static Link to(LinkKind kind, std::uint32_t target, std::uint32_t detail) {
@@ -54,12 +55,12 @@ struct Link {
     static Link read(std::uint64_t word) { return std::bit_cast<Link>(word); }
 };
 
-// One child of a node, as it stands in the pool. What a search needs to know of it is here, because a look at the child
-// itself would be a cache miss.
+// One child of a node in the pool. It holds the data that a search needs, because reading the child itself would be a
+// cache miss.
 struct Child {
     NodeId node;
-    // Of a predicate, its dimension: without a value in it, it is not true; 0 if there is none. Of a connective, the
-    // offset of its children, with the highest bit set.
+    // Of a predicate: its dimension, without a value in which it is not true, or 0. Of a connective: the offset of its
+    // children, with the highest bit set.
     std::uint32_t where;
 
     static constexpr std::uint32_t kIsConnective = 0x8000'0000;
@@ -68,19 +69,20 @@ struct Child {
     std::uint32_t children() const { return where & ~kIsConnective; }
 };
 
-// What stands before a node's children in the pool. After those of a disjunction come the places of its links at them.
+// The word before a node's children in the pool. The places of a disjunction's links at its children follow the
+// children.
 struct ChildrenHead {
     static constexpr std::uint32_t kMany = 3;
 
     std::uint32_t count;
     NodeId node : Link::kTargetBits;
     std::uint32_t is_disjunction : 1;
-    std::uint32_t subscriptions : 2;  // kMany for that many or more, of which the node knows the number.
+    std::uint32_t subscriptions : 2;  // kMany for this many or more; the node has the number.
 };
 
 class Children {
   public:
-    // Up to so many, looking at all of them again costs no more than remembering what was seen.
+    // Up to this many children, reading all of them again costs no more than storing what was seen.
     static constexpr std::uint32_t kFew = 16;
 
     explicit Children(const std::uint64_t* words) : words_(words) {}
@@ -93,25 +95,25 @@ class Children {
     const std::uint64_t* words_;
 };
 
-// The links of one node: a single one is stored in place, more are in the pool.
+// The links of one node. A single link is stored in place, several are in the pool.
 struct Links {
     std::uint64_t word = 0;
     std::uint32_t size = 0;
     std::uint32_t capacity = 0;
 };
 
-// What the graph asks of predicates. A leaf is a predicate's number; `link` is the link that it is to follow.
+// The predicates, as the graph uses them. A leaf is a predicate's number. `link` is the link to follow when it is true.
 class Leaves {
   public:
     virtual ~Leaves() = default;
     virtual void watch(std::uint32_t leaf, std::uint64_t link) = 0;
     virtual void unwatch(std::uint32_t leaf) = 0;
-    // The links of a watched predicate have changed.
+    // Replaces the link of a watched predicate.
     virtual void update(std::uint32_t leaf, std::uint64_t link) = 0;
     virtual void count_use(std::uint32_t leaf, int times) = 0;
-    // The share of publications that are expected to make the predicate true, when so many nodes use it.
+    // The share of publications that are expected to make the predicate true, if this many nodes use it.
     virtual double share(std::uint32_t leaf, std::uint32_t uses) const = 0;
-    // Above 0 when the predicate cannot be true without a value in this dimension.
+    // The dimension without a value in which the predicate cannot be true, or 0.
     virtual std::uint32_t dimension(std::uint32_t leaf) const = 0;
     virtual void remove_leaf(std::uint32_t leaf) = 0;
 };
@@ -133,28 +135,28 @@ class ExpressionGraph {
         std::uint32_t uses = 0;
         // Offset of head and children in the pool; of a predicate, its leaf.
         std::uint32_t children = 0;
-        // Place of a conjunction's link at its access child.
+        // Place of a conjunction's link in the list of its access child.
         std::uint32_t access_link_place = 0;
         std::uint32_t level = 1;
         std::uint32_t subscriptions = 0;
         float share = 1.0F;
         NodeKind kind = NodeKind::Unused;
-        // Its children, or the predicate index, know of it. A node is watched a moment before it listens.
+        // Whether its children, or the predicate index, have a link to it. A node is watched shortly before it listens.
         bool is_listening = false;
         std::uint64_t share_known_at = 0;
     };
 
-    // Fewer bits of identity make IDs collide, which costs time and changes no answer.
+    // Fewer bits of identity make IDs collide. This costs time and changes no answer.
     ExpressionGraph(Leaves& leaves, unsigned identity_bits);
 
-    // The node of a predicate that was not there before.
+    // Adds the node of a predicate that is new.
     NodeId add_predicate(std::uint32_t leaf);
-    // The node of these children, which are distinct and ascending; it is made when there is none.
+    // The node with these children, which are distinct and ascending. Created if there is none.
     NodeId connective(NodeKind kind, std::span<const NodeId> children);
-    // Claims the node for a subscription; `made` and unclaimed nodes go again.
+    // Links the node to a subscription, then removes nodes that were made and are not used.
     void subscribe(NodeId node, std::uint32_t subscription, std::uint32_t detail);
     void unsubscribe(std::uint32_t subscription);
-    // After an expression that was refused half way: what was made for it goes again.
+    // Removes nodes that were made for an expression that was refused.
     void drop_unused();
 
     Children children(NodeId id) const { return Children(pool_.at(nodes_[id].children)); }
@@ -162,10 +164,10 @@ class ExpressionGraph {
     std::span<const NodeId> watched_constants() const { return constants_; }
     NodeId node_of(std::uint32_t subscription) const { return subscriptions_[subscription].node; }
 
-    // One past the largest number of a node there has been.
+    // One more than the largest number that a node has had.
     std::uint32_t node_limit() const { return static_cast<std::uint32_t>(nodes_.size()); }
     std::uint32_t top_level() const { return static_cast<std::uint32_t>(nodes_on_level_.size()); }
-    // The link that stands for all of the node's.
+    // The link that represents all links of the node.
     std::uint64_t outgoing_link(NodeId id) const {
         const Links& links = links_[id];
         return links.size == 1 ? links.word : Link::to(LinkKind::Span, links.size, offset(links)).word();
@@ -231,7 +233,7 @@ class ExpressionGraph {
     std::vector<NodeId> constants_;
     std::vector<NodeId> made_;
     std::uint64_t predicate_uses_ = 0;
-    // Room that every change needs for a moment.
+    // Scratch memory of changes.
     std::vector<NodeId> pending_;
     std::vector<NodeId> sorted_;
     struct Ranked {

@@ -1,4 +1,4 @@
-// Who listens to whom: the part of the expression graph that changes when a node begins or ceases to be watched.
+// Listeners: the part of the expression graph that changes when a node starts or stops being watched.
 
 #include <algorithm>
 #include <cstring>
@@ -30,9 +30,9 @@ void ExpressionGraph::remove_link(NodeId id, std::uint32_t place) {
     if (last > 0) links_changed(id, last == 1);
 }
 
-// A node that stays watched has more links than before, or fewer.
+// Propagates a change in the number of links of a node that stays watched.
 void ExpressionGraph::links_changed(NodeId id, bool is_between_one_and_two) {
-    // Who does not listen yet will take the links as they are then.
+    // A node that does not listen yet reads its links when it starts to listen.
     if (!nodes_[id].is_listening) return;
     if (nodes_[id].kind == NodeKind::Predicate) {
         leaves_.update(nodes_[id].children, outgoing_link(id));
@@ -41,8 +41,8 @@ void ExpressionGraph::links_changed(NodeId id, bool is_between_one_and_two) {
     }
 }
 
-// What stands in a child's list for this listener. A disjunction's parents are conjunctions, so one that is passed over
-// has a conjunction or a subscription of its own in its place, and never another disjunction.
+// The link to this listener in a child's list. The parents of a disjunction are conjunctions. So a disjunction that is
+// passed over is replaced by a conjunction or a subscription, never by another disjunction.
 Link ExpressionGraph::link_to(NodeId id) const {
     const Node& node = nodes_[id];
     if (node.kind == NodeKind::Conjunction) return Link::to(LinkKind::Conjunction, gate(id), node.children);
@@ -53,7 +53,7 @@ Link ExpressionGraph::link_to(NodeId id) const {
     return Link::to(LinkKind::Disjunction, id, 0);
 }
 
-// A dimension that a child besides the access child needs: of a predicate, if there is one.
+// A dimension that a child other than the access child needs; that of a predicate, if there is one.
 std::uint32_t ExpressionGraph::gate(NodeId conjunction) const {
     const Children all = children(conjunction);
     std::uint32_t found = 0;
@@ -69,7 +69,7 @@ std::uint32_t ExpressionGraph::gate(NodeId conjunction) const {
     return found <= Link::kLargestTarget ? found : 0;
 }
 
-// A dimension that each part of a disjunction needs, or 0. The parts of an XOR have all of theirs in common.
+// A dimension that each part of a disjunction needs, or 0. The parts of an XOR share all their dimensions.
 std::uint32_t ExpressionGraph::dimension_of_all_parts(Children disjunction) const {
     constexpr std::uint32_t kTried = 4;
     if (!disjunction[0].is_connective()) return 0;
@@ -84,7 +84,7 @@ std::uint32_t ExpressionGraph::dimension_of_all_parts(Children disjunction) cons
     return 0;
 }
 
-// Does a part of a disjunction need a dimension, being a predicate in it or a conjunction with such a predicate?
+// Whether a part of a disjunction needs the dimension: a predicate in it, or a conjunction with such a predicate.
 bool ExpressionGraph::needs(Child part, std::uint32_t dimension) const {
     if (!part.is_connective()) return part.dimension() == dimension;
     const Children conjunction(pool_.at(part.children()));
@@ -105,7 +105,7 @@ void ExpressionGraph::relink_children(NodeId disjunction) {
     }
 }
 
-// Moves the links to a span of this capacity, or into place for 0.
+// Moves the links to a span of this capacity, or into the node for 0.
 void ExpressionGraph::fit_links(Links& links, std::uint32_t capacity) {
     std::uint64_t word = 0;
     if (capacity == 0) {
@@ -120,7 +120,7 @@ void ExpressionGraph::fit_links(Links& links, std::uint32_t capacity) {
     links.word = word;
 }
 
-// Tells the owner of a link that it stands in another place of this node's list.
+// Updates the stored place of a link that moved within this node's list.
 void ExpressionGraph::link_moved(NodeId id, Link link, std::uint32_t place) {
     NodeId disjunction = link.target();
     if (link.kind() == LinkKind::Subscription) {
@@ -138,7 +138,7 @@ void ExpressionGraph::link_moved(NodeId id, Link link, std::uint32_t place) {
         }
         disjunction = listening[0].node;
     }
-    // The link of a disjunction, or of whom stands for one that is passed over.
+    // The link of a disjunction, or of the listener that replaces one that is passed over.
     set_place_at_child(disjunction, number_of_child(disjunction, id), place);
 }
 
@@ -178,7 +178,7 @@ void ExpressionGraph::listen(NodeId first) {
         if (node.kind == NodeKind::Predicate) {
             leaves_.watch(node.children, outgoing_link(id));
         } else if (node.level == 1) {
-            // A constant: TRUE is a conjunction of nothing, and FALSE is never heard of.
+            // A constant: TRUE is a conjunction without children, and FALSE is never propagated.
             if (node.kind == NodeKind::Conjunction) constants_.push_back(id);
         } else {
             link_children(id, watched);

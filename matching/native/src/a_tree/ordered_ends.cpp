@@ -7,7 +7,7 @@ namespace mercast::a_tree {
 bool OrderedEnds::ByFirst::is_before(const End& one, const End& other) const {
     if (one.key != other.key) return one.key < other.key;
     if (texts != nullptr && (one.detail >> 1) != (other.detail >> 1)) {
-        // Two numbers of the interner are two texts.
+        // Different numbers of the interner are different texts.
         return texts->text(static_cast<std::uint32_t>(one.detail >> 1)) <
                texts->text(static_cast<std::uint32_t>(other.detail >> 1));
     }
@@ -21,7 +21,7 @@ std::pair<OrderedEnds::Run*, OrderedEnds::Runs::iterator> OrderedEnds::run_for(c
     return {found->get(), found};
 }
 
-// The number of ends in the run that come before this one.
+// The number of ends in the run before this one.
 std::ptrdiff_t OrderedEnds::place_in(const Run& run, const End& end) const {
     const ByFirst order = others_.key_comp();
     const auto before = [&](const End& one, const End& other) { return order.is_before(one, other); };
@@ -29,7 +29,7 @@ std::ptrdiff_t OrderedEnds::place_in(const Run& run, const End& end) const {
 }
 
 void OrderedEnds::insert(const End& end, std::uint64_t link) {
-    // A run's order among the others does not change by what is put into it, so the set need not know.
+    // An insertion does not change the run's order among the others, so the set stays valid.
     Run& run = *run_for(end).first;
     const std::ptrdiff_t place = place_in(run, end);
     run.ends.insert(run.ends.begin() + place, end);
@@ -64,7 +64,7 @@ void OrderedEnds::remove(const End& end) {
     join(*run, place == others_.end() ? others_.begin() : std::next(place));
 }
 
-// Takes in the next run where both are short. The first run is never empty while there are others.
+// Merges the next run into this one if both are short. The first run is empty only if there are no others.
 void OrderedEnds::join(Run& run, Runs::iterator next) {
     if (next != others_.end() && run.ends.size() + (*next)->ends.size() <= kLongestRun / 2) {
         run.ends.insert(run.ends.end(), (*next)->ends.begin(), (*next)->ends.end());

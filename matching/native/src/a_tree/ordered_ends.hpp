@@ -1,8 +1,8 @@
-// Ends of ranges in order, each with whom to tell of the predicate that it bounds.
+// Ends of ranges in order, each with the link of the predicate that it bounds.
 //
-// Short sorted runs in order, the first in place and the others in a set: insertion and removal find their run in
-// O(log n) and move at most one run's entries; reading goes through runs one after the other. Two neighbouring runs that
-// are mostly empty become one, so that memory follows what is stored.
+// Short sorted runs in order, the first in place and the others in a set. Insertion and removal find their run in O(log
+// n) and move at most one run's entries. Reading visits the runs one after the other. Two neighbouring runs that are
+// mostly empty are merged, so that memory is proportional to what is stored.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@
 
 namespace mercast::a_tree {
 
-// A value's place in the order of its class. Of a text the key alone does not decide.
+// A value's place in the order of its class. Texts with equal keys are compared as texts.
 struct Place {
     std::uint64_t key = 0;
     std::int32_t residual = 0;
@@ -34,14 +34,14 @@ struct Place {
 
 struct End {
     std::uint64_t key;
-    // The residual of a number or the number of a text, times two; plus one if the end lies just above the value.
+    // The residual of a number or the number of a text, times two; plus one if the end is just above the value.
     std::int32_t detail;
-    std::uint32_t owner;  // Tells apart ends that are equal otherwise.
+    std::uint32_t owner;  // Distinguishes ends that are otherwise equal.
 };
 
 class OrderedEnds {
   public:
-    // Of texts, or of numbers when there is no interner.
+    // Ends of texts, or of numbers if there is no interner.
     explicit OrderedEnds(const Interner* texts) : others_(ByFirst{texts}) {}
 
     bool is_empty() const { return first_.ends.empty(); }
@@ -49,7 +49,7 @@ class OrderedEnds {
     void remove(const End& end);
     void update(const End& end, std::uint64_t link);
 
-    // The ends that are not above the place, and those above it, in pieces: ends, whom they tell, how many.
+    // Visit the ends that are not above the place, and those above it, in pieces: ends, their links, and how many.
     template <class Visit> void visit_up_to(const Place& place, Visit&& visit) const {
         const std::size_t count = count_up_to(first_, place);
         visit(first_.ends.data(), first_.links.data(), count);
@@ -73,7 +73,7 @@ class OrderedEnds {
         constexpr std::size_t kLine = 8;
         const std::size_t size = first_.ends.size();
         for (std::size_t at = 0; at < size; at += kLine) fetch_line(first_.links.data() + at);
-        // Where a binary search looks first.
+        // The positions that a binary search reads first.
         for (std::size_t part = 1; part < 8; ++part) fetch_line(first_.ends.data() + size * part / 8);
     }
 
@@ -81,7 +81,7 @@ class OrderedEnds {
     std::size_t bytes() const;
 
   private:
-    // Whom to tell stands apart, because that is all that a search reads of most ends.
+    // Links are stored apart from ends, because a search reads nothing else of most ends.
     struct Run {
         std::vector<End> ends;
         std::vector<std::uint64_t> links;
@@ -122,7 +122,7 @@ class OrderedEnds {
         return static_cast<std::size_t>(std::partition_point(run.ends.begin(), run.ends.end(), is_not_above) -
                                         run.ends.begin());
     }
-    // The last run that does not begin after the end, or the first one, for which the iterator is `others_.end()`.
+    // The last run that does not begin after the end, or the first run, for which the iterator is `others_.end()`.
     std::pair<Run*, Runs::iterator> run_for(const End& end);
     std::ptrdiff_t place_in(const Run& run, const End& end) const;
     void split(Run& run);

@@ -1,5 +1,5 @@
-// A list for loops that pick some of many items when nobody can predict which: each item is written behind the list, and
-// counts if it is picked. That takes no branch, where a wrong guess would cost more than the item.
+// A list for loops that select items unpredictably. Each item is written behind the end, and the end moves if it is
+// selected. Branch-free: a mispredicted branch would cost more than the write.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace mercast::a_tree {
 
 template <class Item> class PickedList {
   public:
-    // Before this many more are offered.
+    // To be called before this many more calls of `push_if`.
     void make_room(std::size_t more) {
         if (items_.size() < count_ + more) items_.resize(2 * (count_ + more));
     }

@@ -1,4 +1,4 @@
-// Where watched predicates stand in the index.
+// Positions of watched predicates in the index.
 
 #include "a_tree/predicate_index.hpp"
 
@@ -89,7 +89,7 @@ void PredicateIndex::place_range(Dimension& dimension, std::uint32_t leaf, Chang
             put(dimension.above, placed.first, placed.op == Operator::Gt);
             break;
         case Operator::Between:
-            // A range whose ends are the wrong way round holds nothing and has no place.
+            // A range whose first end is above its second is empty and has no position.
             if (direction == 0) place_points(dimension, leaf, Form::Value, change);
             if (direction < 0) place_between(dimension, leaf, change);
             break;
@@ -132,7 +132,7 @@ void PredicateIndex::put_end(OrderedEnds& ends, const End& end, std::uint64_t li
 
 namespace {
 
-// Takes an entry out by putting the last one into its place.
+// Removes an entry by moving the last one into its place.
 template <class Entries> void remove_at(Entries& entries, std::uint32_t place) {
     entries[place] = entries.back();
     entries.pop_back();
@@ -250,7 +250,7 @@ std::uint32_t PredicateIndex::ForkKey::hash() const {
     return static_cast<std::uint32_t>(mixed(bits + mixed(place + (before.empty() ? 0 : hash_of(before)))));
 }
 
-// The text's eight bytes in the key's block; a text that has ended goes on with zeros, which keeps the order.
+// The text's eight bytes in this block. A text that has ended continues with zeros, which keeps the order.
 std::uint64_t PredicateIndex::block_of(std::string_view text, std::uint32_t number) {
     std::uint64_t block = 0;
     for (std::size_t at = std::size_t{number} * 8; at < std::size_t{number} * 8 + 8; ++at) {
@@ -275,7 +275,7 @@ PredicateIndex::ForkKey PredicateIndex::fork_of(std::uint32_t dimension, const L
         const std::string_view upper = text(leaf.second);
         const std::size_t blocks = std::max(lower.size(), upper.size()) / 8 + 1;
         while (key.cut.block < blocks && block_of(lower, key.cut.block) == block_of(upper, key.cut.block)) ++key.cut.block;
-        // Ends that differ in trailing zero bytes alone cannot be cut.
+        // Ends that differ only in trailing zero bytes cannot be cut.
         if (key.cut.block == blocks) key.cut.block = 0;
         low = block_of(lower, key.cut.block);
         high = block_of(upper, key.cut.block);

@@ -1,17 +1,17 @@
-// The predicates of an A-Tree: what they say, and which of them a publication satisfies [ATREE 5].
+// The predicates of an A-Tree: their meaning, and which of them a publication satisfies [ATREE 5].
 //
 // Each distinct predicate is one leaf. Watched leaves are in an index by dimension (attribute and class of values), so
-// that a publication touches only predicates that it satisfies, with the exceptions named below.
+// that a publication reads only predicates that it satisfies, with the exceptions named below.
 //
 //   =, IN                     by value, in a hash table of points
 //   <, <=, >, >=              by their end, in order
-//   BETWEEN                   by fork: where the bits of the two ends first differ, the range is cut in two, and a
-//                             value on either side need only be compared with the end on its side. A range has one
-//                             place, however wide it is and whatever else is stored
+//   BETWEEN                   by fork: the range is cut in two where the bits of its ends first differ, and a value on
+//                             either side is compared only with the end on its side. A range has one place, however
+//                             wide it is and whatever else is stored
 //   NOT BETWEEN               as the two ranges that it leaves
 //   !=, NOT IN                listed for the whole dimension; the point of the value names those that it makes false
 //   STARTS WITH, ENDS WITH    by text, in the table of points, for each length that occurs
-//   CONTAINS                  the same for each place in the text, or one by one where that is fewer
+//   CONTAINS                  the same for each place in the text, or one by one if that is fewer
 //   their negations           listed for the whole dimension, as for !=
 //   MATCHES, NOT MATCHES      one by one, by the owner's verifier
 //   EXISTS, NOT EXISTS        by attribute; the absent ones are listed
@@ -38,16 +38,16 @@
 
 namespace mercast::a_tree {
 
-// Does the pattern occur in the text? Native code has no regular expressions.
+// Returns whether the pattern occurs in the text. Native code has no regular expressions.
 using Verifier = std::function<bool(std::string_view pattern, std::string_view text)>;
 
 class PredicateIndex final : public Leaves {
   public:
     PredicateIndex(Vocabulary& vocabulary, const Verifier& verifier) : vocabulary_(vocabulary), verifier_(verifier) {}
 
-    // The leaf that says the same, or kNone.
+    // The leaf with the same meaning, or kNone.
     std::uint32_t find(const Predicate& predicate, Operator op, const Conjunction& source);
-    // A new leaf, of a predicate for which `find` has just found none.
+    // Adds a leaf for a predicate that `find` did not find.
     std::uint32_t add(const Predicate& predicate, Operator op, const Conjunction& source);
     NodeId node(std::uint32_t leaf) const { return leaves_[leaf].node; }
     void set_node(std::uint32_t leaf, NodeId node);
@@ -60,10 +60,10 @@ class PredicateIndex final : public Leaves {
     std::uint32_t dimension(std::uint32_t leaf) const override;
     void remove_leaf(std::uint32_t leaf) override;
 
-    // Finds the watched leaves that are true.
+    // Adds the links of the watched leaves that are true.
     void satisfied(const Event& event, SearchState& state) const;
     bool is_true(std::uint32_t leaf, const Event& event) const;
-    // The same for the predicate of a node. `value` is the event's in the predicate's dimension.
+    // The same for the predicate of a node. `value` is the event's value in the predicate's dimension.
     bool is_true_at(NodeId node, const Number& value, const Event& event) const {
         const Test& test = tests_[node];
         switch (test.op) {
@@ -92,7 +92,7 @@ class PredicateIndex final : public Leaves {
     std::size_t bytes() const;
 
   private:
-    // Values are numbers of texts where the class is text, and 1 and 2 for booleans.
+    // Values of texts are their numbers; booleans are 1 and 2.
     struct Leaf {
         Number first;
         Number second;
@@ -101,24 +101,24 @@ class PredicateIndex final : public Leaves {
         std::uint32_t attribute = 0;
         std::uint32_t list = 0;  // Offset of the values of IN and NOT IN, ascending.
         std::uint32_t count = 0;
-        std::uint32_t place = 0;         // At its point, unless it has a list.
-        std::uint32_t place_listed = 0;  // Among those of the whole dimension.
+        std::uint32_t place = 0;         // At its point; not used by a leaf with a list.
+        std::uint32_t place_listed = 0;  // Among the leaves listed for the whole dimension.
         Operator op = Operator::Eq;
         TypeClass type = TypeClass::Number;
         std::uint64_t link = 0;  // While it is watched.
     };
 
-    // What a search asks of a predicate that nobody watches, small and by node. Most comparisons need nothing else.
+    // What a search reads of a predicate that is not watched: small, and by node. Most comparisons need nothing else.
     struct Test {
         std::uint64_t key = 0;
         std::uint32_t leaf = 0;
         std::int16_t residual = 0;
-        Operator op = Operator::Matches;  // Matches for whatever only the leaf can tell.
+        Operator op = Operator::Matches;  // Matches if only the leaf can decide.
 
         Number number() const { return {key, residual}; }
     };
 
-    // Leaves, and whom they tell.
+    // Leaves and their links.
     struct Listed {
         std::vector<std::uint32_t> leaves;
         std::vector<std::uint64_t> links;
@@ -132,12 +132,12 @@ class PredicateIndex final : public Leaves {
 
     enum class Form : std::uint8_t { Value, Prefix, Suffix, Part };
 
-    // A value, or a text at the start, at the end or anywhere in another; and whom it makes true or false.
+    // A value, or a text at the start, at the end or anywhere in another; and the leaves that it makes true or false.
     struct Point {
         std::uint32_t dimension = 0;
         Form form = Form::Value;
         Number value;
-        std::uint32_t place = 0;  // Of a part, among the parts of the dimension.
+        std::uint32_t place = 0;  // Of a part: among the parts of the dimension.
         Listed making_true;
         Listed making_false;
     };
@@ -151,7 +151,7 @@ class PredicateIndex final : public Leaves {
         std::uint32_t dimension = 0;
         Cut cut;
         std::uint64_t bits = 0;  // Those of the block before the cut.
-        std::string before;      // The blocks before.
+        std::string before;      // The blocks before it.
 
         bool operator==(const ForkKey&) const = default;
         std::uint32_t hash() const;
@@ -171,7 +171,7 @@ class PredicateIndex final : public Leaves {
         std::uint32_t watched = 0;
         OrderedEnds below;
         OrderedEnds above;
-        Listed listed;    // True unless a point says otherwise.
+        Listed listed;    // True unless a point makes them false.
         Listed patterns;  // Verified one by one.
         std::map<Cut, std::uint32_t> cuts;
         Lengths prefixes;
@@ -259,7 +259,7 @@ class PredicateIndex final : public Leaves {
     std::vector<std::unique_ptr<Fork>> forks_;
     std::vector<std::uint32_t> free_forks_;
     IdTable fork_table_;
-    std::vector<std::uint32_t> present_;  // By attribute: the leaf of EXISTS, kNone if nobody watches it.
+    std::vector<std::uint32_t> present_;  // By attribute: the leaf of EXISTS, or kNone if it is not watched.
     Listed absent_;
 };
 

@@ -1,4 +1,4 @@
-// What predicates say: one leaf for each distinct one, their truth, and a guess at how often they are true.
+// The meaning of predicates: one leaf for each distinct one, its truth, and an estimate of how often it is true.
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 namespace mercast::a_tree {
 namespace {
 
-// What stands beside a value's key in a list of values.
+// The word after a value's key in a list of values.
 struct ListWord {
     std::int16_t residual;
     std::uint16_t unused;
@@ -162,7 +162,7 @@ Number PredicateIndex::listed_value(const Leaf& leaf, std::uint32_t number) cons
     return {words[0], std::bit_cast<ListWord>(words[1]).residual};
 }
 
-// The value's number in the leaf's list, or kNone.
+// The value's position in the leaf's list, or kNone.
 std::uint32_t PredicateIndex::find_listed(const Leaf& leaf, Number value) const {
     std::uint32_t low = 0;
     std::uint32_t high = leaf.count;
@@ -191,7 +191,7 @@ void PredicateIndex::set_place_at(Leaf& leaf, Number value, std::uint32_t place)
     *word = std::bit_cast<std::uint64_t>(ListWord{value.residual, 0, place});
 }
 
-// Below, equal or above: the leaf's first value and its second.
+// The order of the leaf's first value and its second: below 0, 0 or above 0.
 int PredicateIndex::order(const Leaf& leaf) const {
     if (leaf.type == TypeClass::Text) return text(leaf.first).compare(text(leaf.second));
     return leaf.first < leaf.second ? -1 : leaf.first > leaf.second ? 1 : 0;
@@ -199,7 +199,7 @@ int PredicateIndex::order(const Leaf& leaf) const {
 
 std::uint32_t PredicateIndex::dimension(std::uint32_t leaf) const {
     const Leaf& found = leaves_[leaf];
-    // EXISTS is content with any class of values.
+    // EXISTS accepts any class of values.
     return without_negation(found.op) == Operator::Exists ? 0 : dimension_of(found.attribute, found.type);
 }
 
@@ -210,7 +210,7 @@ bool PredicateIndex::is_true(std::uint32_t leaf, const Event& event) const {
     return field != nullptr && field->type == found.type && is_true_for(found, *field);
 }
 
-// Is the predicate true for this value of its own class?
+// Whether the predicate is true for a value of its own class.
 bool PredicateIndex::is_true_for(const Leaf& leaf, const Field& field) const {
     bool is_true = false;
     switch (without_negation(leaf.op)) {
@@ -250,17 +250,17 @@ bool PredicateIndex::is_true_for_text(const Leaf& leaf, std::string_view value) 
     return is_true != is_negated(leaf.op);
 }
 
-// Publications are taken to talk about what subscriptions ask for: an attribute that many predicates use is present
-// often, and a value that many equalities name is a frequent one. Only the order of the figures matters.
+// Estimates are based on subscriptions: an attribute that many predicates use is assumed to be present often, and a
+// value that many equalities name to be frequent. Only the order of the estimates matters.
 double PredicateIndex::share(std::uint32_t leaf, std::uint32_t uses) const {
     const Leaf& found = leaves_[leaf];
     if (found.op == Operator::NotExists) return 1.0;
     const std::uint32_t place = uses_index(found);
     const Uses known = place < uses_.size() ? uses_[place] : Uses{};
     const double presence = known.all / (static_cast<double>(all_uses_) + 1);
-    // Values that publications have and that no subscription asks for, in uses.
+    // Values that publications have and no subscription names, in uses.
     constexpr double kOtherValues = 3;
-    // By operator: of the publications that have the attribute, how many satisfy it. Points are counted instead.
+    // By operator: the share of the publications with the attribute that satisfy it. Points are counted instead.
     static constexpr double kShares[kOperators] = {0, 0.99, 0.5, 0.5, 0.5, 0.5, 0.2, 0.8, 0, 0.95,
                                                    0.05, 0.95, 0.1, 0.9, 0.2, 0.8, 0.3, 0.7, 1, 1};
     if (found.op != Operator::Eq && found.op != Operator::In) return presence * kShares[static_cast<int>(found.op)];

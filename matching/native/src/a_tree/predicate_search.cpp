@@ -1,4 +1,4 @@
-// Which watched predicates a publication satisfies.
+// Search: the watched predicates that a publication satisfies.
 
 #include <algorithm>
 
@@ -48,7 +48,8 @@ void PredicateIndex::fetch_point(const Field& field) const {
 }
 
 void PredicateIndex::satisfied(const Event& event, SearchState& state) const {
-    // A chain of cache misses for each field would take longer than all the rest: each link is asked for in advance.
+    // Each loop prefetches what the next one reads. The chain of cache misses of one field would take longer than all
+    // other work.
     for (const Field& field : event.fields()) fetch_dimension(field);
     for (const Field& field : event.fields()) fetch_contents(field);
     for (const Field& field : event.fields()) fetch_point(field);
@@ -71,7 +72,7 @@ void PredicateIndex::satisfied_by(const Field& field, SearchState& state) const 
     state.excluded.clear();
     add_point(find_point(dimension.number, Form::Value, value_of(field)), state);
     if (field.type == TypeClass::Text) satisfied_by_text(field, dimension, state);
-    // Only now: the points have said which of these are false.
+    // Listed leaves come last, because the points determine which of them are false.
     add_listed(dimension, state);
     if (field.type == TypeClass::Truth) return;
     const Place place = Place::of(field);
@@ -166,7 +167,7 @@ void PredicateIndex::satisfied_by_forks(const Field& field, const Dimension& dim
         if (found == kNone) continue;
         const Fork& fork = *forks_[found];
         if (cut.depth == 64) {
-            // Between ends that differ too little for a cut, the predicates are evaluated.
+            // Between ends that differ too little for a cut, the predicates are evaluated one by one.
             fork.lower.visit_up_to(place, [&](const End* ends, const std::uint64_t* links, std::size_t count) {
                 for (std::size_t number = 0; number < count; ++number) {
                     const bool is_true = is_true_for(leaves_[ends[number].owner], field);

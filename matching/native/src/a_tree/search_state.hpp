@@ -1,7 +1,7 @@
-// What one search knows of the nodes, and whom it has yet to tell. Each thread that searches has its own.
+// The state of one search: what it knows of the nodes, and the links it must follow. Each searching thread has its own.
 //
-// Of each node, whether it is known to be true or false, and whether its listeners know: a byte, which counts only if it was written in the present
-// search. So nothing is cleaned up between searches but once in 84.
+// A byte for each node: whether it is known to be true or false, and whether its links were followed. It is valid only
+// if it was written in the present search. So the bytes are cleared once in 84 searches, not after each.
 #pragma once
 
 #include <algorithm>
@@ -17,10 +17,11 @@ namespace mercast::a_tree {
 
 class SearchState {
   public:
-    // Of predicates that are true, one link for each: those that stand for several, and the others.
+    // The links of true predicates, one for each: links that represent several, and single links.
     PickedList<Link> spans;
     PickedList<Link> singles;
-    std::vector<std::uint32_t> excluded;  // Places of predicates that are false in a list of those that are true.
+    // Places of predicates that are false, in a list of predicates that are otherwise true.
+    std::vector<std::uint32_t> excluded;
     std::uint64_t evaluated = 0;
 
     void begin(const ExpressionGraph& graph) {
@@ -28,7 +29,7 @@ class SearchState {
         singles.clear();
         evaluated = 0;
         if (known_.size() != graph.node_limit()) {
-            // New room is zero, which no search writes.
+            // New memory is zero, a value that no search writes.
             known_.resize(graph.node_limit());
             if (known_.capacity() > 4 * known_.size() + 4096) known_.shrink_to_fit();
         }
@@ -43,11 +44,11 @@ class SearchState {
     bool is_true(NodeId node) const { return known_[node] == first_ || known_[node] == first_ + 1; }
     bool is_propagated(NodeId node) const { return known_[node] == first_; }
     void set(NodeId node, bool truth) { known_[node] = static_cast<std::uint8_t>(truth ? first_ + 1 : first_ + 2); }
-    // True, and its listeners hear of it.
+    // The node is true and its links are followed.
     void set_propagated(NodeId node) { known_[node] = first_; }
     void prefetch(NodeId node) const { fetch_line(&known_[node]); }
 
-    // Predicates are true, and these are to hear of it.
+    // Adds the links of true predicates. Branch-free: whether a link is a span is not predictable.
     void add_links(std::uint64_t words) { add_links(&words, 1); }
     void add_links(const std::uint64_t* words, std::size_t count) {
         spans.make_room(count);
@@ -62,7 +63,7 @@ class SearchState {
   private:
     std::vector<std::uint8_t, HugePages<std::uint8_t>> known_;
     unsigned number_ = 0;
-    std::uint8_t first_ = 0;  // The two numbers after it are true and false. Earlier searches wrote smaller ones.
+    std::uint8_t first_ = 0;  // The next two values mean true and false. Earlier searches wrote smaller values.
 };
 
 }  // namespace mercast::a_tree

@@ -1,7 +1,8 @@
-// The conditions of a subscription on keys, as matching reads them where the cells of its entry do not decide: the
-// dimensions of the intervals, then of the exclusions; their bounds; sets of values. A word beside them tells the shape.
+// A subscription's conditions on keys. Matching reads them if the cells of the entry do not decide. Layout: the
+// dimensions of the intervals, then of the exclusions; their bounds; sets of values. A separate word describes the
+// shape.
 //
-// Bounds are 32 bits where all of a subscription's bounds allow it (see dimensions.hpp), else 64.
+// Bounds have 32 bits if all of a subscription's bounds allow it (see interval.hpp), else 64.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +38,7 @@ inline Value load(const std::byte* at) {
 }
 
 std::uint16_t shape_of(const Terms& terms);
-// The part of it that is about no conditions on keys.
+// The flags of a shape that do not concern conditions on keys.
 inline std::uint16_t flags_of(const Terms& terms) {
     const unsigned check = terms.needs_check ? shape::kNeedsCheck : 0, pattern = terms.has_pattern ? shape::kHasPattern : 0;
     return static_cast<std::uint16_t>(check | pattern);
@@ -45,7 +46,8 @@ inline std::uint16_t flags_of(const Terms& terms) {
 std::size_t condition_bytes(const Terms& terms, std::uint16_t shape);
 void write_conditions(std::byte* conditions, std::uint16_t shape, const Terms& terms);
 
-// Are all conditions on keys true? Keys are those of the publication, by dimension.
+// Whether all conditions on keys are true. `keys` are the publication's, by dimension. Branch-free within each loop:
+// which condition fails is not predictable.
 template <typename DimensionWord, typename BoundWord, bool HasOpenBounds>
 inline bool conditions_hold(const std::byte* conditions, std::uint16_t shape, const KeyPair* keys) {
     const auto bound = [](const std::byte* at, bool is_upper) -> std::uint64_t {

@@ -10,14 +10,14 @@ namespace mercast {
 namespace {
 
 constexpr std::size_t kSampled = 1024;
-// A new grid comes after 24 bounds for each condition that is there. What moves to it is little beside what came since
-// the last one, while the dimension grows and when its values drift.
+// A new grid is made after 24 bounds for each condition. The entries that move to it are then few beside those added
+// since the last grid, both while the dimension grows and when its values drift.
 constexpr std::uint32_t kBoundsForEachUse = 24;
 constexpr std::uint32_t kBoundsAtLeast = 480;
-// A grid is good enough while at most one of so many bounds is no cut of it.
+// A grid is kept while at most one of this many bounds is not one of its cuts.
 constexpr std::size_t kSampleForOneOther = 256;
 
-// The integer that a bound stands at or, where it is open, next to. Not a number where there is none.
+// The integer at a bound or, for an open bound, next to it. NaN if there is none.
 double integer_at(std::uint64_t bound) {
     for (const std::uint64_t key : {bound, bound - 1, bound + 1}) {
         if (const double value = Number::at(key); std::floor(value) == value) return value;
@@ -25,7 +25,7 @@ double integer_at(std::uint64_t bound) {
     return std::nan("");
 }
 
-// Where all bounds are integers of a narrow range, others from this range and from next to it will come.
+// If all bounds are integers of a narrow range, further bounds are expected in this range and next to it.
 std::optional<Grid::Integers> integers_around(const std::vector<std::uint64_t>& bounds) {
     double smallest = std::numeric_limits<double>::infinity(), largest = -smallest;
     for (const std::uint64_t bound : bounds) {
@@ -95,7 +95,7 @@ void Dimensions::record_bound(Dimension& dimension, std::uint64_t bound) {
         dimension.sample.push_back(bound);
         return;
     }
-    // Later bounds are kept less often, so that all are about as likely to be in the sample.
+    // Later bounds are kept less often, so that all are about equally likely to be in the sample.
     const std::uint32_t stride = std::bit_floor(dimension.bounds_seen / static_cast<std::uint32_t>(kSampled));
     if ((dimension.bounds_seen & (stride - 1)) == 0) dimension.sample[mixed(dimension.bounds_seen) % kSampled] = bound;
 }

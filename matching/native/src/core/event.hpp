@@ -1,6 +1,6 @@
-// A publication's attributes as an index reads them, built from a MessagePack map or by the bindings from a dict.
+// A publication's attributes as an index reads them. Built from a MessagePack map, or by the bindings from a dict.
 //
-// Only attributes in the index's vocabulary are kept. Texts are views: whoever owns the bytes outlives the event.
+// Only attributes in the index's vocabulary are kept. Texts are views of bytes that must outlive the event.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct Field {
 
 class Event {
   public:
-    // Empties the event, and prepares it for the vocabulary's attributes.
+    // Empties the event and prepares it for the vocabulary's attributes.
     void begin(const Vocabulary& vocabulary) {
         for (const Field& field : fields_) positions_[field.attribute] = 0;
         fields_.clear();
@@ -33,7 +33,7 @@ class Event {
 
     std::uint32_t attribute(std::string_view name) const { return vocabulary_->attributes.find(name); }
 
-    // Each returns false if the attribute has a value already.
+    // Each returns false if the attribute already has a value.
     bool add(std::uint32_t attribute, Number number) {
         Field* field = place(attribute, TypeClass::Number);
         if (field != nullptr) field->number = number;

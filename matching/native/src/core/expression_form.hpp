@@ -1,4 +1,4 @@
-// An expression as it comes from outside: its parts, those below before those above, a shared part once.
+// An expression as an index receives it: its parts, children before parents. A shared part occurs once.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ enum class Connective : std::uint8_t { Predicate, And, Or, Not, Xor, Xnor };
 struct ExpressionForm {
     struct Part {
         Connective kind;
-        std::uint32_t first;  // Of a connective's children in `children`; of a predicate, its number in `leaves`.
+        std::uint32_t first;  // Of a connective: into `children`. Of a predicate: into `leaves`.
         std::uint32_t count;
     };
 

@@ -49,7 +49,7 @@ bool is_same(const Field& field, const Operand& operand) {
     }
 }
 
-// The order of the published value against the operand.
+// The order of the published value relative to the operand.
 int order_of(const Field& field, const Operand& operand, const Vocabulary& vocabulary) {
     if (field.type == TypeClass::Text) return field.text.compare(vocabulary.texts.text(operand.text_number));
     const auto order = field.number <=> operand.number;
@@ -84,7 +84,7 @@ bool holds(const Field& field, const Predicate& predicate, FormReader& reader, c
     return compares(predicate.op, field.number <=> operand.number);
 }
 
-// Does keeping this predicate's interval of keys, its exclusions and its set decide it? If not, it needs a check.
+// Whether the predicate's interval of keys, its exclusions and its set decide it. If not, it needs a check.
 bool is_decided_by_keys(const Predicate& predicate, std::span<const Operand> operands) {
     if (predicate.operands == 0 || predicate.type == TypeClass::Truth || is_pattern(predicate.op)) return true;
     if (predicate.type == TypeClass::Text) {

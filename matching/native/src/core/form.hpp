@@ -1,5 +1,5 @@
-// A conjunction as bytes: what a subscription said, in its own order, from which its expression can be given back and
-// against which conditions are checked that keys alone do not decide. Names and texts are numbers of the vocabulary.
+// A conjunction as bytes, in the order of its predicates. An index gives expressions back from it, and checks against
+// it the conditions that keys alone do not decide. Names and texts are numbers of the vocabulary.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace mercast {
 
 using Form = std::span<const std::uint8_t>;
 
-// Grows without being cleared first.
+// A byte buffer that does not initialise the memory it grows by.
 class FormBuffer {
   public:
     operator Form() const { return {bytes_.get(), size_}; }
@@ -31,7 +31,7 @@ class FormBuffer {
         size_ = form.size();
     }
 
-    // The end, after which there is room for so many bytes; and the new end, when some of them are written.
+    // `room` returns the end, behind which this many bytes may be written. `set_end` sets the end after writing.
     std::uint8_t* room(std::size_t bytes) {
         if (size_ + bytes > capacity_) grow(size_ + bytes);
         return bytes_.get() + size_;
@@ -56,12 +56,12 @@ class FormReader {
   public:
     explicit FormReader(Form form) : at_(form.data()), end_(form.data() + form.size()) {}
 
-    // Its operands follow, to be read before the next predicate.
+    // Reads the start of the next predicate. Its operands must be read before the predicate after it.
     bool next(Predicate& predicate);
     Operand operand(TypeClass type);
-    // Over a number's bytes.
+    // Skips a number's bytes.
     void skip_number() { at_ += 1 + std::min<std::size_t>(*at_, 8); }
-    // With its operands.
+    // Reads the next predicate with its operands.
     bool next(Predicate& predicate, std::vector<Operand>& operands);
 
   private:
@@ -75,9 +75,9 @@ namespace form_layout {
 
 inline constexpr unsigned kOperatorMask = 0x1f, kNeedsCheck = 0x20;
 inline constexpr unsigned kTypeShift = 6;
-// The longest that a predicate's start and an operand can be.
+// The largest sizes of a predicate's start and of an operand.
 inline constexpr std::size_t kMostStartBytes = 11, kMostOperandBytes = 10;
-// Before a number that is a double. Before an integer is the count of its bytes.
+// Tag of a double. The tag of an integer is the count of its bytes.
 inline constexpr std::uint8_t kDouble = 9;
 
 inline std::uint8_t* put_varint(std::uint8_t* at, std::uint64_t value) {
@@ -86,7 +86,8 @@ inline std::uint8_t* put_varint(std::uint8_t* at, std::uint64_t value) {
     return at;
 }
 
-// A varint of which one or two bytes are written without a branch: which, nothing foretells.
+// Writes a varint. Branch-free up to two bytes: the length is not predictable, so two bytes are written and the end
+// moves by one or two.
 inline std::uint8_t* put_attribute(std::uint8_t* at, std::uint32_t attribute) {
     if (attribute >= 0x4000) return put_varint(at, attribute);
     const bool is_long = attribute >= 0x80;
@@ -99,13 +100,14 @@ inline std::uint64_t zigzag(std::int64_t value) {
     return (static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63);
 }
 
-// From the lowest byte.
+// Little-endian.
 inline void put_word(std::uint8_t* at, std::uint64_t word) {
     if constexpr (std::endian::native == std::endian::big) word = __builtin_bswap64(word);
     std::memcpy(at, &word, sizeof word);
 }
 
-// Always writes all eight bytes, of which so many count: whether a number is short cannot be foreseen.
+// Writes a number. Branch-free: always writes eight bytes and moves the end by the number that count, because the
+// length is not predictable.
 inline std::uint8_t* put_number(std::uint8_t* at, const NumberOperand& operand) {
     if (!operand.is_integer) {
         *at++ = kDouble;
@@ -113,14 +115,14 @@ inline std::uint8_t* put_number(std::uint8_t* at, const NumberOperand& operand) 
         return at + 8;
     }
     const std::uint64_t word = zigzag(static_cast<std::int64_t>(operand.bits));
-    // At least one, which spares a question.
+    // At least one byte, which avoids a branch.
     const unsigned bytes = (static_cast<unsigned>(std::bit_width(word | 1)) + 7) / 8;
     *at++ = static_cast<std::uint8_t>(bytes);
     put_word(at, word);
     return at + bytes;
 }
 
-// Of a predicate that keys decide, on numbers.
+// Start of a predicate on numbers that keys decide.
 inline std::uint8_t* put_start(std::uint8_t* at, Operator op, std::uint32_t attribute) {
     static_assert(static_cast<unsigned>(TypeClass::Number) == 0);
     *at++ = static_cast<std::uint8_t>(op);
@@ -135,12 +137,12 @@ inline std::uint8_t* put_start(std::uint8_t* at, const Predicate& predicate) {
 
 }  // namespace form_layout
 
-// Acquires a predicate's texts, and finds out whether keys decide it.
+// Acquires a predicate's texts and sets whether it needs a check.
 void acquire_texts(Predicate& predicate, std::span<Operand> operands, Vocabulary& vocabulary);
 // Appends a predicate's form.
 void write_form(const Predicate& predicate, std::span<const Operand> operands, FormBuffer& form);
 
-// Of a range of numbers that keys decide.
+// Appends the form of a range of numbers that keys decide.
 [[gnu::always_inline]] inline void write_range_form(std::uint32_t attribute, Operator op, const NumberOperand& first,
                                                     const NumberOperand& last, FormBuffer& form) {
     using namespace form_layout;
@@ -149,7 +151,7 @@ void write_form(const Predicate& predicate, std::span<const Operand> operands, F
     form.set_end(op == Operator::Between ? put_number(at, last) : at);
 }
 
-// Are all predicates true? Patterns are left to the caller: they count as true here when the attribute is a text.
+// Whether all predicates are true. A pattern counts as true if the attribute is a text: the caller verifies it.
 bool satisfies(const Event& event, Form form, const Vocabulary& vocabulary);
 
 }  // namespace mercast

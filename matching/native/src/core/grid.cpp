@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::size_t kStride = Grid::kStride;
 
-// Both count among the last of each eight cuts, then among eight: two steps that wait for memory, where halving takes
-// seven. Only the largest key reaches what guide and cuts are filled up with.
+// Both count cuts in the guide (the last of each eight cuts), then among eight cuts: two dependent reads, where a
+// binary search takes seven. Only the largest key reaches the padding of guide and cuts.
 std::size_t count_one_by_one(const Grid::Guide& guide, const std::vector<std::uint64_t>& cuts, std::uint64_t key) {
     std::size_t strides = 0;
     for (const std::uint64_t cut : guide) strides += cut <= key ? 1 : 0;

@@ -1,10 +1,10 @@
-// A grid cuts a dimension's keys into at most 255 cells. It never changes once entries speak of its cells: a dimension
-// that has outgrown its grid gets another one, and the old one lives on until its last entry is gone.
+// A grid divides a dimension's keys into at most 255 cells. It never changes once entries refer to its cells. A
+// dimension that has outgrown its grid gets another one, and the old one exists until its last entry is gone.
 //
-// The lists of ranges hang on its buckets, and those of values that are cuts on their cells.
+// Cuts are bounds that subscriptions used. A key that is a cut has its own cell, and so have the keys between two cuts.
+// So an interval whose bounds are cuts, open or closed, is exactly a range of cells.
 //
-// Cuts are bounds that subscriptions used. A key that is a cut has a cell of its own, and so have the keys between two
-// cuts: an interval whose bounds are cuts, open or closed, is exactly a range of cells.
+// A grid has the lists of ranges, by bucket, and the lists of values that are cuts, by cell.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ class alignas(64) Grid {
 
     Grid(std::uint32_t dimension, std::vector<std::uint64_t> bounds) : dimension_(dimension) {
         std::sort(bounds.begin(), bounds.end());
-        // By rank with repetitions, so that bounds which many subscriptions share are cuts of their own.
+        // By rank with repetitions, so that bounds shared by many subscriptions become cuts.
         std::vector<std::uint64_t> distinct = bounds;
         distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
         if (distinct.size() <= kMostCuts) {
@@ -44,14 +44,14 @@ class alignas(64) Grid {
             cuts_.erase(std::unique(cuts_.begin(), cuts_.end()), cuts_.end());
         }
         set_cut_count(static_cast<std::uint32_t>(cuts_.size()));
-        // Filled up, so that a search always compares with as many.
+        // Padded, so that every search compares with the same number of cuts.
         cuts_.resize((cuts_.size() / kStride + 1) * kStride, kLargestKey);
         cuts_.shrink_to_fit();
         guide_.fill(kLargestKey);
         for (std::size_t i = 0; i + 1 < cuts_.size() / kStride; ++i) guide_[i] = cuts_[i * kStride + kStride - 1];
     }
 
-    // A grid whose cuts are all integers of a range needs no search.
+    // A grid whose cuts are all integers of a range. It needs no search.
     struct Integers {
         double first;
         std::uint32_t count;
@@ -67,21 +67,23 @@ class alignas(64) Grid {
         halves_ = 2 * integers.count;
     }
 
-    // From 1. Not decreasing in the key; the key of a value that lies above it, on no key, is not on a cut.
+    // The cell of a key, from 1, not decreasing in the key. A value between two keys has the key below it and is never
+    // on a cut.
     std::uint32_t cell(std::uint64_t key, bool is_on_key = true) const {
         const std::size_t below = cuts_up_to(key);
         const bool is_on_cut = below != 0 && is_on_key && cut_before(below) == key;
         return static_cast<std::uint32_t>(2 * below + (is_on_cut ? 0 : 1));
     }
 
-    // The smallest range of cells around an interval of keys, and whether it holds no other values.
+    // The smallest range of cells around an interval of keys. Exact if it contains no other values.
     struct Cells {
         std::uint32_t first;
         std::uint32_t last;
         bool is_exact;
     };
 
-    // Bounds of integers are found by their halves, without a search and without a branch on what they are.
+    // Finds integer bounds by their halves: one subtraction, no search. Branch-free in the kinds of bounds, which are
+    // not predictable.
     Cells cells_of(const Interval& interval) const {
         const bool has_lower = interval.has_lower(), has_upper = interval.has_upper();
         const std::uint32_t lower = static_cast<std::uint32_t>(interval.first_halves) - first_halves_;
@@ -97,9 +99,9 @@ class alignas(64) Grid {
     std::uint32_t dimension() const { return dimension_; }
     bool is_plain() const { return cut_count_ == 0; }
 
-    // The buckets in which a range of cells is filed: coarse ones where it covers them, fine ones at its ends.
+    // The buckets of a range of cells: coarse ones where the range covers them, fine ones at its ends.
     struct Buckets {
-        std::uint32_t fine_first, fine_end;      // before the coarse ones, or all there are
+        std::uint32_t fine_first, fine_end;      // before the coarse ones, or all
         std::uint32_t coarse_first, coarse_end;
         std::uint32_t rest_first, rest_end;      // fine ones after the coarse ones
 
@@ -121,27 +123,27 @@ class alignas(64) Grid {
                 coarse_end * kFineInCoarse, end};
     }
 
-    // The lists that may hold ranges with this cell.
+    // The lists that may contain ranges with this cell.
     std::array<std::uint32_t, 3> lists_with(std::uint32_t cell) const {
         if (is_plain()) return {lists_[0], kNone, kNone};
         const std::uint32_t bucket = fine(cell);
         return {lists_[bucket], lists_[kFineBuckets + bucket / kFineInCoarse], lists_[kBuckets - 1]};
     }
 
-    // The share of the cells whose publications look at a range that is filed there.
+    // The share of cells whose publications read a range that is filed in its buckets.
     double share(std::uint32_t first, std::uint32_t last) const {
         const std::uint32_t begin = fine(first), end = fine(last) + 1;
         if (is_plain() || covers_nearly_all(begin, end)) return 1.0;
         return (end - begin) * share_of_bucket_;
     }
 
-    // The cell of a value that is a cut leads to it.
+    // Value lists: a value that is a cut finds its list by its cell, without a hash.
     static bool is_cut(std::uint32_t cell) { return cell % 2 == 0; }
     std::uint32_t value_list(std::uint32_t cell) const { return lists_[kBuckets + cell / 2 - 1]; }
     void set_value_list(std::uint32_t cell, std::uint32_t list) { lists_[kBuckets + cell / 2 - 1] = list; }
     std::uint64_t cut(std::uint32_t cell) const { return cut_before(cell / 2); }
 
-    // What a search for a key reads first. Does not look at the grid itself, which may be far away.
+    // Prefetches what a search for a key reads first. Does not read the grid itself, which may not be in the cache.
     void prefetch() const {
         fetch_line(this);
         fetch_line(guide_.data());
@@ -151,7 +153,7 @@ class alignas(64) Grid {
     std::uint32_t list(std::uint32_t bucket) const { return lists_[bucket]; }
     void set_list(std::uint32_t bucket, std::uint32_t list) { lists_[bucket] = list; }
 
-    // One of sixteen parts of the grid, not decreasing in the cell.
+    // The sixteenth of the grid that a cell is in, not decreasing in the cell.
     std::uint32_t sixteenth(std::uint32_t cell) const { return fine(cell) / (kFineBuckets / 16); }
 
     std::size_t bytes() const {
@@ -167,7 +169,7 @@ class alignas(64) Grid {
         lists_.assign(kBuckets + count, kNone);
     }
 
-    // The last of so many cuts.
+    // The last of the first `count` cuts.
     std::uint64_t cut_before(std::size_t count) const {
         if (!is_of_integers_) return cuts_[count - 1];
         return Number::of(first_cut_ + static_cast<double>(count - 1)).key;
@@ -182,10 +184,11 @@ class alignas(64) Grid {
         return static_cast<std::size_t>(cut + (first_cut_ + cut > value ? 0 : 1));
     }
 
-    // From 0: the cut at or below a number between the first and the last cut, if that is an integer. One next to it else.
+    // From 0. For a number between the first and the last cut: the cut at or below an integer, or one next to it for
+    // other numbers.
     std::int32_t cut_near(double value) const { return static_cast<std::int32_t>(value - first_cut_); }
 
-    // Between the cuts. What is no number becomes the first.
+    // The value, limited to the range of the cuts. NaN becomes the first cut.
     double clamped(double value) const {
         value = value > first_cut_ ? value : first_cut_;
         return value < last_cut_ ? value : last_cut_;
@@ -195,26 +198,26 @@ class alignas(64) Grid {
 
     std::size_t searched_cuts_up_to(std::uint64_t key) const;
 
-    // The first coarse bucket that begins at this fine one or later.
+    // The first coarse bucket that begins at this fine bucket or later.
     static std::uint32_t coarse_from(std::uint32_t fine) { return (fine + kFineInCoarse - 1) / kFineInCoarse; }
 
-    // What is spared of the grid is not worth the copies.
+    // Whether the range is so wide that the cells it leaves out do not justify several copies.
     static bool covers_nearly_all(std::uint32_t begin, std::uint32_t end) {
         return end / kFineInCoarse > coarse_from(begin) + kCoarseBuckets - 2;
     }
 
-    // Cells 1 to n, spread over the buckets.
+    // Distributes cells 1 to n over the fine buckets.
     std::uint32_t fine(std::uint32_t cell) const { return (cell - 1) * buckets_for_cell_ >> 16; }
 
     std::uint32_t dimension_;
     std::uint32_t cut_count_ = 0;
-    std::uint32_t buckets_for_cell_ = 0;  // in 65536ths: dividing takes long
+    std::uint32_t buckets_for_cell_ = 0;  // in 65536ths, because division is slow
     bool is_of_integers_ = false;
     std::uint32_t first_halves_ = 0;       // of the first cut
-    std::uint32_t halves_ = 0;             // from the first cut to above the last; none where they do not tell
-    double first_cut_ = 0, last_cut_ = 0;  // of integers
+    std::uint32_t halves_ = 0;             // from the first cut to above the last; 0 if halves are not used
+    double first_cut_ = 0, last_cut_ = 0;  // of a grid of integers
     double share_of_cell_ = 1;
-    double share_of_bucket_ = 1;  // of a fine one
+    double share_of_bucket_ = 1;  // of a fine bucket
     std::vector<std::uint32_t> lists_;
     std::vector<std::uint64_t> cuts_;
     Guide guide_{};  // the last of each eight cuts

@@ -1,8 +1,7 @@
-// A hash table of numbers that stand for things kept elsewhere: hash -> numbers, open addressing, no tombstones.
+// A hash table from hashes to numbers of objects stored elsewhere. Open addressing, no tombstones.
 //
-// The table only says where to look. Whoever searches compares the things themselves, so that equal hashes never merge
-// two of them. Removal shifts later entries back, and a table that has become too large for its entries shrinks:
-// memory follows what is stored, whatever came and went.
+// The caller compares the objects themselves, so equal hashes never merge two objects. Removal shifts later entries
+// back. A table that is too large for its entries shrinks, so memory is proportional to what is stored.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +26,7 @@ class IdTable {
         if (!entries_.empty()) fetch_line(&entries_[hash & mask_]);
     }
 
-    // Something with this hash, unchecked, or kNone: for prefetching.
+    // Some number with this hash, not compared, or kNone. For prefetching.
     std::uint32_t peek(std::uint32_t hash) const {
         return find(hash, [](std::uint32_t) { return true; });
     }
@@ -52,7 +51,7 @@ class IdTable {
         while (entries_[hole].id != id || entries_[hole].hash != hash) hole = (hole + 1) & mask_;
         for (std::size_t next = (hole + 1) & mask_; entries_[next].id != kNone; next = (next + 1) & mask_) {
             const std::size_t home = entries_[next].hash & mask_;
-            // An entry may move back unless its home lies behind the hole.
+            // An entry may move back unless its home position is behind the hole.
             if (((next - home) & mask_) >= ((next - hole) & mask_)) {
                 entries_[hole] = entries_[next];
                 hole = next;

@@ -1,4 +1,5 @@
-// Texts that subscriptions mention, each with a small number. Publications only ask, so they cannot grow it.
+// Texts that subscriptions use, each with a small number. Publications only look texts up, so they cannot grow the
+// table.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ class Interner {
   public:
     static constexpr std::uint32_t kUnknown = 0;
 
-    // The text's number, which stays its own until it was released as often as acquired. Numbers are used again.
+    // The text's number. It is valid until it was released as often as acquired. Numbers are reused.
     std::uint32_t acquire(std::string_view text) {
         const std::uint64_t hash = hash_of(text);
         if (const std::uint32_t known = find(text, hash); known != kUnknown) {
@@ -37,7 +38,7 @@ class Interner {
 
     void retain(std::uint32_t number) { ++entries_[number].references; }
 
-    // True when that was the last reference.
+    // Returns true if this was the last reference.
     bool release(std::uint32_t number) {
         Entry& entry = entries_[number];
         if (--entry.references != 0) return false;
@@ -59,10 +60,10 @@ class Interner {
 
     const std::string& text(std::uint32_t number) const { return entries_[number].text; }
 
-    // Changes whenever a number stops to mean its text.
+    // Changes whenever a number stops denoting its text.
     std::uint64_t generation() const { return generation_; }
 
-    // One more than the largest number in use at any time since it was last empty.
+    // One more than the largest number used since the interner was last empty.
     std::uint32_t bound() const { return static_cast<std::uint32_t>(entries_.size()); }
     std::uint32_t size() const { return used_; }
 
@@ -78,7 +79,7 @@ class Interner {
     struct Entry {
         std::string text;
         std::uint64_t hash = 0;
-        std::uint32_t references = 0;  // The next free number, while this one is free.
+        std::uint32_t references = 0;  // The next free number while this one is free.
     };
 
     std::uint32_t find(std::string_view text, std::uint64_t hash) const {
@@ -102,7 +103,7 @@ class Interner {
         const std::size_t mask = slots_.size() - 1;
         std::size_t hole = entries_[number].hash & mask;
         while (slots_[hole] != number) hole = (hole + 1) & mask;
-        // Linear probing without tombstones: whatever the hole would hide moves into it.
+        // Linear probing without tombstones: entries that the hole would hide move into it.
         for (std::size_t at = (hole + 1) & mask; slots_[at] != kUnknown; at = (at + 1) & mask) {
             const std::size_t home = entries_[slots_[at]].hash & mask;
             if (((at - home) & mask) >= ((at - hole) & mask)) {
@@ -131,7 +132,7 @@ class Interner {
     std::uint64_t generation_ = 0;
 };
 
-// What an index's subscriptions talk about: attributes' names, and the texts they compare with.
+// The vocabulary of an index's subscriptions: attribute names and the texts that they compare with.
 struct Vocabulary {
     Interner attributes;
     Interner texts;

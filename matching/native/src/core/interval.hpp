@@ -7,8 +7,8 @@
 
 namespace mercast {
 
-// The keys of small numbers, of texts by identity, of booleans and of presence end in 33 zeros, so that conditions can keep
-// half of each, and one bit to say that a bound is open. Other numbers and texts in order need all 64 bits.
+// The keys of small numbers, of texts by identity, of booleans and of presence end in 33 zeros. Conditions can
+// therefore store half of each key and one bit for an open bound. Other numbers and texts by order need all 64 bits.
 inline constexpr unsigned kHalfKeyShift = 33;
 inline constexpr std::uint64_t kFirstBound = std::uint64_t{1} << kHalfKeyShift;
 inline constexpr std::uint64_t kLastBound = ~(kFirstBound - 1);
@@ -23,7 +23,7 @@ struct Interval {
     std::uint32_t dimension = 0;
     std::uint64_t first = kFirstBound;
     std::uint64_t last = kLastBound;
-    // The same bounds in halves, as far as they are known. Grids of integers find their cells by them.
+    // The same bounds in halves, if known. Grids of integers find their cells by them.
     std::int32_t first_halves = kNoHalves;
     std::int32_t last_halves = kNoHalves;
 
@@ -31,7 +31,7 @@ struct Interval {
     bool has_upper() const { return last < kLastBound; }
     bool is_empty() const { return first > last; }
     bool is_point() const { return first == last; }
-    // Asks that the attribute is missing, so no value of a publication leads to it.
+    // Whether the attribute must be missing. No value of a publication leads to such an interval.
     bool is_absence() const { return last == kMissing; }
 };
 

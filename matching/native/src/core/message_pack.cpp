@@ -19,7 +19,7 @@ class Reader {
         return true;
     }
 
-    // Big-endian, as MessagePack writes all numbers.
+    // Big-endian, as all numbers in MessagePack.
     template <typename Unsigned>
     bool read_unsigned(std::uint64_t& value) {
         if (static_cast<std::size_t>(end_ - at_) < sizeof(Unsigned)) return false;
@@ -122,7 +122,7 @@ class Reader {
     const std::uint8_t* end_;
 };
 
-// How many bytes the character at the start has, or 0 if they are no character.
+// The number of bytes of the character at the start, or 0 if it is not a valid character.
 std::size_t character_size(const std::uint8_t* bytes, std::size_t left) {
     const std::uint8_t first = bytes[0];
     if (first < 0x80) return 1;

@@ -1,5 +1,5 @@
-// A predicate. As it comes from outside, names and texts are views, valid while the call that passes them runs; as an
-// index keeps it, they are numbers of the index's vocabulary.
+// A predicate. In a call from outside, names and texts are views that are valid during the call. In an index they are
+// numbers of its vocabulary.
 #pragma once
 
 #include <bit>
@@ -12,7 +12,7 @@
 
 namespace mercast {
 
-// In the order of Python's `Operator`: each with its negation after it.
+// In the order of Python's `Operator`. Each operator is followed by its negation.
 enum class Operator : std::uint8_t {
     Eq, Ne, Lt, Ge, Gt, Le, Between, NotBetween, In, NotIn, StartsWith, NotStartsWith, EndsWith, NotEndsWith,
     Contains, NotContains, Matches, NotMatches, Exists, NotExists,
@@ -29,7 +29,7 @@ inline bool is_negated(Operator op) {
     }
 }
 
-// Does it compare with one number, or with two that are the ends of a range?
+// Whether the operator compares with one number, or with the two ends of a range.
 inline bool is_range(Operator op) {
     constexpr auto bit = [](Operator one) { return 1U << static_cast<unsigned>(one); };
     constexpr unsigned kRanges = bit(Operator::Eq) | bit(Operator::Lt) | bit(Operator::Le) | bit(Operator::Gt) |
@@ -41,7 +41,7 @@ inline bool is_pattern(Operator op) { return op == Operator::Matches || op == Op
 
 struct NumberOperand {
     Number number;
-    std::uint64_t bits = 0;  // the int64 or the double itself, to give back the number as it was written
+    std::uint64_t bits = 0;  // the int64 or the double itself, to give the number back as it was written
     std::int32_t halves = kNoHalves;
     bool is_integer = false;
 
@@ -74,10 +74,10 @@ struct Operand : NumberOperand {
 
 struct Predicate {
     std::string_view attribute;
-    std::uint32_t attribute_number = 0;  // 0 while it is not known
+    std::uint32_t attribute_number = 0;  // 0 while unknown
     Operator op = Operator::Eq;
-    TypeClass type = TypeClass::Number;  // says nothing for Exists and NotExists
-    bool needs_check = false;            // Keys do not decide it. An index finds out.
+    TypeClass type = TypeClass::Number;  // no meaning for Exists and NotExists
+    bool needs_check = false;            // Keys do not decide it. The index sets it.
     std::uint32_t first_operand = 0;     // in the conjunction's operands
     std::uint32_t operands = 0;
 };
@@ -86,13 +86,13 @@ inline bool is_range_of_numbers(const Predicate& predicate) {
     return predicate.type == TypeClass::Number && is_range(predicate.op);
 }
 
-// Does an interval of keys decide a range of these numbers?
+// Whether an interval of keys decides a range of these numbers.
 inline bool keys_decide_range(Operator op, const Number& first, const Number& last) {
     const bool is_strict = op == Operator::Lt || op == Operator::Gt;
     return first.is_on_key() && last.is_on_key() && (!is_strict || first.is_small());
 }
 
-// The predicates of one subscription that are all to be true.
+// The predicates of one subscription. All must be true.
 struct Conjunction {
     std::vector<Predicate> predicates;
     std::vector<Operand> operands;

@@ -43,7 +43,7 @@ class TermsWriter {
         const Operand& operand = operands_[0];
         const std::uint64_t first = first_key(operand, aspect_, vocabulary_);
         const std::uint64_t last = last_key(operand, aspect_, vocabulary_);
-        // Keys do not decide these bounds, or there are none: a strict one lets its own key pass.
+        // Keys do not decide these bounds, or there are none. A strict bound includes its own key.
         switch (predicate_.op) {
             case Operator::Eq: interval.first = first; interval.last = last; break;
             case Operator::Lt: interval.last = last; break;
@@ -55,7 +55,8 @@ class TermsWriter {
                 interval.first = first;
                 interval.last = text_order_key(vocabulary_.texts.text(operand.text_number), 0xff);
                 break;
-            default: break;  // No order of keys tells a suffix or a pattern: any text will do, and the form decides.
+            // The order of keys does not decide a suffix or a pattern: any text passes, and the form decides.
+            default: break;
         }
     }
 
@@ -94,7 +95,7 @@ class TermsWriter {
         interval.first = smallest;
         interval.last = largest;
         if (!is_inline) return;
-        // Filed twice under one value, a subscription would be found twice.
+        // A subscription filed twice under one value would be found twice.
         std::uint64_t* values = terms_.values.begin() + start;
         std::sort(values, terms_.values.end());
         const auto count = static_cast<std::uint32_t>(std::unique(values, terms_.values.end()) - values);

@@ -1,4 +1,4 @@
-// A conjunction as conditions on dimensions' keys: an interval each, values that are left out, and sets of values.
+// A conjunction as conditions on the keys of dimensions: an interval for each, excluded intervals, and sets of values.
 #pragma once
 
 #include <algorithm>
@@ -15,19 +15,19 @@ namespace mercast {
 
 struct ValueSet {
     std::uint32_t dimension = 0;
-    std::uint32_t start = 0;  // of its values
+    std::uint32_t start = 0;  // of its values in `values`
     std::uint32_t count = 0;
 };
 
-// What is more than there is room for is checked in the form, one by one.
+// Conditions beyond these limits are checked by the form.
 struct Terms {
     static constexpr std::size_t kMostIntervals = 31, kMostExclusions = 15, kMostValues = 32;
 
     BoundedVector<Interval, kMostIntervals> intervals;    // one for each dimension
-    BoundedVector<Interval, kMostExclusions> exclusions;  // their dimensions have an interval too
-    BoundedVector<ValueSet, kMostValues / 2> sets;        // of two values or more
+    BoundedVector<Interval, kMostExclusions> exclusions;  // each dimension here also has an interval
+    BoundedVector<ValueSet, kMostValues / 2> sets;        // of at least two values
     BoundedVector<std::uint64_t, kMostValues> values;
-    bool needs_check = false;  // something is decided by the form alone
+    bool needs_check = false;  // some condition is decided by the form alone
     bool has_pattern = false;
 
     void clear() {
@@ -39,8 +39,8 @@ struct Terms {
         maybe_known_ = 0;
     }
 
-    // Both what is known of its dimension and this. By value, because an interval that is put together in memory and
-    // copied at once makes the copying wait.
+    // Intersects the dimension's interval with this one. By value: copying an interval that was just written to memory
+    // stalls until the stores have left the store buffer.
     void intersect(Interval interval) {
         const std::uint64_t bit = std::uint64_t{1} << interval.dimension % 64;
         if ((maybe_known_ & bit) != 0 || intervals.size() == kMostIntervals) {
@@ -54,7 +54,7 @@ struct Terms {
   private:
     void intersect_known(std::uint32_t dimension, std::uint64_t first, std::uint64_t last);
 
-    std::uint64_t maybe_known_ = 0;  // a bit for each dimension that has an interval, and for others
+    std::uint64_t maybe_known_ = 0;  // a bit for each dimension with an interval; dimensions share bits
 };
 
 inline Aspect aspect_of(const Predicate& predicate) {
@@ -66,12 +66,13 @@ inline Aspect aspect_of(const Predicate& predicate) {
     return is_by_identity ? Aspect::Identity : Aspect::Order;
 }
 
-// What a range of numbers allows that keys decide. Nothing foretells the operator, so there is no branch on it.
+// The interval of a range of numbers that keys decide. Branch-free: the operator is not predictable, so a table gives
+// masks.
 [[gnu::always_inline]] inline Interval interval_of(Operator op, const NumberOperand& first, const NumberOperand& last,
                                                    std::uint32_t dimension) {
     struct Shape {
-        std::uint64_t lower = 0, upper = 0;  // all bits set if there is such a bound
-        std::uint8_t above = 0, below = 0;   // is it open?
+        std::uint64_t lower = 0, upper = 0;  // all bits set if the bound exists
+        std::uint8_t above = 0, below = 0;   // 1 if the bound is open
     };
     constexpr auto shapes = [] {
         constexpr std::uint64_t kBound = ~std::uint64_t{0};
@@ -87,13 +88,13 @@ inline Aspect aspect_of(const Predicate& predicate) {
     static constexpr std::array<Shape, kOperators> kShapes = shapes();
     const Shape& shape = kShapes[static_cast<std::size_t>(op)];
     const std::uint64_t least = first.number.key + shape.above, most = last.number.key - shape.below;
-    // What is next to kNoHalves is no number either.
+    // A neighbour of kNoHalves is no valid number of halves either.
     return {dimension, (least & shape.lower) | (kFirstBound & ~shape.lower), (most & shape.upper) | (kLastBound & ~shape.upper),
             static_cast<std::int32_t>(static_cast<std::uint32_t>(first.halves) + shape.above),
             static_cast<std::int32_t>(static_cast<std::uint32_t>(last.halves) - shape.below)};
 }
 
-// Adds what one more predicate says, on the dimension of its aspect. The predicate's names and texts are acquired.
+// Adds the conditions of one more predicate, whose names and texts are acquired, on the dimension of its aspect.
 void add_terms(const Predicate& predicate, std::span<const Operand> operands, std::uint32_t dimension,
                const Vocabulary& vocabulary, Terms& terms);
 

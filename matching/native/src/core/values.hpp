@@ -1,9 +1,9 @@
-// Values as the native indexes compare them. Nothing here knows Python.
+// Values as the native indexes compare them. This file does not depend on Python.
 //
-// A number becomes a 64-bit key in the order of the doubles, and a residual for the integers that no double holds:
-// (key, residual) compares as the exact values do, int against float too. A text is compared by its UTF-8 bytes, which
-// is the order of its code points, and has an order key of its first bytes: smaller keys, smaller texts; equal keys
-// decide nothing. No key of any kind is 0, so that 0 can stand for "missing".
+// A number becomes a 64-bit key in the order of the doubles, and a residual for integers that no double represents.
+// (key, residual) compares as the exact values do, also int with float. A text is compared by its UTF-8 bytes, which is
+// the order of its code points. Its order key holds its first bytes: a smaller key means a smaller text, and equal keys
+// decide nothing. No key is 0, so 0 means "missing".
 #pragma once
 
 #include <bit>
@@ -20,7 +20,8 @@ inline constexpr std::uint64_t kMissing = 0;
 inline constexpr std::uint64_t kSmallestKey = 1;
 inline constexpr std::uint64_t kLargestKey = ~std::uint64_t{0};
 
-// In halves an integer n lies at 2n, and what is just above and just below it one away. This is said of no number.
+// In halves, an integer n is 2n, and the keys just above and below it are one away. kNoHalves is no valid number of
+// halves.
 inline constexpr std::int32_t kNoHalves = INT32_MIN;
 
 struct Number {
@@ -30,8 +31,8 @@ struct Number {
     static Number of(double value) {
         const auto bits = std::bit_cast<std::uint64_t>(value);
         const std::uint64_t magnitude = bits & ~kSign, is_negative = bits >> 63;
-        // Mirrored at zero rather than complemented: -0.0 and 0.0 are one key, and short fractions of either sign
-        // have a key whose lower half is zero.
+        // Mirrored at zero rather than complemented: -0.0 and 0.0 have one key, and short fractions of either sign have
+        // a key whose lower half is zero.
         return {kSign + ((magnitude ^ (0 - is_negative)) + is_negative), 0};
     }
 
@@ -39,7 +40,7 @@ struct Number {
         const auto rounded = static_cast<double>(value);
         Number number = of(rounded);
         if (value > kExactInDouble || value < -kExactInDouble) {
-            // 2^63 is a double and no int64; what lies just below it rounds up to it.
+            // 2^63 is a double but not an int64. Integers just below it round up to it.
             number.residual = static_cast<std::int16_t>(rounded == 0x1p63
                                                             ? (value - INT64_MAX) - 1
                                                             : value - static_cast<std::int64_t>(rounded));
@@ -47,7 +48,7 @@ struct Number {
         return number;
     }
 
-    // The number on a key.
+    // The number that a key represents.
     static double at(std::uint64_t key) {
         const std::uint64_t offset = key - kSign, is_negative = offset >> 63;
         const std::uint64_t magnitude = (offset ^ (0 - is_negative)) + is_negative;
@@ -55,13 +56,13 @@ struct Number {
     }
 
     bool is_on_key() const { return residual == 0; }
-    // Beyond this the integers have gaps in the doubles, and a value may lie between a bound's key and the next.
+    // Beyond 2^53 not every integer is a double, and a value may be between a bound's key and the next.
     bool is_small() const {
         constexpr std::uint64_t kLimit = std::bit_cast<std::uint64_t>(0x1p53);
         return key - (kSign - kLimit) - 1 < 2 * kLimit - 1;
     }
 
-    // The largest key that is not above the number, and the smallest that is not below it.
+    // The largest key not above the number, and the smallest not below it.
     std::uint64_t floor_key() const { return residual < 0 ? key - 1 : key; }
     std::uint64_t ceiling_key() const { return residual > 0 ? key + 1 : key; }
 
@@ -72,7 +73,7 @@ struct Number {
     static constexpr std::int64_t kExactInDouble = std::int64_t{1} << 53;
 };
 
-// How many of a text's bytes its order key holds completely.
+// The number of a text's bytes that its order key contains completely.
 inline constexpr std::size_t kTextKeyBytes = 7;
 
 inline std::uint64_t text_order_key(std::string_view text, unsigned char padding = 0) {

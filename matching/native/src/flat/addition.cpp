@@ -1,15 +1,17 @@
 // Addition: the draft of a subscription and the four steps that store it.
 //
-//   written     `begin`, a call for each predicate, `finish`: the draft has its form and terms
-//   rated       `estimate`, `record_bounds`: its conditions have cells and costs
-//   aimed       `choose_lists`: its lists and its entry are chosen
-//   reached     `prefetch_lists`: the ends of its lists are on their way to the cache
-//   stored      `store`: it is in the index
+//   written      `begin`, a call for each predicate, `finish`: the draft has its form and terms
+//   estimated    `estimate`, `record_bounds`: its conditions have cells and costs
+//   chosen       `choose_lists`: its lists and its entry are chosen
+//   prefetched   `prefetch_lists`: the ends of its lists are on their way to the cache
+//   stored       `store`: it is in the index
 //
 // Invariants:
-// - Drafts go through the steps in the order of their addition: written >= rated >= aimed >= reached >= stored.
-// - Until it is stored, only the ids and the vocabulary know of a draft.
+// - Drafts complete the steps in the order of their addition: written >= estimated >= chosen >= prefetched >= stored.
+// - Until it is stored, only the ids and the vocabulary contain a draft.
 // - Grids change only while no draft is between two steps, because cells and lists of a draft are those of its grids.
+// - An index that has stayed below `kFew` subscriptions since it was empty has no ring of drafts: each addition completes
+//   all steps at once.
 #include <algorithm>
 
 #include "flat/flat_index.hpp"
@@ -18,9 +20,9 @@
 namespace mercast {
 namespace {
 
-// So many drafts wait between two steps of an addition.
+// The number of drafts that wait between two steps. One draft waits for memory while the others are processed.
 constexpr std::uint64_t kWaiting = 2;
-// An index with fewer subscriptions is in the cache, so nothing waits: drafts would take more room than they do.
+// A smaller index fits into the cache, so additions do not wait: the drafts would take more memory than the index.
 constexpr std::uint32_t kFew = 64;
 
 }  // namespace
@@ -72,7 +74,7 @@ void FlatIndex::step() {
     if (estimated_ - chosen_ > kWaiting) choose_lists(draft_at(chosen_++));
     if (chosen_ - prefetched_ > kWaiting) prefetch_lists(draft_at(prefetched_++));
     if (prefetched_ - stored_ > kWaiting) store(draft_at(stored_++));
-    // A new grid has other cells than drafts were rated by, and other lists than they aim at.
+    // A new grid has other cells and lists than the drafts were estimated and filed by.
     if (!outgrown_.empty()) flush();
 }
 
@@ -99,7 +101,7 @@ void FlatIndex::add_predicate(Predicate& predicate, std::span<Operand> operands)
     add_terms(predicate, operands, dimension, vocabulary_, current_->terms);
 }
 
-// A dimension holds its attribute's name.
+// A dimension retains its attribute's name.
 std::uint32_t FlatIndex::acquire_dimension(Predicate& predicate, Aspect aspect) {
     std::uint32_t dimension = dimensions_.acquire(predicate.attribute_number, aspect);
     if (dimension == kNone) dimension = acquire_other_dimension(predicate, aspect);
@@ -107,7 +109,7 @@ std::uint32_t FlatIndex::acquire_dimension(Predicate& predicate, Aspect aspect) 
     return dimension;
 }
 
-// One that is new, or whose attribute's number is not known.
+// Makes a dimension, or finds one whose attribute's number is not known.
 std::uint32_t FlatIndex::acquire_other_dimension(Predicate& predicate, Aspect aspect) {
     if (predicate.attribute_number != Interner::kUnknown) {
         vocabulary_.attributes.retain(predicate.attribute_number);
@@ -146,7 +148,7 @@ void FlatIndex::store(const Draft& draft) {
     for (const std::uint32_t list : draft.lists) {
         const std::uint32_t position = lists_.append(list, draft.entry, handle);
         *place++ = {list, position};
-        // Alone, an entry has no conditions.
+        // An entry that is alone in its list has no conditions.
         if (position != 0) ++retained;
         const bool has_doubled = (position & (position - 1)) == 0;
         if (has_doubled) grown_lists_.push_back(list);

@@ -1,12 +1,13 @@
-// Compaction: removal, entries and lists that follow new grids, and memory that follows what is stored.
+// Compaction: removal, entries that are updated to new grids, and memory that is proportional to what is stored.
 //
 // Invariants:
-// - An entry is where its subscription filed it, or nearer to the start of the same list: a removal moves the last entry
-//   into the gap. Only in a list of more than `kSearchedList` entries does it update the moved subscription's place.
+// - An entry is where its subscription filed it, or nearer to the start of the same list: a removal moves the last
+//   entry into the gap. Only in a list of more than `kSearchedList` entries does it update the moved subscription's
+//   place.
 // - A grid is retained once for each range of cells in an entry of a list of several, and once for each bucket list. An
 //   entry that is alone in its list has no conditions and retains nothing.
-// - A slot or block moves when its pool has more empty slots than used ones, so memory stays within a constant factor of
-//   what is stored.
+// - A slot or block moves when its pool has more empty slots than used ones, so memory stays within a constant factor
+//   of what is stored.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -17,8 +18,8 @@
 namespace mercast {
 namespace {
 
-// In a list up to this length, an entry that moved is searched for when it goes, which costs less than to keep its place
-// up to date: that would touch its subscription.
+// In a list up to this length, an entry that moved is searched for when it is removed. This costs less than updating
+// its place, which would read its subscription from memory.
 constexpr std::uint32_t kSearchedList = 16;
 
 }  // namespace
@@ -72,7 +73,7 @@ void FlatIndex::remove_stored(std::uint32_t handle) {
 void FlatIndex::remove_entries(std::uint32_t handle) {
     const std::span<const Place> places = subscriptions_[handle].places();
     entries_ -= places.size();
-    // First all that will be read from memory, in the order in which one address leads to another.
+    // Prefetches everything that the removal reads, in the order in which one address leads to the next.
     for (const Place& place : places) fetch_line(&lists_.head(place.list));
     for (const Place& place : places) lists_.prefetch_removal(place.list, place.position);
     for (const Place& place : places) {
@@ -82,7 +83,7 @@ void FlatIndex::remove_entries(std::uint32_t handle) {
         const std::uint32_t list = places[copy].list;
         const std::uint32_t position = position_of(handle, copy);
         const Entry entry = lists_.entry(list, position);
-        // Alone, the other one will have no conditions.
+        // The entry that is left alone will have no conditions.
         const Entry other = lists_.size(list) == 2 ? lists_.entry(list, 1 - position) : Entry();
         const std::uint32_t moved = lists_.remove(list, position);
         if (moved != kNone && lists_.size(list) >= kSearchedList) {
@@ -98,7 +99,7 @@ void FlatIndex::remove_entries(std::uint32_t handle) {
     }
 }
 
-// Where the entry is, which is where it was filed unless others took its place: then it moved towards the start.
+// The position of the entry: where it was filed, or nearer to the start if it replaced a removed entry.
 std::uint32_t FlatIndex::position_of(std::uint32_t handle, std::uint32_t copy) const {
     const auto [list, filed_at] = subscriptions_[handle].places()[copy];
     if (filed_at < lists_.size(list) && lists_.subscription(list, filed_at) == handle) return filed_at;
@@ -139,8 +140,8 @@ void FlatIndex::refine_outgrown_dimensions() {
     outgrown_.clear();
 }
 
-// Each time a list has doubled, its entries learn of newer grids, so that old grids die out. An entry that was alone gets
-// its conditions back.
+// Updates a list's entries to the newest grids each time the list has doubled, so that old grids become unused. An
+// entry that was alone gets its conditions back.
 void FlatIndex::refresh(std::uint32_t list) {
     if (lists_.size(list) < 2 || (lists_.size(list) > 2 && !dimensions_.has_old_grids())) return;
     std::uint32_t position = 0;
@@ -180,7 +181,7 @@ void FlatIndex::refile_lists_of(std::uint32_t grid) {
     }
     std::sort(moving.begin(), moving.end());
     moving.erase(std::unique(moving.begin(), moving.end()), moving.end());
-    // The grid must not go while its entries move, or another could take its number.
+    // The grid must stay while its entries move, or a new grid could get its number.
     dimensions_.retain_grid(grid, 1);
     Draft draft;
     for (const std::int64_t id : moving) {

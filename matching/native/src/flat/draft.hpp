@@ -1,4 +1,4 @@
-// A subscription between its first predicate and the index.
+// A subscription between its first predicate and its place in the index.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@
 
 namespace mercast {
 
-// An interval's cells in its dimension's newest grid, and what they mean for publications, about.
+// An interval's cells in its dimension's newest grid, and estimated numbers of publications.
 struct Estimate {
     Grid::Cells cells{1, 1, false};
     std::uint32_t grid = 0;
-    double presence = 0;  // how many have a value here
-    double weight = 0;    // how many of these pass
-    double cost = 0;      // how many would look at it if it were filed by its buckets
+    double presence = 0;  // publications that have a value here
+    double weight = 0;    // of these, publications that pass
+    double cost = 0;      // publications that would read it if it were filed by its buckets
 };
 
-// A subscription on its way into the index.
+// A subscription that is being added.
 struct Draft {
     std::int64_t id = 0;
     std::uint64_t sequence = 0;
@@ -31,7 +31,7 @@ struct Draft {
     Terms terms;
     BoundedVector<Estimate, Terms::kMostIntervals> estimates;
     bool can_match = true, has_plain_grid = false;
-    BoundedVector<std::uint32_t, Subscription::kMostCopies> lists;  // to file it in
+    BoundedVector<std::uint32_t, Subscription::kMostCopies> lists;  // the lists to file it in
     Entry entry;
 };
 

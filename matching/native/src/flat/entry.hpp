@@ -1,9 +1,9 @@
-// An entry: what a list keeps of a subscription, a filter word and a tail.
+// An entry: a filter word and a tail, which a list stores for a subscription.
 //
-// The word holds two of the subscription's conditions coarsely, each as a code of 16 bits: eight of its grid's hash, four
-// each for the first and the last sixteenth of the grid that it lets pass. The tail holds six conditions as ranges of the
-// grids' cells, the subscription's handle and its id, and lies in one cache line. An entry whose conditions are all in
-// its tail, and exactly ranges of cells, is decided by it.
+// The word holds two of the subscription's conditions coarsely, each as a code of 16 bits: eight bits of its grid's
+// hash, four each for the first and the last sixteenth of the grid that passes. The tail holds six conditions as ranges
+// of the grids' cells, the subscription's handle and its id, within one cache line. If the tail has all conditions, and
+// each is exactly a range of cells, the tail decides the subscription.
 #pragma once
 
 #include <array>
@@ -27,14 +27,14 @@ struct FilterWord {
 };
 static_assert(sizeof(FilterWord) == 4);
 
-// A condition on a grid's cell: at least `first`, and at most `span` more. Grid 0 always stands in cell 1.
+// A condition on a grid's cell: at least `first`, and at most `span` more. Grid 0 is always in cell 1.
 struct CellRange {
     std::uint16_t grid = 0;
     std::uint8_t first = 1;
     std::uint8_t span = 0;
 };
 
-// Cells by grid; a missing attribute's is 0, which lies in no range because ranges start at 1 and end by 255.
+// `cells` are by grid. The cell of a missing attribute is 0, which is in no range: ranges start at 1 and end by 255.
 inline bool passes(CellRange range, const std::uint8_t* cells) {
     return static_cast<std::uint8_t>(cells[range.grid] - range.first) <= range.span;
 }
@@ -44,7 +44,7 @@ struct EntryTail {
     static constexpr std::uint32_t kUndecided = 0xffffffffU;
 
     std::uint32_t subscription = kNone;
-    std::uint32_t id = kUndecided;  // when passing all ranges decides it
+    std::uint32_t id = kUndecided;  // set if passing all ranges decides the subscription
     std::array<CellRange, kRanges> ranges;
 };
 static_assert(sizeof(EntryTail) == 32);
@@ -61,9 +61,9 @@ struct Entry {
 };
 inline constexpr Entry kEmptyEntry;
 
-// A few entries that lie together in memory, words and tails apart.
+// Up to sixteen adjacent entries, with words and tails apart.
 struct EntryRun {
-    // As many as there are words in a cache line.
+    // The number of words in a cache line.
     static constexpr std::uint32_t kMost = 16;
 
     const FilterWord* words;

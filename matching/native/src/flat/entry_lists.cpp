@@ -7,7 +7,7 @@
 namespace mercast {
 namespace {
 
-// There is room for a power of two.
+// Resizes an array of handles. Its capacity is a power of two.
 std::uint32_t* resized_handles(std::uint32_t* handles, std::uint32_t count) {
     auto* resized = static_cast<std::uint32_t*>(std::realloc(handles, std::bit_ceil(count) * sizeof(std::uint32_t)));
     if (resized == nullptr) throw std::bad_alloc();
@@ -55,7 +55,7 @@ void EntryLists::destroy(std::uint32_t list) {
 void EntryLists::prefetch_end(std::uint32_t list) const {
     const Head& head = heads_[list];
     if (head.size < 2) return;
-    // Beside the last entry, mostly.
+    // The position of the next entry, mostly in the line of the last one.
     const std::uint32_t place = head.size % kBlockEntries;
     const Parts last = parts(head.last);
     fetch_line_to_write(last.words + place);
@@ -152,7 +152,7 @@ void EntryLists::shrink_last_block(Head& head) {
         return;
     }
     const std::uint32_t in_last = (head.size - 1) % kBlockEntries + 1;
-    // Only when it fits with room to spare, so that a list that grows and shrinks by one does not move each time.
+    // Shrinks only if there is room to spare, so that a list that grows and shrinks by one does not move each time.
     const std::uint32_t size = size_of(head.last);
     if (size >= 2 && in_last <= kCapacities[size - 2]) head.last = move_block(head.last, in_last, size - 1);
 }

@@ -1,9 +1,8 @@
-// Lists of entries. A list of one entry lies in its head, without any conditions: there are as many of these lists as
-// there are rare values. Up to 256 entries lie in a block, more in several, of which the last may be smaller.
-// Blocks are of a few sizes, so that little of them is empty, and what a list wastes does not grow with it.
+// Lists of entries. A list of one entry is in its head, without conditions: there are as many such lists as rare
+// values. Up to 256 entries are in one block, more in several, of which the last may be smaller. Blocks have a few
+// sizes, so that little is unused, and the unused part of a list does not grow with the list.
 //
-// Within a block the words come first, so that a scan reads words alone and touches a tail only where the word lets it
-// pass.
+// Within a block the words come first. A scan reads only words, and reads a tail only if its word passes.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +23,7 @@ class EntryLists {
   public:
     static constexpr std::uint32_t kBlockEntries = 256;
 
-    // What a list hangs on: a value of a dimension, or a bucket of a grid.
+    // The owner of a list: a value of a dimension, or a bucket of a grid.
     struct Owner {
         std::uint64_t key = 0;
         std::uint32_t number = 0;
@@ -33,7 +32,7 @@ class EntryLists {
 
     struct Head {
         std::uint32_t size = 0;
-        std::uint32_t last = kNone;     // the handle of the last block or, in a list of one entry, its subscription
+        std::uint32_t last = kNone;     // the handle of the last block; in a list of one entry, its subscription
         std::uint32_t* full = nullptr;  // the handles of the blocks before the last
     };
 
@@ -43,13 +42,13 @@ class EntryLists {
     ~EntryLists();
 
     std::uint32_t create(Owner owner);
-    void destroy(std::uint32_t list);  // which is empty
+    void destroy(std::uint32_t list);  // an empty list
 
     const Owner& owner(std::uint32_t list) const { return owners_[list]; }
     const Head& head(std::uint32_t list) const { return heads_[list]; }
     std::uint32_t size(std::uint32_t list) const { return heads_[list].size; }
 
-    // Of a list of several: its entries, in order.
+    // Visits the entries of a list of several, in order.
     template <typename Visit>
     void each_run(const Head& head, Visit visit) const {
         const std::uint32_t blocks = full_blocks(head);
@@ -57,35 +56,35 @@ class EntryLists {
         each_run_of(head.last, head.size - blocks * kBlockEntries, visit);
     }
 
-    // Before an append.
+    // Prefetches the lines that an append writes.
     void prefetch_end(std::uint32_t list) const;
-    // Before a removal from about this position.
+    // Prefetches the lines that a removal at about this position reads and writes.
     void prefetch_removal(std::uint32_t list, std::uint32_t position) const;
-    // The subscription's entry. Returns its position. What the entry says of its subscription does not count: written just
-    // before, it would make copying wait.
+    // Appends the subscription's entry and returns its position. The handle is passed apart from the entry: copying an
+    // entry that was just written stalls until its stores have left the store buffer.
     std::uint32_t append(std::uint32_t list, const Entry& entry, std::uint32_t subscription);
-    // Puts the last entry into the place of the one that goes. Returns the subscription of the one that moved, or kNone.
+    // Removes an entry by moving the last one into its place. Returns the subscription of the moved entry, or kNone.
     std::uint32_t remove(std::uint32_t list, std::uint32_t position);
 
     Entry entry(std::uint32_t list, std::uint32_t position) const;
-    // Of a list of several.
+    // Replaces an entry in a list of several.
     void replace(std::uint32_t list, std::uint32_t position, const Entry& entry);
     std::uint32_t subscription(std::uint32_t list, std::uint32_t position) const;
     std::uint32_t last_subscription(std::uint32_t list) const { return subscription(list, size(list) - 1); }
     void set_subscription(std::uint32_t list, std::uint32_t position, std::uint32_t subscription);
 
-    // A block that is to move so that memory follows what is stored, or kNone; a subscription that has an entry there; and
-    // the move, when the subscription has told which list that is.
+    // Compaction: `to_compact` returns a block that should move, or kNone. `subscription_in` returns a subscription
+    // with an entry there, whose places name the list for `compact`.
     std::uint32_t to_compact() const;
     std::uint32_t subscription_in(std::uint32_t block) const { return tails(block)->subscription; }
-    // False if the list does not have the block.
+    // Moves the block. Returns false if the list does not have it.
     bool compact(std::uint32_t list, std::uint32_t block);
 
     std::uint32_t count() const { return static_cast<std::uint32_t>(heads_.size() - free_.size()); }
     std::size_t bytes() const;
 
   private:
-    // A handle says which size a block has, and which slot.
+    // A handle contains the size class of a block and its slot.
     static constexpr std::array<std::uint16_t, 15> kCapacities{2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256};
     static constexpr std::uint32_t kSizes = kCapacities.size();
     static constexpr std::uint32_t kLargest = kSizes - 1;
@@ -96,7 +95,7 @@ class EntryLists {
 
     static std::uint32_t size_of(std::uint32_t block) { return block >> kSlotBits; }
     static std::uint32_t capacity(std::uint32_t block) { return kCapacities[size_of(block)]; }
-    // A tail never lies across two cache lines.
+    // A tail never crosses a cache line.
     static std::size_t word_bytes(std::uint32_t size) { return kWordBytes[size]; }
     static constexpr std::array<std::uint16_t, kSizes> kWordBytes = [] {
         std::array<std::uint16_t, kSizes> bytes{};
@@ -113,7 +112,7 @@ class EntryLists {
     EntryTail* tails(std::uint32_t block) const {
         return reinterpret_cast<EntryTail*>(at(block) + word_bytes(size_of(block)));
     }
-    // Both parts of a block.
+    // The words and the tails of a block.
     struct Parts {
         FilterWord* words;
         EntryTail* tails;
@@ -134,19 +133,19 @@ class EntryLists {
     void release(std::uint32_t block) { pools_[size_of(block)].free(block & kSlotMask); }
 
     static std::uint32_t full_blocks(const Head& head) { return (head.size - 1) / kBlockEntries; }
-    // The block with a position of a list of several.
+    // The block with a position, of a list of several.
     static std::uint32_t block_with(const Head& head, std::uint32_t position) {
         const std::uint32_t number = position / kBlockEntries;
         return number == full_blocks(head) ? head.last : head.full[number];
     }
 
-    // Where the list keeps the block's handle, or nullptr.
+    // The place where the list stores the block's handle, or nullptr.
     static std::uint32_t* reference_to(Head& head, std::uint32_t block);
     void make_room(Head& head);
     void add_block(Head& head);
     void shrink_last_block(Head& head);
     void remove_last_block(Head& head);
-    // Returns the new handle of the block with so many entries.
+    // Moves a block's entries to a block of another size. Returns its handle.
     std::uint32_t move_block(std::uint32_t block, std::uint32_t entries, std::uint32_t size);
 
     std::vector<Head> heads_;

@@ -1,4 +1,4 @@
-// Filing: which lists a subscription goes to, and what its entries say.
+// Filing: which lists a subscription is filed in, and what its entries contain.
 //
 // Invariants:
 // - A subscription is filed under one condition, its access predicate: in the list of each of its values, or in the
@@ -17,13 +17,13 @@
 namespace mercast {
 namespace {
 
-// An IN of more values is filed as a range.
+// An IN with more values is filed as a range.
 constexpr std::uint32_t kMostPoints = Subscription::kMostCopies;
-// After this many publications, what was seen weighs as much as the guess from the subscriptions.
+// After this many publications, observations weigh as much as the estimate from the subscriptions.
 constexpr double kPriorPublications = 16;
 
-// What a rating is compared by: its weight, of which the lowest bits say where it is, so that the smallest are found
-// without branches.
+// The sort key of an estimate: its weight, with its position in the lowest bits. Branch-free: `min` finds the smallest
+// and its position, where the outcome of a comparison is not predictable.
 using Order = std::uint64_t;
 constexpr Order kNoOrder = ~Order{0};
 constexpr Order kPlaceMask = std::bit_ceil(Terms::kMostIntervals) - 1;
@@ -34,8 +34,8 @@ std::size_t place_in(Order order) { return order & kPlaceMask; }
 }  // namespace
 
 struct FlatIndex::Target {
-    std::size_t interval = kNone;           // the access predicate's, or none
-    std::span<const std::uint64_t> points;  // the values to file by, unless it is filed by a range
+    std::size_t interval = kNone;           // the access predicate's, or kNone
+    std::span<const std::uint64_t> points;  // the values to file by; none if it is filed by a range
 };
 
 void FlatIndex::estimate(Draft& draft) const {
@@ -60,7 +60,7 @@ void FlatIndex::estimate(Draft& draft) const {
         const double share = grid.is_plain() ? (interval.has_lower() || interval.has_upper() ? 0.9 : 1.0)
                                              : (cells.last - cells.first + 1) * grid.share_of_cell();
         *estimate++ = {cells, number, presence, share * presence, grid.share(cells.first, cells.last) * presence};
-        // How long it is will be asked.
+        // The next step reads the list's length.
         if (!interval.is_point() || !Grid::is_cut(cells.first)) continue;
         if (const std::uint32_t list = grid.value_list(cells.first); list != kNone) fetch_line(&lists_.head(list));
     }
@@ -78,8 +78,8 @@ void FlatIndex::choose_lists(Draft& draft) {
     make_entry(draft, target.interval, !target.points.empty());
 }
 
-// Half from how many values there are, half from how long the value's list is already: values that many subscriptions
-// ask for are mostly those that many publications have, and a list must not grow because it is long.
+// Half from the number of values, half from the length of the value's list. Values that many subscriptions use are
+// mostly those of many publications, but a list must not grow because it is long.
 double FlatIndex::value_share(std::uint32_t dimension, std::uint64_t key, std::uint32_t cell) const {
     const Dimension& found = dimensions_[dimension];
     const double values = std::max(found.value_lists + 1, dimensions_.newest_grid(dimension).cells() / 2);
@@ -88,7 +88,7 @@ double FlatIndex::value_share(std::uint32_t dimension, std::uint64_t key, std::u
     return 0.5 / values + 0.5 * length / (found.value_entries + 1.0);
 }
 
-// The values that an interval can be filed by, none if it is to be filed as a range.
+// The values that an interval can be filed by; none if it is filed as a range.
 std::span<const std::uint64_t> FlatIndex::points_of(const Terms& terms, const Interval& interval) {
     if (interval.is_point()) return {&interval.first, 1};
     for (const ValueSet& set : terms.sets) {
@@ -105,7 +105,7 @@ double FlatIndex::points_share(const Interval& interval, const Estimate& estimat
     return share;
 }
 
-// That which fewest publications will lead to.
+// Chooses the access predicate that the fewest publications are expected to satisfy.
 FlatIndex::Target FlatIndex::choose_target(const Draft& draft) const {
     const Terms& terms = draft.terms;
     Order best = kNoOrder;
@@ -132,7 +132,8 @@ void FlatIndex::collect_lists(const Target& target, Draft& draft) {
     const Estimate& estimate = draft.estimates[target.interval];
     const Grid& grid = dimensions_.grid(estimate.grid);
     for (const std::uint64_t point : target.points) {
-        // An interval that begins on a cut begins in the cut's cell. Others do not tell: the first key counts as no bound.
+        // An interval that begins on a cut begins in the cut's cell. Other intervals do not: the first key is not a
+        // bound.
         const bool is_known = interval.is_point() && Grid::is_cut(estimate.cells.first);
         draft.lists.push_back(directory_.value_list(interval.dimension, point, is_known ? estimate.cells.first : grid.cell(point)));
     }
@@ -146,16 +147,18 @@ FilterCode FlatIndex::code_of(const Estimate& estimate) const {
     return filter_code(estimate.grid, grid.sixteenth(estimate.cells.first), grid.sixteenth(estimate.cells.last));
 }
 
-// All ranges of cells, or those that rule out most if there are too many. The list itself says all about an access
-// predicate that is a value, and much about a range, which comes last. The two that rule out most are in the word, too.
+// Writes the ranges of cells, or the most selective ones if there are too many. The list decides an access predicate
+// that is a value and most of one that is a range, which therefore comes last. The two most selective ranges are also
+// in the word.
 void FlatIndex::make_entry(Draft& draft, std::size_t filed_under, bool is_filed_by_value) const {
     const Terms& terms = draft.terms;
     constexpr double kComesLast = 1e18;
     bool is_decided = terms.exclusions.empty() && terms.sets.empty() && !terms.needs_check && !terms.has_pattern &&
                       draft.id >= 0 && draft.id < EntryTail::kUndecided;
-    // With room for one that is written in vain: nothing foretells which the access predicate is.
+    // One spare slot: the entry of the access predicate is written too and then overwritten. Branch-free, because the
+    // position of the access predicate is not predictable.
     BoundedVector<Order, Terms::kMostIntervals + 1> orders;
-    // The two that come first.
+    // The two most selective ranges.
     Order best = kNoOrder, second = kNoOrder;
     for (std::size_t i = 0; i < terms.intervals.size(); ++i) {
         const Estimate& estimate = draft.estimates[i];
@@ -174,7 +177,8 @@ void FlatIndex::make_entry(Draft& draft, std::size_t filed_under, bool is_filed_
         std::sort(orders.begin(), orders.end());
         orders.resize(EntryTail::kRanges);
     }
-    // In its place: an entry that is put together elsewhere and copied at once makes the copying wait.
+    // Written in place: copying an entry that was just written elsewhere stalls until its stores have left the store
+    // buffer.
     Entry& entry = draft.entry;
     entry = kEmptyEntry;
     CellRange* range = entry.tail.ranges.data();

@@ -14,11 +14,11 @@ namespace mercast {
 namespace {
 
 constexpr std::uint8_t kNowhere = 0xff;  // larger than any sixteenth
-// So many lines of words are on their way to the cache while one is looked at.
+// Prefetch distance: this many lines of words are on their way to the cache while one is tested.
 constexpr std::size_t kLinesAhead = 16;
 constexpr std::uint32_t kWordsOfLine = EntryRun::kMost;
 
-// For each sixteenth, the ranges that it lies in.
+// For each sixteenth, whether a range (first and last sixteenth) contains it.
 constexpr std::array<std::array<std::uint8_t, 256>, 16> kRangesWith = [] {
     std::array<std::array<std::uint8_t, 256>, 16> ranges{};
     for (std::size_t sixteenth = 0; sixteenth < 16; ++sixteenth) {
@@ -33,12 +33,12 @@ void fetch_ahead(const std::vector<EntryRun>& runs, std::size_t at) {
     fetch_line(runs[std::min(at + kLinesAhead, runs.size() - 1)].words);
 }
 
-// Of the tails that were found, sends for the next two.
+// Prefetches the tails that were found, two at a time.
 class TailFetcher {
   public:
     explicit TailFetcher(const EntryTail* const* passing) : next_(passing) {}
 
-    // No branch on how many there are: those beyond are fetched for nothing.
+    // Branch-free: fetches two whether or not there are two. Fetching beyond the end has no effect on the result.
     void fetch_next(const EntryTail* const* end) {
         fetch_line(next_[0]);
         fetch_line(next_[1]);
@@ -82,7 +82,7 @@ void FilterTable::forbid(std::uint32_t grid) {
 }
 
 std::size_t FilterTable::find_passing(const std::vector<EntryRun>& runs, std::vector<const EntryTail*>& passing) const {
-    // Whole lines are written, of which only the first tails count, and two beyond the last are looked at.
+    // Whole lines are written, of which only the first tails count. TailFetcher reads two pointers beyond the last.
     const std::size_t most = (runs.size() + 1) * kWordsOfLine;
     if (passing.size() < most) passing.resize(std::max(most, 2 * passing.size()));
     const EntryTail** end = uses_vectors_ ? find_by_vectors(runs, passing.data()) : find_by_bytes(runs, passing.data());
@@ -95,7 +95,8 @@ const EntryTail** FilterTable::find_by_bytes(const std::vector<EntryRun>& runs, 
     for (std::size_t i = 0; i < runs.size(); ++i) {
         fetch_ahead(runs, i);
         const EntryRun& run = runs[i];
-        // Without a branch on what passes, which no processor could foresee.
+        // Branch-free: which word passes is not predictable. Every tail is written, and the end moves if its word
+        // passes.
         for (std::uint32_t position = 0; position < run.count; ++position) {
             const FilterWord word = run.words[position];
             *found = run.tails + position;
@@ -108,7 +109,7 @@ const EntryTail** FilterTable::find_by_bytes(const std::vector<EntryRun>& runs, 
 
 #ifdef MERCAST_HAS_VECTORS
 
-// A table of 256 bytes in registers, looked up by each byte of a vector.
+// A table of 256 bytes in registers, indexed by each byte of a vector.
 struct ByteTable {
     __m512i parts[4];
 };
@@ -136,15 +137,15 @@ MERCAST_VECTORS const EntryTail** FilterTable::find_by_vectors(const std::vector
         const EntryRun& run = runs[i];
         const auto wanted = static_cast<__mmask16>(_bzhi_u32(0xffffU, run.count));
         const __m512i codes = _mm512_maskz_loadu_epi32(wanted, run.words);
-        // The row is the upper byte of each code; what the lower byte looks up is shifted out.
+        // The row is the upper byte of each code. The result for the lower byte is shifted out.
         const __m512i low = _mm512_srli_epi16(looked_up(smallest, codes), 8);
         const __m512i high = _mm512_srli_epi16(looked_up(largest, codes), 8);
         const __m512i first = _mm512_and_si512(_mm512_srli_epi16(codes, 4), nibble);
         const __m512i last = _mm512_and_si512(codes, nibble);
         const std::uint32_t passes = _mm512_cmple_epu16_mask(first, high) & _mm512_cmpge_epu16_mask(last, low);
         const std::uint32_t both = _pext_u32(passes & (passes >> 1), 0x55555555U) & wanted;
-        // The addresses of the tails, eight at a time. To a register first: compressing straight into memory takes a
-        // hundred cycles on some processors.
+        // The addresses of the tails, eight at a time. Compresses into a register first: compressing into memory takes
+        // a hundred cycles on some processors.
         const __m512i front = _mm512_add_epi64(_mm512_set1_epi64(reinterpret_cast<long long>(run.tails)), offsets);
         const __m512i back = _mm512_add_epi64(_mm512_set1_epi64(reinterpret_cast<long long>(run.tails + 8)), offsets);
         _mm512_storeu_si512(found, _mm512_maskz_compress_epi64(static_cast<__mmask8>(both & 0xff), front));

@@ -1,13 +1,21 @@
 // Flat: conjunctions in access-predicate lists, most of them decided by half a cache line.
 //
 // A subscription is filed under one of its conditions, its access predicate: an equality or a small IN under a hash of
-// dimension and value, a range in the buckets of its dimension's grid. Of [THESIS 6, 7] it keeps PSTBloom's idea, a word
-// beside each reference that rules most of a list out before any subscription is touched, and PSTHash's, to file by the
-// access predicate that fewest publications reach. It changes three things. PS-Tree's exact predicate spaces are coarse
-// buckets, because exact spaces explode on wide domains and the conditions decide anyway. The word holds no hashed
-// attributes but two more conditions, quantised to cells: it tells values apart and not only presence. Lists lie flat in
-// memory, words before references, and everything that is touched is fetched ahead: time is cache lines, not
-// comparisons.
+// dimension and value, a range in the buckets of its dimension's grid. Two ideas come from [THESIS 6, 7]: PSTBloom's
+// word beside each reference, which rules out most of a list before any subscription is read, and PSTHash's filing by
+// the access predicate that the fewest publications satisfy. Flat changes three things:
+//
+// - PS-Tree's exact predicate spaces become coarse buckets. Exact spaces explode on wide domains, and the conditions
+//   decide anyway.
+// - The word holds two more conditions, quantised to cells, instead of hashed attributes: it distinguishes values, not
+//   only presence.
+// - Lists are contiguous in memory, words before references, and data is prefetched before it is read. The cost is
+//   cache lines, not comparisons.
+//
+//   filing.cpp       which lists a subscription is filed in
+//   addition.cpp     the steps of an addition
+//   matching.cpp     from a publication to ids or destinations
+//   compaction.cpp   removal, new grids, memory
 #pragma once
 
 #include <array>
@@ -39,33 +47,34 @@ class FlatIndex {
     FlatIndex& operator=(const FlatIndex&) = delete;
 
     bool contains(std::int64_t id) const { return ids_.find(id) != kNone; }
-    // Where `contains`, `reserve_id` and `remove` will look.
+    // Prefetches the slot that `contains`, `reserve_id` and `remove` read.
     void prefetch(std::int64_t id) const { ids_.prefetch(id); }
 
-    // An addition: `begin`, ask for each predicate, `reserve_id` an id, `finish`; or `abandon` before there is an id. It may
-    // then wait for memory while others are prepared: only ids and the vocabulary know of it until all are settled.
+    // An addition: `begin`, `add_predicate` for each predicate, `reserve_id`, `finish`; or `abandon` instead of
+    // `reserve_id`. The draft may then wait for memory while others are prepared. Until `flush`, only the ids and the
+    // vocabulary contain it.
     void begin();
-    // The predicate gets its numbers.
+    // Fills in the predicate's numbers of the vocabulary.
     void add_predicate(Predicate& predicate, std::span<Operand> operands);
-    // A range of numbers on an attribute that is in the vocabulary. False if it is not to be had so simply.
+    // Adds a range of numbers on an attribute that is in the vocabulary. Returns false if `add_predicate` must be used.
     bool add_range(std::uint32_t attribute, Operator op, const NumberOperand& first, const NumberOperand& last);
-    // False if the id is there already.
+    // Returns false if the id exists.
     bool reserve_id(std::int64_t id) { return ids_.insert_if_absent(id, kDrafted); }
-    // Returns whether it has patterns.
+    // Returns whether the subscription has patterns.
     bool finish(std::int64_t id, std::optional<std::string_view> destination);
     void abandon();
     void flush();
-    // All of this for an id that is not there.
+    // A whole addition, for an id that does not exist.
     void add(std::int64_t id, Conjunction& conjunction, std::optional<std::string_view> destination);
 
-    // The id must be there.
+    // The id must exist.
     void remove(std::int64_t id);
 
-    // The scratch's event is matched. The index does not change, so several threads may do this.
+    // Match the scratch's event. The index does not change, so several threads may match at once.
     void match(Scratch& scratch, Answer& answer) const;
     void match_destinations(Scratch& scratch, DestinationAnswer& answer) const;
-    // How often publications have a value in a dimension guides where the next subscriptions are filed. Tells the index
-    // of the publication that was matched last.
+    // Counts the dimensions of the publication that was matched last. The counts guide where later subscriptions are
+    // filed.
     void record_publication(const Scratch& scratch);
 
     std::uint32_t size() const { return ids_.size(); }
@@ -73,7 +82,7 @@ class FlatIndex {
     const Interner& destinations() const { return destinations_; }
     Form form(std::int64_t id) const { return subscriptions_.form(subscriptions_[ids_.find(id)]); }
     std::uint32_t destination(std::int64_t id) const { return subscriptions_[ids_.find(id)].destination; }
-    std::vector<std::int64_t> ids_in_order() const;  // of their addition
+    std::vector<std::int64_t> ids_in_order() const;  // in the order of addition
 
     struct Figures {
         std::uint64_t lists, entries, dimensions, grids, bytes;
@@ -83,10 +92,10 @@ class FlatIndex {
   private:
     struct Target;  // Where to file a subscription.
 
-    // The handle of one that has none yet.
+    // The handle of a subscription that is still a draft.
     static constexpr std::uint32_t kDrafted = kNone - 1;
 
-    // Filing: which lists a subscription goes to, and what its entries say (filing.cpp).
+    // Filing: which lists a subscription is filed in, and what its entries contain (filing.cpp).
     void estimate(Draft& draft) const;
     void choose_lists(Draft& draft);
     Target choose_target(const Draft& draft) const;
@@ -94,11 +103,11 @@ class FlatIndex {
     double points_share(const Interval& interval, const Estimate& estimate, std::span<const std::uint64_t> points) const;
     double value_share(std::uint32_t dimension, std::uint64_t key, std::uint32_t cell) const;
     void collect_lists(const Target& target, Draft& draft);
-    // Fills in all of the draft's entry but the subscription's handle.
+    // Fills in the draft's entry, except for the subscription's handle.
     void make_entry(Draft& draft, std::size_t filed_under, bool is_filed_by_value) const;
     FilterCode code_of(const Estimate& estimate) const;
 
-    // Addition: a draft and the steps that store it (addition.cpp). What a step needs from memory, the one before asks for.
+    // Addition: a draft and the steps that store it (addition.cpp). Each step prefetches what the next one reads.
     std::uint32_t acquire_dimension(Predicate& predicate, Aspect aspect);
     std::uint32_t acquire_other_dimension(Predicate& predicate, Aspect aspect);
     void record_bounds(const Draft& draft);
@@ -111,17 +120,18 @@ class FlatIndex {
     void unload(Scratch& scratch) const;
     void set_keys(Scratch& scratch, std::uint32_t attribute, Aspect aspect, KeyPair keys) const;
     void find_lists(Scratch& scratch) const;
-    // What the lists hold, and how many entries that is. Those that are alone are undecided.
+    // Finds the runs of the lists' entries. Entries that are alone in their list become undecided. Returns the number
+    // of entries.
     std::uint64_t find_runs(Scratch& scratch) const;
-    // Finds the entries that pass their ranges. Of those that match, what is wanted is decided; the others are undecided.
-    // Returns how many entries the lists have.
+    // Finds the entries that pass their ranges. Writes the wanted field of those that match to `decided`, and the
+    // subscriptions of the others to `undecided`. Returns the number of entries in the lists.
     std::uint64_t filter(Scratch& scratch, std::uint32_t EntryTail::*wanted) const;
     bool matches(const Scratch& scratch, const Subscription& subscription) const;
     template <typename Visit>
     void each_subscription(const std::vector<std::uint32_t>& handles, Visit visit) const;
 
-    // Compaction: removal, entries that follow new grids, memory that follows what is stored (compaction.cpp).
-    // Fills in the terms that the form says.
+    // Compaction: removal, updates to new grids, compaction of memory (compaction.cpp). `read_terms` derives the terms
+    // from the form.
     void read_terms(Form form, Terms& terms);
     void release(Form form);
     void remove_stored(std::uint32_t handle);
@@ -153,17 +163,18 @@ class FlatIndex {
     using Drafts = std::array<Draft, 16>;
     Draft& draft_at(std::uint64_t number) { return (*drafts_)[number % std::tuple_size_v<Drafts>]; }
 
-    std::unique_ptr<Drafts> drafts_;  // none in a small index
-    std::uint64_t written_ = 0, estimated_ = 0, chosen_ = 0, prefetched_ = 0, stored_ = 0;  // so many drafts came so far
+    std::unique_ptr<Drafts> drafts_;  // nullptr in a small index
+    // drafts that completed each step
+    std::uint64_t written_ = 0, estimated_ = 0, chosen_ = 0, prefetched_ = 0, stored_ = 0;
     std::vector<std::uint32_t> grown_lists_;
     std::vector<std::uint32_t> outgrown_;
     std::vector<Operand> operands_;  // of the predicate that is being read
-    Draft immediate_;                     // one that need not wait
-    Draft* current_ = &immediate_;        // the one that is being written
-    Draft refiled_;                    // one that is filed again
+    Draft immediate_;                     // used while additions do not wait
+    Draft* current_ = &immediate_;        // the draft that is being written
+    Draft refiled_;                    // a subscription that is filed again
 };
 
-// Here, so that it becomes a part of what reads the range: nearly all predicates come this way.
+// Inline, so that it becomes part of the caller that reads the range: nearly all predicates take this path.
 [[gnu::always_inline]] inline bool FlatIndex::add_range(std::uint32_t attribute, Operator op, const NumberOperand& first,
                                  const NumberOperand& last) {
     if (!keys_decide_range(op, first.number, last.number)) return false;

@@ -11,7 +11,7 @@
 
 namespace mercast {
 
-// From a dimension's value to the number of its list.
+// From a value of a dimension to its list.
 class ValueTable {
   public:
 #pragma pack(push, 4)
@@ -44,7 +44,7 @@ class ValueTable {
     ProbedTable<Slot> table_;
 };
 
-// From a subscription's id to its handle. Ids mostly follow each other, so eight of them share a slot.
+// From a subscription's id to its handle. Ids are mostly consecutive, so eight of them share a slot.
 class HandleTable {
   public:
     std::uint32_t size() const { return size_; }
@@ -56,7 +56,7 @@ class HandleTable {
         return slot == nullptr ? kNone : slot->handles[place_of(id)];
     }
 
-    // False if the id is there.
+    // Returns false if the id exists.
     bool insert_if_absent(std::int64_t id, std::uint32_t handle) {
         std::uint32_t& found = table_.find_or_insert(Key::of(id)).handles[place_of(id)];
         if (found != kNone) return false;
@@ -65,7 +65,7 @@ class HandleTable {
         return true;
     }
 
-    // Of one that is there.
+    // The id must exist.
     void replace(std::int64_t id, std::uint32_t handle) { table_.find(Key::of(id))->handles[place_of(id)] = handle; }
 
     void erase(std::int64_t id) {
@@ -75,7 +75,7 @@ class HandleTable {
         if (slot->handles == Slot().handles) table_.erase(slot);
     }
 
-    // Ids and handles.
+    // Visits ids and handles.
     template <typename Visit>
     void each(Visit visit) const {
         table_.each([&](const Slot& slot) {

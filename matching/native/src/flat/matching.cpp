@@ -1,11 +1,11 @@
-// Matching: the publication's keys and cells, the lists they lead to, the entries that pass their filter words, their
-// tails, their subscriptions.
+// Matching: the publication's keys and cells, the lists they lead to, the entries whose filter words pass, their tails
+// and their subscriptions.
 //
 // Invariants:
 // - The index does not change, so several threads may match at once, each with its own `Scratch`.
-// - Between publications a scratch has no keys, no cells, and a filter table that lets only words without conditions
-//   pass: `unload` undoes `load` and `find_lists`.
-// - Every addition is stored before: `flush` ran.
+// - Between publications a scratch has no keys and no cells, and its filter table passes only words without conditions:
+//   `unload` undoes `load` and `find_lists`.
+// - No draft waits: the caller called `flush`.
 #include <algorithm>
 
 #include "flat/flat_index.hpp"
@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kSubscriptionsAhead = 16;
 constexpr std::size_t kListsAhead = 12;
 constexpr std::size_t kTailsAhead = 24;
-// The words of so many runs are sent for as the runs are found. More would only push each other out of the cache.
+// The words of this many runs are prefetched as the runs are found. More would evict each other from the cache.
 constexpr std::size_t kRunsAtOnce = 256;
 
 }  // namespace
@@ -79,7 +79,7 @@ void FlatIndex::find_lists(Scratch& scratch) const {
     for (const std::uint32_t dimension : scratch.dimensions) {
         const Dimension& found = dimensions_[dimension];
         const std::uint64_t key = scratch.keys[dimension].floor;
-        // A value on no key equals nothing that is filed by value.
+        // A value between two keys equals no value that a subscription is filed by.
         const bool is_on_key = key == scratch.keys[dimension].ceiling;
         std::uint32_t cell = 0;
         for (std::size_t i = 0; i < found.grid_count; ++i) {
@@ -112,7 +112,8 @@ std::uint64_t FlatIndex::filter(Scratch& scratch, std::uint32_t EntryTail::*want
     const EntryTail* const* passing = scratch.passing.data();
     std::uint32_t* decided = scratch.decided.data();
     std::uint32_t* undecided = scratch.undecided.data() + alone;
-    // Without a branch on what passes, which nothing foretells: all are written, and overwritten if they do not count.
+    // Branch-free: which entry passes is not predictable. Each is written to both outputs, and the ends move if it
+    // counts. The tails are prefetched kTailsAhead ahead.
     for (std::size_t i = 0; i < count; ++i) {
         fetch_line(passing[std::min(i + kTailsAhead, count - 1)]);
         const EntryTail& tail = *passing[i];

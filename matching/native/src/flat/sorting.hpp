@@ -1,4 +1,4 @@
-// Ids ascending, without comparing them where they are more than a few: that takes a fifth of a comparison sort's time.
+// Sorts ids ascending. More than a few are sorted without comparisons, in a fifth of a comparison sort's time.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace mercast {
 
-// How many rounds are quickest: long digits need fewer rounds, and more counters to add up in each.
+// The digit size with the lowest cost: longer digits need fewer rounds, but more counters to add up in each.
 inline unsigned best_digit_bits(std::size_t ids, unsigned bits) {
     unsigned best = 0;
     std::size_t least = ~std::size_t{0};
@@ -26,7 +26,7 @@ inline unsigned best_digit_bits(std::size_t ids, unsigned bits) {
     return best;
 }
 
-// By their digits, from the lowest.
+// Sorts by digits, from the lowest.
 inline void sort_by_digits(std::vector<std::int64_t>& ids, std::vector<std::int64_t>& spare, std::uint64_t base,
                            std::uint64_t range) {
     const unsigned digit_bits = best_digit_bits(ids.size(), static_cast<unsigned>(std::bit_width(range)));
@@ -45,8 +45,8 @@ inline void sort_by_digits(std::vector<std::int64_t>& ids, std::vector<std::int6
 
 inline constexpr std::size_t kMostInBuckets = 256;
 
-// By buckets, about twice as many as ids, then each to its place among its neighbours. False, with nothing done, if the
-// ids crowd in some buckets.
+// Sorts by buckets, about twice as many as ids, then by insertion. Returns false, with nothing done, if some buckets
+// have too many ids.
 inline bool sort_by_buckets(std::vector<std::int64_t>& ids, std::vector<std::int64_t>& spare, std::uint64_t base,
                             std::uint64_t range) {
     constexpr std::uint32_t kCrowd = 8;

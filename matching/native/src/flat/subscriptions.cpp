@@ -11,7 +11,7 @@ std::uint32_t Subscriptions::add(const Draft& draft, const Terms& terms, Form fo
         words = (condition_bytes(terms, shape) + Subscription::kConditionWord - 1) / Subscription::kConditionWord;
     }
     std::size_t fixed = sizeof(Subscription) + draft.copies * sizeof(Place);
-    // Only conditions that a slot has room for: the form can decide, too.
+    // Conditions are stored only if the slot has room. The form can decide as well.
     if (fixed + words * Subscription::kConditionWord + sizeof(std::uint32_t) > decltype(slots_)::kLargest) words = 0;
     fixed += words * Subscription::kConditionWord;
     const bool is_long = fixed + form.size() > decltype(slots_)::kLargest;

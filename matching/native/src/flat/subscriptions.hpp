@@ -1,4 +1,4 @@
-// What is kept of each subscription, in one slot: who it is, where its entries are, what it said.
+// The data of each subscription in one slot: its id, the places of its entries, and its form.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,21 @@
 
 namespace mercast {
 
-// Where an entry was filed.
+// The place where an entry was filed.
 struct Place {
     std::uint32_t list;
     std::uint32_t position;
 };
 
-// The start of a slot. Its conditions follow, if its entries do not decide; then the places of its entries; then its form
-// or, where that is long, the number of a long form.
+// The start of a slot. It is followed by the conditions, if the entries do not decide; the places of the entries; and
+// the form or, if that is long, the number of a long form.
 class Subscription {
   public:
     static constexpr std::size_t kMostCopies = 16;
 
     std::int64_t id;
     std::uint32_t destination;
-    std::uint16_t shape;  // of its conditions, as far as they follow
+    std::uint16_t shape;  // of the conditions that follow
 
     std::uint64_t sequence() const { return std::uint64_t{sequence_high_} << 32 | sequence_low_; }
     bool has_conditions() const { return condition_words_ != 0; }
@@ -62,7 +62,7 @@ class Subscriptions {
         std::uint8_t copies;
         bool keeps_conditions;
     };
-    // The handle of one whose places are still to be filled in.
+    // Returns the handle of a subscription whose places must still be filled in.
     std::uint32_t add(const Draft& draft, const Terms& terms, Form form);
     void remove(std::uint32_t handle);
 
@@ -72,9 +72,10 @@ class Subscriptions {
     }
     Form form(const Subscription& subscription) const;
 
-    // After a removal: the handle of another that is to move, so that memory follows what is stored, or kNone.
+    // After a removal: the handle of a subscription that should move, so that memory is proportional to what is stored,
+    // or kNone.
     std::uint32_t to_compact(std::uint32_t removed) const { return slots_.to_compact(removed); }
-    // Moves it. Returns its new handle.
+    // Moves a subscription. Returns its new handle.
     std::uint32_t move(std::uint32_t handle);
 
     std::size_t bytes() const { return slots_.bytes() + long_forms_.capacity() * sizeof(LongForm) + long_form_bytes_; }

@@ -1,4 +1,4 @@
-// A vector that never holds more than so many, and lies where it is declared.
+// A vector of limited capacity, stored in the object itself.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// Where pools take their chunks from. A small store asks for each chunk, a large one cuts them from huge pages, which all
-// pools of an index share.
+// Chunks of memory for pools. A small store allocates each chunk by itself. A large one cuts chunks from huge pages
+// that all pools of an index share.
 #pragma once
 
 #include <bitset>
@@ -14,14 +14,14 @@ namespace mercast {
 
 class ChunkStore {
   public:
-    // From here on, what is empty of the last huge page is little beside what is stored.
+    // From this size on, the unused part of the last huge page is small beside what is stored.
     static constexpr std::size_t kLarge = 4 * kHugePage;
 
     ChunkStore() = default;
     ChunkStore(const ChunkStore&) = delete;
     ChunkStore& operator=(const ChunkStore&) = delete;
 
-    // At the start of a cache line. Chunks from huge pages take whole small pages.
+    // Returns memory at the start of a cache line. Chunks from huge pages consist of whole small pages.
     std::byte* acquire(std::size_t bytes) {
         bytes_ += bytes;
         if (bytes_ < kLarge || bytes > kHugePage) return acquire_alone(bytes);
@@ -53,7 +53,7 @@ class ChunkStore {
         std::free(chunk);
     }
 
-    // Memory that is in no chunk.
+    // Memory that is not in any chunk.
     std::size_t spare_bytes() const {
         std::size_t total = regions_.capacity() * sizeof(Region);
         for (const Region& region : regions_) total += region.spare() * kPage;
@@ -64,17 +64,17 @@ class ChunkStore {
     static constexpr std::size_t kPage = 4096;
     static constexpr std::size_t kPages = kHugePage / kPage;
     static constexpr std::size_t kLine = 64;
-    // One page of so many may be spare.
+    // At most one page out of this many may be spare.
     static constexpr std::size_t kMostSpare = 8;
 
     struct Region {
         std::byte* memory;
         std::size_t free = kPages;
-        std::size_t has_no_run_of = kPages + 1;  // free pages side by side, as far as is known
+        std::size_t has_no_run_of = kPages + 1;  // no run of this many free pages or more is known to exist
         std::bitset<kPages> is_used{};
-        std::bitset<kPages> is_returned{};  // to the system; of those that are free
+        std::bitset<kPages> is_returned{};  // free pages whose memory was returned to the system
 
-        // The first run of free pages that is long enough, or nullptr.
+        // Allocates the first run of free pages that is long enough. Returns nullptr if there is none.
         std::byte* allocate(std::size_t pages) {
             std::size_t run = 0;
             for (std::size_t page = 0; page < kPages; ++page) {
@@ -100,7 +100,7 @@ class ChunkStore {
 
         std::size_t spare() const { return free - is_returned.count(); }
 
-        // In runs as long as possible: each is a call of the system.
+        // Returns free pages to the system in runs as long as possible, because each run is a system call.
         void return_pages() {
             for (std::size_t first = 0; first < kPages; ++first) {
                 std::size_t end = first;
@@ -112,7 +112,8 @@ class ChunkStore {
         }
     };
 
-    // A huge page of which a part is given back is one no longer, so it happens when many pages are spare, not for each.
+    // A huge page that is returned in part is no longer huge. So pages are returned when many are spare, not one by
+    // one.
     void return_pages_if_many() {
         released_ = 0;
         std::size_t spare = 0;
@@ -128,7 +129,7 @@ class ChunkStore {
     }
 
     std::vector<Region> regions_;
-    std::size_t released_ = 0;  // pages, since spare ones were counted
+    std::size_t released_ = 0;  // pages, since spare pages were last counted
     std::size_t bytes_ = 0;
 };
 

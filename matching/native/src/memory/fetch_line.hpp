@@ -1,9 +1,10 @@
-// Asks for a cache line before it is needed.
+// Prefetches a cache line.
 #pragma once
 
 namespace mercast {
 
-// GCC takes a function that only prefetches for one without effect and drops calls of it. The empty statement prevents it.
+// GCC treats a function that only prefetches as one without effect and drops calls of it. The empty statement prevents
+// this.
 inline void fetch_line(const void* at) {
     __builtin_prefetch(at);
     asm volatile("");

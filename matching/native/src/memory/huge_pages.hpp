@@ -1,5 +1,5 @@
-// Memory in huge pages, where there is much of it. A search jumps about in hundreds of megabytes, and with small pages
-// looking up the address of a cache line can take longer than fetching it.
+// Huge pages for large amounts of memory. A search reads all over hundreds of megabytes, and with small pages the
+// address translation of a cache line can take longer than fetching it.
 #pragma once
 
 #include <cstddef>
@@ -13,22 +13,23 @@
 namespace mercast {
 
 inline constexpr std::size_t kHugePage = std::size_t{1} << 21;
-// From here on, part of a huge page that stays empty is little beside what is stored.
+// From this size on, the unused part of a huge page is small beside what is stored.
 inline constexpr std::size_t kWorthHugePages = 2 * kHugePage;
 
-// To be given back with std::free.
+// The memory must be released with std::free.
 inline void* acquire_huge_pages(std::size_t bytes) {
     const std::size_t whole = (bytes + kHugePage - 1) / kHugePage * kHugePage;
     void* memory = std::aligned_alloc(kHugePage, whole);
     if (memory == nullptr) throw std::bad_alloc();
 #if defined(__linux__)
-    // Only a wish: without huge pages everything works, more slowly.
+    // A hint: without huge pages everything works, but more slowly.
     static_cast<void>(madvise(memory, whole, MADV_HUGEPAGE));
 #endif
     return memory;
 }
 
-// Gives the memory of whole small pages back to the system, while their addresses stay. They are empty when used again.
+// Returns the memory of whole small pages to the system. Their addresses stay valid, and the pages are zero when used
+// again.
 inline void return_pages_to_system(void* memory, std::size_t bytes) {
 #if defined(__linux__)
     static_cast<void>(madvise(memory, bytes, MADV_DONTNEED));
@@ -38,7 +39,7 @@ inline void return_pages_to_system(void* memory, std::size_t bytes) {
 #endif
 }
 
-// For vectors.
+// An allocator for vectors.
 template <class T> struct HugePages {
     using value_type = T;
 

@@ -1,4 +1,4 @@
-// The number that names nothing: no slot, list, node, dimension or handle.
+// The number that denotes nothing: no slot, list, node, dimension or handle.
 #pragma once
 
 #include <cstdint>

@@ -11,13 +11,13 @@
 
 namespace mercast {
 
-// A hash table of slots, each with a key. Linear probing; a removal moves up what the hole would hide.
+// Slots have a key. Linear probing; a removal moves up the slots that the hole would hide.
 template <typename Slot>
 class ProbedTable {
   public:
     using Key = decltype(Slot::key);
 
-    // nullptr if it is not there.
+    // nullptr if the key is not in the table.
     const Slot* find(const Key& key) const {
         if (used_ == 0) return nullptr;
         const Slot& slot = slots_[place_of(key)];
@@ -25,7 +25,7 @@ class ProbedTable {
     }
     Slot* find(const Key& key) { return const_cast<Slot*>(std::as_const(*this).find(key)); }
 
-    // The key's slot. One that is empty is to be filled.
+    // The key's slot. If it is empty, the caller must fill it.
     Slot& find_or_insert(const Key& key) {
         if ((used_ + 1) * 3 > slots_.size() * 2) resize(std::max(kFewest, slots_.size() * 2));
         Slot& slot = slots_[place_of(key)];
@@ -52,7 +52,7 @@ class ProbedTable {
 
     void prefetch(const Key& key) const {
         if (used_ == 0) return;
-        // What follows, too: a slot may lie in two lines, and a search may go on.
+        // Fetches two lines: a slot may cross a line, and the search may continue in the next slots.
         const Slot* slot = &slots_[key.hash() & mask()];
         fetch_line(slot);
         fetch_line(reinterpret_cast<const std::byte*>(slot) + kAhead);

@@ -13,7 +13,7 @@
 
 namespace mercast {
 
-// Slots of one size, in chunks that never move. Slots that were freed are used again, the last chunk is given back.
+// Slots of one size, in chunks that never move. Freed slots are reused, and an empty chunk at the end is released.
 class SlotPool {
   public:
     // A chunk has two to the power of `chunk_bits` slots.
@@ -35,7 +35,7 @@ class SlotPool {
             const std::uint32_t slot = free_.back();
             free_.pop_back();
             if (slot >= end_ || is_live_[slot]) continue;
-            // The next one is somewhere else, and may lie in two lines.
+            // Prefetches the slot of the next call, which is elsewhere in memory and may cross a line.
             if (!free_.empty() && free_.back() < end_) {
                 fetch_line_to_write(at(free_.back()));
                 fetch_line_to_write(at(free_.back()) + std::min(slot_bytes_, kLine) - 1);
@@ -55,7 +55,8 @@ class SlotPool {
             is_live_.pop_back();
             --end_;
         }
-        // An empty chunk goes late, or a single subscription that comes and goes would cost an allocation each time.
+        // An empty chunk is released late. Otherwise a single subscription, added and removed in turn, would cost an
+        // allocation each time.
         while (chunks_.size() << chunk_bits_ >= end_ + chunk_slots() + chunk_slots() / 4) {
             store_->release(chunks_.back(), chunk_bytes());
             chunks_.pop_back();
@@ -63,7 +64,7 @@ class SlotPool {
         if (free_.size() > 2 * (end_ - live_) + chunk_slots()) drop_stale();
     }
 
-    // A live slot that is to move so that memory follows what is stored, or kNone while little is wasted.
+    // A live slot that should move so that memory is proportional to what is stored. kNone while little is unused.
     std::uint32_t to_compact() const {
         return end_ - live_ > live_ + chunk_slots() / 4 ? end_ - 1 : kNone;
     }
@@ -97,13 +98,13 @@ class SlotPool {
     unsigned chunk_bits_;
     ChunkStore* store_;
     std::vector<std::byte*> chunks_;
-    std::vector<std::uint32_t> free_;  // may name slots that are no longer free or no longer there
+    std::vector<std::uint32_t> free_;  // may contain slots that are no longer free or no longer exist
     std::vector<bool> is_live_;
     std::uint32_t end_ = 0;
     std::uint32_t live_ = 0;
 };
 
-// Slots of several sizes, multiples of a unit. A handle says which pool and which slot.
+// Slots of several sizes, multiples of a unit. A handle contains the pool and the slot.
 template <std::size_t Unit, std::size_t Classes>
 class SizedSlots {
   public:
@@ -123,7 +124,7 @@ class SizedSlots {
     std::byte* at(std::uint32_t handle) const { return pools_[handle >> kSlotBits].at(handle & kSlotMask); }
     std::size_t slot_bytes(std::uint32_t handle) const { return pools_[handle >> kSlotBits].slot_bytes(); }
 
-    // After a free: the handle of something that is to move to a slot of the same size, or kNone.
+    // After a free: the handle of a slot that should move to another of the same size, or kNone.
     std::uint32_t to_compact(std::uint32_t handle) const {
         const std::uint32_t slot = pools_[handle >> kSlotBits].to_compact();
         return slot == kNone ? kNone : (handle & ~kSlotMask) | slot;

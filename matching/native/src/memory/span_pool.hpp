@@ -1,8 +1,8 @@
-// Short arrays of 64-bit words in one growing piece of memory, named by 32-bit offsets.
+// Short arrays of 64-bit words in one growing allocation, addressed by 32-bit offsets.
 //
-// A span that is given back waits in the list of its size for the next one of that size, so that adding and removing in
-// turn takes no new memory. Offsets stay valid when the memory grows; pointers do not. Short spans do not cross the
-// boundary of a cache line, so that reading one is one miss.
+// A released span is kept in the free list of its size and reused, so that adding and removing in turn takes no new
+// memory. Offsets stay valid when the memory grows; pointers do not. Short spans do not cross a cache line, so that
+// reading one is a single cache miss.
 #pragma once
 
 #include <array>
@@ -17,11 +17,11 @@ namespace mercast {
 
 class SpanPool {
   public:
-    // The size that a span of at least so many words really has.
+    // The capacity of a span for at least this many words.
     static std::uint32_t capacity_for(std::uint32_t words) {
         if (words <= kExact) return words;
         const std::uint32_t half = std::bit_floor(words - 1);
-        // Between two powers of two there is one more size: at most a third of a span is unused.
+        // There is one more size between two powers of two: at most a third of a span is unused.
         return words <= half + half / 2 ? half + half / 2 : 2 * half;
     }
 
@@ -64,10 +64,11 @@ class SpanPool {
   private:
     static constexpr std::uint32_t kExact = 16;
     static constexpr std::size_t kLine = 8;  // Words.
-    static constexpr std::size_t kLargest = std::size_t{1} << 31;  // The highest bit of an offset is left to others.
+    // The highest bit of an offset is free for other uses.
+    static constexpr std::size_t kLargest = std::size_t{1} << 31;
 
-    // A span that fits into what is left of a cache line stays in it; any other starts a new line, and the rest of the
-    // old one waits for a span of its size.
+    // A span that fits into the rest of a cache line is placed there. Any other starts a new line, and the rest becomes
+    // a free span of its size.
     void leave_line_for(std::uint32_t capacity) {
         const auto left = static_cast<std::uint32_t>((kLine - words_.size() % kLine) % kLine);
         if (left == 0 || capacity <= left) return;

@@ -1,5 +1,5 @@
-// The native A-Tree as Python sees it. Whatever is not plain is refused with False or None, and the wrapper in
-// `matching.native.a_tree` asks Python's own checks, which know how to complain.
+// The native A-Tree for Python. It refuses anything that is not plain with False or None. The wrapper in
+// `matching.native.a_tree` then calls Python's own checks, which raise the project's errors.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string_view.h>
 
@@ -26,7 +26,7 @@ class BoundATree {
   public:
     explicit BoundATree(unsigned identity_bits) : tree_(identity_bits) { tree_.set_verifier(pattern_occurs); }
 
-    // False if this is no expression of `matching.expressions.model`.
+    // Returns false if this is not an expression of `matching.expressions.model`.
     bool add(std::int64_t id, nb::handle expression) {
         require_no_search_running();
         if (!reader_.read(expression.ptr())) return false;
@@ -65,7 +65,7 @@ class BoundATree {
         return read_packed(lease, attributes) ? matched_destinations(lease) : nb::none();
     }
 
-    // One result for each publication, None for one that is not plain. Other Python threads run meanwhile.
+    // One result for each publication, None for one that is not plain. Releases the GIL.
     nb::list match_many(nb::list publications, unsigned threads);
 
     std::size_t bytes() const { return tree_.bytes() + destinations_.bytes(); }
@@ -78,7 +78,7 @@ class BoundATree {
         Event event;
     };
 
-    // A worker is set aside while it searches, and given up if that ends with an exception.
+    // Owns a worker while it searches. If the search throws, the worker is discarded.
     class WorkerLease {
       public:
         explicit WorkerLease(BoundATree& bound) : bound_(bound) {
@@ -127,7 +127,7 @@ class BoundATree {
         return nb::make_tuple(as_ids(std::move(ids)), counts.candidates, counts.evaluated);
     }
 
-    // The names come last: None stands for them if a subscription without destination matches.
+    // The names are the last element. It is None if a subscription without destination matches.
     nb::object matched_destinations(WorkerLease& lease) {
         std::vector<std::uint32_t> numbers;
         const a_tree::SearchCounts counts =
@@ -161,7 +161,7 @@ nb::list BoundATree::match_many(nb::list publications, unsigned threads) {
     std::vector<Answer> answers(events.size());
     for (std::size_t first = 0; first < publications.size(); first += kTogether) {
         const std::size_t count = std::min(kTogether, publications.size() - first);
-        // Copies keep the texts alive, to which events refer, whatever other threads do to the dicts.
+        // Events refer to texts of the dicts. Copies keep them alive while other threads change the dicts.
         nb::list kept;
         std::vector<bool> is_plain(count, false);
         for (std::size_t number = 0; number < count; ++number) {

@@ -1,5 +1,5 @@
-// The numbers of attributes by the addresses of their names, which Python mostly keeps once each ("interned"). Part of the
-// bindings: looking up an address is several times faster than a text.
+// The numbers of attributes by the addresses of their names. Python mostly stores each name once ("interned"). Looking
+// up an address is several times faster than looking up a text.
 #pragma once
 
 #include <Python.h>
@@ -25,7 +25,8 @@ class AttributeNames {
         }
     }
 
-    // The number of the attribute, or kUnknown if no subscription mentions it. False if it is no name of an attribute.
+    // Sets the number of the attribute, or kUnknown if no subscription uses it. Returns false if this is not an
+    // attribute name.
     [[gnu::always_inline]] bool find(PyObject* name, const Interner& attributes, std::uint32_t& number) {
         if (!buckets_.empty()) {
             const Bucket& bucket = buckets_[place_of(name)];
@@ -40,18 +41,18 @@ class AttributeNames {
 
   private:
     static constexpr unsigned kFewestBits = 3, kMostBits = 12;
-    // As many as there is room for in a cache line.
+    // As many as fit into a cache line.
     static constexpr std::size_t kWays = 3;
 
     struct alignas(64) Bucket {
         std::array<PyObject*, kWays> names{};
         std::array<std::uint64_t, kWays> generations{};
         std::array<std::uint32_t, kWays> numbers{};
-        std::uint32_t replaced = 0;  // the last that made room
+        std::uint32_t replaced = 0;  // the position that was replaced last
     };
     static_assert(sizeof(Bucket) == 64);
 
-    // Objects lie at multiples of 16.
+    // Objects are at multiples of 16.
     std::size_t place_of(PyObject* name) const {
         return (reinterpret_cast<std::uintptr_t>(name) >> 4) * 0x9e3779b97f4a7c15U >> (64 - bits_);
     }
@@ -66,7 +67,7 @@ class AttributeNames {
         return true;
     }
 
-    // It owns the name, so that no other comes to its address.
+    // Holds a reference to the name, so that no other object gets its address.
     void insert(PyObject* name, std::uint32_t number, std::uint64_t generation) {
         if (buckets_.empty()) buckets_.resize(std::size_t{1} << bits_);
         if (buckets_[place_of(name)].names.back() != nullptr && ++crowded_ > buckets_.size() / 4 && bits_ < kMostBits) grow();
@@ -79,7 +80,7 @@ class AttributeNames {
         bucket.numbers[way] = number;
     }
 
-    // Where it is already, with a number that may no longer be its own; or the first that is empty; or each in turn.
+    // Its present position, where its number may be outdated; or the first empty one; or each in turn.
     static std::size_t way_for(PyObject* name, Bucket& bucket) {
         for (std::size_t i = 0; i < kWays; ++i) {
             if (bucket.names[i] == name || bucket.names[i] == nullptr) return i;
@@ -94,7 +95,7 @@ class AttributeNames {
         before.swap(buckets_);
         for (const Bucket& bucket : before) {
             for (std::size_t i = 0; i < kWays && bucket.names[i] != nullptr; ++i) {
-                // What was in one bucket goes to two, so there is room.
+                // The names of one bucket go to two, so there is room.
                 Bucket& larger = buckets_[place_of(bucket.names[i])];
                 const std::size_t way = way_for(bucket.names[i], larger);
                 larger.names[way] = bucket.names[i];
@@ -106,7 +107,7 @@ class AttributeNames {
 
     std::vector<Bucket> buckets_;
     unsigned bits_ = kFewestBits;
-    std::size_t crowded_ = 0;  // names that came to a full bucket since it grew
+    std::size_t crowded_ = 0;  // names inserted into a full bucket since the table grew
 };
 
 }  // namespace mercast::python

@@ -1,4 +1,4 @@
-// The module `matching._native`: what Python sees of the native indexes.
+// The module `matching._native`: the native indexes for Python.
 #include <nanobind/nanobind.h>
 
 #include "python/bindings.hpp"
@@ -7,7 +7,7 @@ namespace nb = nanobind;
 
 NB_MODULE(_native, module) {
     module.doc() = "The native core of matching. Use it through matching.create(..., backend=\"native\").";
-    // An index that lives in a global variable until the interpreter ends is no leak worth a page of text.
+    // No leak warnings: an index in a global variable lives until the interpreter ends.
     nb::set_leak_warnings(false);
     mercast::python::bind_ids(module);
     mercast::python::bind_flat(module);

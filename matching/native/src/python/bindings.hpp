@@ -1,4 +1,4 @@
-// Each function adds one class, and what belongs to it, to the module `matching._native`.
+// Each function adds one class, and the functions that belong to it, to the module `matching._native`.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,4 +1,4 @@
-// What the bindings of A-Tree and scan need of Python: patterns, and publications that stay.
+// Calls into Python by the bindings of A-Tree and scan.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -9,7 +9,7 @@ namespace mercast::python {
 
 namespace nb = nanobind;
 
-// Does the pattern occur in the text? By the same RE2 as in pure Python, which keeps compiled patterns.
+// Returns whether the pattern occurs in the text. Uses the same RE2 as pure Python, which caches compiled patterns.
 inline bool pattern_occurs(std::string_view pattern, std::string_view text) {
     nb::gil_scoped_acquire held;
     nb::object compile = nb::module_::import_("matching.expressions.model").attr("compile_pattern");
@@ -17,8 +17,8 @@ inline bool pattern_occurs(std::string_view pattern, std::string_view text) {
     return !compiled.attr("search")(nb::str(text.data(), text.size())).is_none();
 }
 
-// Events refer to a publication's texts. Where Python runs in between, another thread may change the dict: then a copy
-// keeps the texts.
+// Events refer to a publication's texts. If Python code runs during matching, another thread may change the dict. A
+// copy then keeps the texts alive.
 inline nb::object kept_publication(nb::handle publication, bool needs_copy) {
     if (!needs_copy || !PyDict_CheckExact(publication.ptr())) return nb::borrow(publication);
     return nb::steal(PyDict_Copy(publication.ptr()));

@@ -1,4 +1,4 @@
-// Expressions of `matching.expressions.model`, read into the form that the indexes take. Part of the bindings.
+// Reads expressions of `matching.expressions.model` into the form that the indexes accept.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -11,10 +11,11 @@
 
 namespace mercast::python {
 
-// The room for reading is used again for every expression.
+// Reuses its memory for every expression.
 class ExpressionReader {
   public:
-    // False if anything in it is no expression of `matching.expressions.model`. Texts are views of the expression's.
+    // Returns false if any part is not an expression of `matching.expressions.model`. Texts are views of the
+    // expression's.
     bool read(PyObject* expression) {
         form_.clear();
         frames_.clear();
@@ -45,7 +46,7 @@ class ExpressionReader {
         Connective kind;
     };
 
-    // The classes by which connectives are told apart.
+    // The classes of the connectives.
     struct Classes {
         Classes() {
             nb::module_ model = nb::module_::import_("matching.expressions.model");
@@ -60,7 +61,7 @@ class ExpressionReader {
         return *loaded;
     }
 
-    // Puts the number of the part into `done_`, now or when its children are read.
+    // Pushes the number of the part onto `done_`, now or after its children are read.
     bool visit(PyObject* object) {
         if (model().is_predicate(object)) {
             const auto leaf = static_cast<std::uint32_t>(form_.leaves.predicates.size());

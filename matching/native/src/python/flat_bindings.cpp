@@ -1,5 +1,5 @@
-// The flat index as Python sees it. What is not plain is answered with a code or None, and the wrapper in `matching.native.flat`
-// asks Python's own checks, which know how to complain.
+// The flat index for Python. It answers anything that is not plain with a code or None. The wrapper in
+// `matching.native.flat` then calls Python's own checks, which raise the project's errors.
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
@@ -20,12 +20,12 @@
 namespace mercast::python {
 namespace {
 
-// What became of an expression that was to be added.
+// The outcome of an addition.
 enum class Added : int { Done, DoneWithPatterns, IdExists, IsNotPlain, IdIsTooLarge };
 
 class BoundFlat {
   public:
-    // It is settled when something else is asked: while one waits for memory, the next is read.
+    // The draft is stored when another method needs it: while it waits for memory, the next expression is read.
     int add(nb::handle id, nb::handle expression, nb::handle destination) {
         if (const Model& known = model(); known.is_and(expression.ptr())) {
             known.fetch_parts(known.children(expression.ptr()));
@@ -34,7 +34,8 @@ class BoundFlat {
         return static_cast<int>(add_draft(id, expression, destination));
     }
 
-    // Adds from a place in the lists on until one is not simply done. Returns its place.
+    // Adds the items of the lists from a position on, until an outcome other than Done. Returns the position of that
+    // item.
     std::size_t add_while_done(nb::list ids, nb::list expressions, std::size_t done) {
         PyObject** numbers = PySequence_Fast_ITEMS(ids.ptr());
         PyObject** items = PySequence_Fast_ITEMS(expressions.ptr());
@@ -50,7 +51,7 @@ class BoundFlat {
         return outcome == Added::Done ? done : done - 1;
     }
 
-    // False if the id is not there.
+    // Returns false if the id does not exist.
     bool remove(nb::handle id) {
         require_no_match_running();
         std::int64_t number;
@@ -92,7 +93,7 @@ class BoundFlat {
         return read_packed(attributes) ? matched_destinations() : nb::none();
     }
 
-    // One answer for each publication, None for one that is not plain. Other Python threads run meanwhile.
+    // One answer for each publication, None for one that is not plain. Releases the GIL.
     nb::list match_many(nb::list publications, unsigned threads);
 
     nb::tuple figures() {
@@ -114,7 +115,7 @@ class BoundFlat {
         require_no_match_running();
         std::int64_t number;
         if (!as_int64(id.ptr(), number)) return Added::IdIsTooLarge;
-        // On its way while the expression is read.
+        // The slot is prefetched while the expression is read.
         index_.prefetch(number);
         std::optional<std::string_view> name;
         if (!destination.is_none()) {
@@ -129,7 +130,7 @@ class BoundFlat {
         return index_.contains(number) ? Added::IdExists : Added::IsNotPlain;
     }
 
-    // Asks for all that a conjunction says. False if it is none of plain predicates.
+    // Adds all predicates of a conjunction. Returns false if it is not a conjunction of plain predicates.
     bool add_predicates(PyObject* expression) {
         const Model& known = model();
         std::span<PyObject*> parts(&expression, 1);
@@ -157,7 +158,7 @@ class BoundFlat {
         return true;
     }
 
-    // Expressions are scattered over the heap: what the next ones consist of is on its way while this one is added.
+    // Prefetches the objects of the next expressions while this one is added, because they are scattered over the heap.
     static void fetch_ahead(PyObject** items, std::size_t at, std::size_t count) {
         const Model& known = model();
         if (at + 12 >= count) return;
@@ -207,7 +208,7 @@ class BoundFlat {
 
     FlatIndex index_;
     AttributeNames names_;
-    Conjunction conjunction_;  // of one predicate, which is being read
+    Conjunction conjunction_;  // the one predicate that is being read
     Scratch scratch_;
     Answer answer_;
     std::uint32_t matching_ = 0;
@@ -226,7 +227,7 @@ nb::object BoundFlat::value_of(const Operand& operand, TypeClass type) const {
     return nb::cast(std::bit_cast<double>(operand.bits));
 }
 
-// As it was added: a predicate, or an AND of predicates in their order.
+// The expression as it was added: a predicate, or an AND of predicates in their order.
 nb::object BoundFlat::expression(std::int64_t id) {
     FormReader reader(flushed().form(id));
     Predicate predicate;
@@ -243,7 +244,7 @@ nb::object BoundFlat::expression(std::int64_t id) {
 nb::list BoundFlat::match_many(nb::list publications, unsigned threads) {
     const std::size_t count = publications.size();
     index_.flush();
-    // Copies keep the texts alive, to which events refer, whatever other threads do to the dicts.
+    // Events refer to texts of the dicts. Copies keep them alive while other threads change the dicts.
     nb::list kept;
     std::vector<Event> events(count);
     std::vector<bool> is_plain(count);

@@ -1,4 +1,4 @@
-// Ids as Python sees them: a buffer of 64-bit integers that behaves like a sequence, without a list being built.
+// Ids for Python: a buffer of 64-bit integers that behaves like a sequence, without building a list.
 #pragma once
 
 #include <nanobind/nanobind.h>

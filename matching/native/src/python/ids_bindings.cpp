@@ -1,4 +1,4 @@
-// Ids as Python sees them: a buffer of 64-bit integers that behaves like a sequence, without a list being built.
+// The class `Ids`.
 #include <nanobind/nanobind.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
-// Python's publications and predicates, read into the forms that the indexes take. Part of the bindings.
+// Reads Python's publications and predicates into the forms that the indexes accept.
 //
-// What is not plainly a dict of names and values, or a predicate of `matching.expressions.model`, is not judged here: the caller
-// asks Python, which checks it and raises the project's error or hands over a plain one.
+// Anything that is not plainly a dict of names and values, or a predicate of `matching.expressions.model`, is refused
+// without a reason. The caller then calls Python's checks, which raise the project's error or return a plain object.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -20,7 +20,7 @@ namespace mercast::python {
 
 namespace nb = nanobind;
 
-// The dict outlives the event, whose texts are views of its strings.
+// The dict must outlive the event, whose texts are views of its strings.
 inline bool read_publication(PyObject* publication, const Vocabulary& vocabulary, AttributeNames& names, Event& event) {
     event.begin(vocabulary);
     if (!PyDict_CheckExact(publication)) return false;
@@ -49,8 +49,8 @@ inline bool read_publication(PyObject* publication, const Vocabulary& vocabulary
     return true;
 }
 
-// The classes of `matching.expressions.model`, and where their slots lie: a conjunction has dozens, and looking each up by its name
-// would take longer than storing it.
+// The classes of `matching.expressions.model` and the offsets of their slots. A conjunction has dozens of slots, and
+// looking each up by name would take longer than storing the conjunction.
 class Model {
   public:
     Model() {
@@ -62,7 +62,7 @@ class Model {
         operator_offset_ = slot_offset(predicate_, "operator");
         values_offset_ = slot_offset(predicate_, "values");
         children_offset_ = slot_offset(and_, "children");
-        // From the last to the first, which are the ones that are used most.
+        // From the last to the first: the first operators are used most and keep their slots.
         for (std::size_t i = kOperators; i-- != 0;) {
             PyObject* member = PyTuple_GET_ITEM(operators_.ptr(), i);
             operator_slots_[place_of(member)] = {member, static_cast<Operator>(i)};
@@ -72,10 +72,10 @@ class Model {
     bool is_predicate(PyObject* object) const { return reinterpret_cast<PyObject*>(Py_TYPE(object)) == predicate_.ptr(); }
     bool is_and(PyObject* object) const { return reinterpret_cast<PyObject*>(Py_TYPE(object)) == and_.ptr(); }
 
-    // A borrowed tuple of an AND's children.
+    // An AND's children, as a borrowed tuple.
     PyObject* children(PyObject* conjunction) const { return slot(conjunction, children_offset_); }
 
-    // Into the cache: the parts of a tuple of expressions, and the values of those that are predicates.
+    // Prefetch the parts of a tuple of expressions, and the values of those that are predicates.
     void fetch_parts(PyObject* parts) const {
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts); ++i) {
             const char* part = reinterpret_cast<const char*>(PyTuple_GET_ITEM(parts, i));
@@ -91,8 +91,8 @@ class Model {
         }
     }
 
-    // Appends a predicate of `matching.expressions.model`. Its views live as long as the Python object. An attribute that is in the
-    // vocabulary has its number, another one its name.
+    // Appends a predicate of `matching.expressions.model`. Its views live as long as the Python object. An attribute in
+    // the vocabulary has its number, another one its name.
     bool read(PyObject* predicate, const Vocabulary& vocabulary, AttributeNames& names, Conjunction& conjunction) const {
         Predicate read;
         PyObject* name = slot(predicate, attribute_offset_);
@@ -107,8 +107,8 @@ class Model {
         return as_text(slot(predicate, attribute_offset_), read.attribute) && read_rest(predicate, read, conjunction);
     }
 
-    // Hands a range of numbers on an attribute that is in the vocabulary to `visit`, as most predicates are: attribute,
-    // operator, first and last number. False if it is no such range, or if `visit` says so.
+    // Passes a range of numbers on an attribute in the vocabulary to `visit`: attribute, operator, first and last
+    // number. Most predicates are such ranges. Returns false if this one is not, or if `visit` returns false.
     template <typename Visit>
     [[gnu::always_inline]] bool read_range(PyObject* predicate, const Vocabulary& vocabulary, AttributeNames& names,
                                            Visit visit) const {
@@ -165,7 +165,7 @@ class Model {
             op = slot.op;
             return true;
         }
-        // Another has its place.
+        // Another operator occupies its slot.
         for (std::size_t i = 0; i < kOperators; ++i) {
             if (PyTuple_GET_ITEM(operators_.ptr(), i) != member) continue;
             op = static_cast<Operator>(i);
@@ -179,7 +179,7 @@ class Model {
         Operator op = Operator::Eq;
     };
 
-    // Operators by their addresses, most of them.
+    // Most operators, by their addresses.
     static std::size_t place_of(PyObject* member) {
         return (reinterpret_cast<std::uintptr_t>(member) >> 4) * 0x9e3779b97f4a7c15U >> 58;
     }
@@ -217,7 +217,7 @@ class Model {
     Py_ssize_t children_offset_ = 0;
 };
 
-// Loaded on first use, and never unloaded: the interpreter may be gone before the destructors of this library run.
+// Loaded on first use and never unloaded: the interpreter may end before the destructors of this library run.
 inline const Model& model() {
     static const Model* loaded = new Model();
     return *loaded;

@@ -1,4 +1,4 @@
-// The native scan as Python sees it. Refuses what is not plain, as the native A-Tree does.
+// The native scan for Python. It refuses anything that is not plain, as the native A-Tree does.
 #include <nanobind/nanobind.h>
 
 #include <vector>
@@ -54,7 +54,7 @@ class BoundScan {
         return as_ids(std::move(ids));
     }
 
-    // A pattern is verified in Python, where another thread may come to the same scan.
+    // Patterns are verified in Python, where another thread may use the same scan.
     struct Running {
         explicit Running(bool& flag) : flag(flag) { flag = true; }
         ~Running() { flag = false; }

@@ -1,4 +1,4 @@
-// Python's texts and integers in C++. Part of the bindings.
+// Python's texts and integers in C++.
 #pragma once
 
 #include <Python.h>
@@ -11,7 +11,7 @@ namespace mercast::python {
 inline bool as_text(PyObject* object, std::string_view& text) {
     if (!PyUnicode_CheckExact(object)) return false;
     if (PyUnicode_IS_COMPACT_ASCII(object)) {
-        // Its bytes are UTF-8 already.
+        // The bytes of an ASCII string are UTF-8.
         text = {static_cast<const char*>(PyUnicode_DATA(object)), static_cast<std::size_t>(PyUnicode_GET_LENGTH(object))};
         return true;
     }
@@ -34,7 +34,7 @@ inline bool as_int64(PyObject* object, std::int64_t& value) {
         return true;
     }
 #else
-    // One digit or none, which is nearly always so.
+    // At most one digit, which is the usual case.
     if (const Py_ssize_t size = Py_SIZE(object); size >= -1 && size <= 1) {
         value = size * static_cast<std::int64_t>(reinterpret_cast<const PyLongObject*>(object)->ob_digit[0]);
         return true;

@@ -30,7 +30,7 @@ void ExpressionScan::add(std::int64_t id, const ExpressionForm& expression) {
 }
 
 bool ExpressionScan::is_small_tree(const ExpressionForm& expression) {
-    // Every part but the whole is a child once, unless it is shared.
+    // Every part except the whole is a child exactly once, unless it is shared.
     if (expression.children.size() + 1 != expression.parts.size()) return false;
     depths_.assign(expression.parts.size(), 1);
     for (std::size_t number = 0; number < expression.parts.size(); ++number) {
@@ -100,7 +100,7 @@ void ExpressionScan::remove(std::int64_t id) {
     if (++dead_ > programs_.size() / 2) compact();
 }
 
-// Half of the programs are gone: the others move together.
+// Removes the dead programs, when they are more than half.
 void ExpressionScan::compact() {
     std::vector<Instruction> instructions;
     std::vector<Program> programs;
@@ -124,7 +124,7 @@ void ExpressionScan::match(const Event& event, std::vector<std::int64_t>& ids) {
     event_ = &event;
     const std::size_t dimensions = 4 * std::size_t{vocabulary_.attributes.bound()};
     is_present_.assign(dimensions, 0);
-    if (dimensions > 0) is_present_[0] = 1;  // Of predicates that need no value.
+    if (dimensions > 0) is_present_[0] = 1;  // For predicates that need no value.
     numbers_.resize(dimensions);
     for (const Field& field : event.fields()) {
         const std::uint32_t dimension = a_tree::PredicateIndex::dimension_of(field.attribute, field.type);
@@ -143,7 +143,7 @@ void ExpressionScan::match(const Event& event, std::vector<std::int64_t>& ids) {
     if (!is_ascending) std::sort(ids.begin(), ids.end());
 }
 
-// Leaves `at` behind the subtree. If nobody asks for false, undefined may stand for it.
+// Moves `at` behind the subtree. If `needs_false` is not set, the result may be undefined where it would be false.
 ExpressionScan::Truth ExpressionScan::evaluate(const Instruction*& at, bool needs_false) const {
     switch (at->kind) {
         case Connective::Predicate:

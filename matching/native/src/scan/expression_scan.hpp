@@ -1,10 +1,11 @@
-// Linear scan over any expressions: the yardstick for the native A-Tree, and the native twin of Python's scan.
+// Linear scan over any expressions: the reference for the native A-Tree's speed, and the native counterpart of Python's
+// scan.
 //
-// The expressions are one array of instructions, each expression a tree in prefix order, so that a scan reads memory
-// from front to back. Evaluation stops where a result is decided; it asks whether something is false only below NOT, XOR
-// and XNOR. A predicate that compares a number is an instruction of its own; one whose attribute is missing costs one
-// look into a small table. Expressions that share parts, or are very deep, are kept as a list of parts, those below
-// first, and evaluated part by part.
+// The expressions are one array of instructions, each expression a tree in prefix order, so a scan reads memory
+// sequentially. Evaluation stops when a result is decided. It distinguishes false from undefined only below NOT, XOR
+// and XNOR. A predicate that compares a number is one instruction; if its attribute is missing, it costs one read of a
+// small table. Expressions that share parts, or are very deep, are kept as a list of parts, children first, and
+// evaluated part by part.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ class ExpressionScan {
     ExpressionScan& operator=(const ExpressionScan&) = delete;
 
     void set_verifier(a_tree::Verifier verifier) { verifier_ = std::move(verifier); }
-    // Ids are new when added, and there when removed.
+    // Ids must be new in `add` and exist in `remove`.
     void add(std::int64_t id, const ExpressionForm& expression);
     void remove(std::int64_t id);
     // The ids of the expressions that are true, ascending.
@@ -39,13 +40,13 @@ class ExpressionScan {
     enum class Truth : std::uint8_t { Undefined, False, True };
 
     struct Instruction {
-        // Of a comparison, its dimension. Of a connective in a tree, the number of instructions in it.
+        // Of a comparison: its dimension. Of a connective in a tree: the number of its instructions.
         std::uint32_t where;
         std::uint16_t unused;
         Connective kind;
-        // Of a predicate. Comparisons of numbers stand as they are; Matches stands for whatever its leaf says.
+        // Of a predicate: a comparison of numbers, or Matches if the leaf decides.
         Operator op;
-        // Of a comparison, the number's key. Of any other predicate, its leaf. Of a part in a list, its first child in
+        // Of a comparison: the number's key. Of any other predicate: its leaf. Of a part in a list: its first child in
         // the upper half and the number of its children in the lower.
         std::uint64_t value;
     };
@@ -84,7 +85,7 @@ class ExpressionScan {
     std::vector<Program> programs_;
     IdTable table_;
     std::uint32_t dead_ = 0;
-    // Of the present publication.
+    // State of the current publication.
     const Event* event_ = nullptr;
     std::vector<std::uint8_t> is_present_;
     std::vector<Number> numbers_;

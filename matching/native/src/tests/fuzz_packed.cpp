@@ -63,7 +63,7 @@ void add(FlatIndex& index, std::int64_t id, const char* attribute, Operator op, 
     index.add(id, conjunction, std::nullopt);
 }
 
-// The longest plain map that the reader must take, whatever came before.
+// Whether the reader accepts a plain map, whatever it read before.
 bool accepts_plain_map(const Vocabulary& vocabulary, Event& event) {
     Bytes bytes{0x83};
     put_text(bytes, "a");
@@ -89,7 +89,7 @@ int fuzz_packed(std::uint64_t seed, std::uint64_t rounds) {
     int wrong = 0;
     for (std::uint64_t round = 0; round < rounds; ++round) {
         const Bytes input = random_input(random);
-        // A buffer of exactly this size, so that the sanitizer sees a read beyond it.
+        // A buffer of exactly this size, so that the sanitizer detects a read beyond it.
         const auto bytes = std::make_unique<std::uint8_t[]>(input.size());
         std::copy(input.begin(), input.end(), bytes.get());
         if (read_message_pack(bytes.get(), input.size(), index.vocabulary(), scratch.event)) {

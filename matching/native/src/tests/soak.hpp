@@ -1,11 +1,11 @@
-// Long random runs of the native core, to be built with sanitizers. Each returns the number of wrong answers.
+// Long random runs of the native core, built with sanitizers. Each returns the number of wrong answers.
 #pragma once
 
 #include <cstdint>
 
 namespace mercast {
 
-// A small generator of its own, so that a seed gives the same run with every standard library.
+// Its own generator, so that a seed gives the same run with every standard library.
 class Random {
   public:
     explicit Random(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15U + 1) {}
@@ -25,13 +25,13 @@ class Random {
 
 // Adds, removes and matches in waves, beside a plain scan that evaluates each predicate on its own.
 int soak_flat(std::uint64_t seed, std::uint64_t operations);
-// Adds so many, removes most, adds them again and removes all.
+// Adds this many, removes most, adds them again and removes all.
 int soak_large_flat(std::uint64_t seed, std::uint32_t size);
 
 // The same with arbitrary expressions, for the A-Tree and the scan of expressions.
 int soak_a_tree(std::uint64_t seed, std::uint64_t operations);
 
-// Gives the reader of MessagePack valid, mutated and random bytes, and matches what it takes.
+// Gives the MessagePack reader valid, mutated and random bytes, and matches the publications that it accepts.
 int fuzz_packed(std::uint64_t seed, std::uint64_t rounds);
 
 }  // namespace mercast

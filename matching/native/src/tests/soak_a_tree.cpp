@@ -86,7 +86,7 @@ int order_of(const Value& one, const Value& other) {
     return one.number < other.number ? -1 : one.number > other.number ? 1 : 0;
 }
 
-// The native core asks for patterns from outside: here a pattern occurs where its text does.
+// The native core calls a verifier for patterns. Here a pattern matches where its text occurs.
 bool holds(const Node& node, const Value& value) {
     const auto order = [&](std::size_t number) { return order_of(value, node.values[number]); };
     bool is_true = false;
@@ -190,7 +190,7 @@ class Soak {
         const Tree tree = is_repeated ? trees_[ids_[random_.below(static_cast<std::uint32_t>(ids_.size()))]]
                                       : random_tree(random_, random_.below(5));
         ++added_;
-        // Some ids lie far from the others, so that both ways of sorting them are taken.
+        // Some ids are far from the others, so that both ways of sorting them are tested.
         const bool is_far = random_.below(3'000) == 0;
         const std::int64_t id = is_far ? INT64_MIN + static_cast<std::int64_t>(added_) : static_cast<std::int64_t>(added_);
         ExpressionForm form;
@@ -270,7 +270,7 @@ class Soak {
 }  // namespace
 
 int soak_a_tree(std::uint64_t seed, std::uint64_t operations) {
-    // Once as it is, and once with IDs of two bits, where nearly all collide.
+    // Three quarters with full IDs, and a quarter with IDs of two bits, where nearly all collide.
     return Soak(seed, 32).run(operations / 4 * 3) + Soak(seed + 1, 2).run(operations / 4);
 }
 

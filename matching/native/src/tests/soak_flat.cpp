@@ -80,7 +80,7 @@ Condition random_condition(Random& random) {
     if (condition.op == Operator::Between || condition.op == Operator::NotBetween) count = 2;
     if (condition.op == Operator::In || condition.op == Operator::NotIn) count = 1 + random.below(random.below(30) == 0 ? 60 : 4);
     for (; count != 0; --count) condition.values.push_back(random_value(random, type));
-    // One attribute is compared with integers of a narrow range alone, for which there are grids of their own.
+    // One attribute is compared only with integers of a narrow range, which have a grid of their own.
     if (attribute == kNarrow && type == TypeClass::Number) {
         for (Value& value : condition.values) {
             value.is_integer = true;
@@ -151,7 +151,7 @@ class Soak {
         return emptied();
     }
 
-    // So many subscriptions that memory comes in huge pages, of which some are given back.
+    // So many subscriptions that memory comes in huge pages, some of which are returned.
     int run_large(std::uint32_t size) {
         for (const std::uint32_t wanted : {size, size / 4, size}) {
             while (ids_.size() < wanted) add();
@@ -190,7 +190,7 @@ class Soak {
         wrong_ += index_.reserve_id(id) ? 0 : 1;
         index_.finish(id, destination);
         wrong_ += index_.contains(id) && !index_.reserve_id(id) ? 0 : 1;
-        // Sometimes one by one, mostly several before the next removal or match.
+        // Sometimes after each addition, mostly after several before the next removal or match.
         if (random_.below(4) == 0) index_.flush();
         subscriptions_.emplace(id, std::move(subscription));
         ids_.push_back(id);
@@ -201,7 +201,7 @@ class Soak {
         for (Predicate& predicate : conjunction.predicates) index_.add_predicate(predicate, conjunction.operands_of(predicate));
     }
 
-    // Leaves nothing behind, wherever it ends.
+    // An abandoned addition leaves nothing behind, at any predicate.
     void abandon_one_sometimes(Conjunction conjunction) {
         if (random_.below(8) != 0) return;
         conjunction.predicates.resize(random_.below(static_cast<std::uint32_t>(conjunction.predicates.size()) + 1));

@@ -1,4 +1,5 @@
-// native_soak [SEED [OPERATIONS [FUZZ_ROUNDS]]]: exit code 1 when an answer was wrong; the sanitizers end it themselves.
+// native_soak [SEED [OPERATIONS [FUZZ_ROUNDS]]]: exit code 1 if an answer was wrong. The sanitizers end the process
+// themselves.
 #include <cstdio>
 #include <cstdlib>
 
@@ -10,7 +11,7 @@ int main(int count, char** arguments) {
         return count > position ? std::strtoull(arguments[position], nullptr, 10) : otherwise;
     };
     const std::uint64_t seed = number(1, 1), operations = number(2, 1'000'000), rounds = number(3, 300'000);
-    // Half of the operations with the vector instructions, where the processor has them, half without.
+    // Half of the operations with vector instructions, if the processor has them, half without.
     int wrong_flat = mercast::soak_flat(seed, operations / 2);
     mercast::forbid_vectors(true);
     wrong_flat += mercast::soak_flat(seed + 1, operations - operations / 2);
