@@ -33,7 +33,9 @@ class ATree {
     // The caller guarantees that `add` gets new ids and `remove` existing ones.
     void add(std::int64_t id, const ExpressionForm& expression);
     // The destination is 0 until it is set.
-    void set_destination(std::int64_t id, std::uint32_t destination) { subscriptions_[find(id)].destination = destination; }
+    void set_destination(std::int64_t id, std::uint32_t destination) {
+        subscriptions_[find(id)].destination = destination;
+    }
     // Returns the subscription's destination.
     std::uint32_t remove(std::int64_t id);
     bool contains(std::int64_t id) const { return find(id) != kNone; }

@@ -73,7 +73,7 @@ class ATreeSearch {
     const Event* event_ = nullptr;
     SearchState state_;
     std::vector<NodeId> true_nodes_;  // A node may occur more than once.
-    std::size_t propagated_ = 0;            // The nodes whose links were followed.
+    std::size_t propagated_ = 0;      // The nodes whose links were followed.
     // Conjunctions whose access child is true, by the offset of their children. One may occur more than once.
     PickedList<std::uint32_t> waiting_;
     std::vector<std::uint32_t> reachable_;  // Conjunctions of the batch that lack no attributes.
@@ -81,7 +81,7 @@ class ATreeSearch {
     std::uint64_t failed_ = 0;              // Subscriptions that were evaluated and do not match.
     // By dimension. Dimension 0 is always present: it is that of nodes that need none.
     std::vector<std::uint8_t> is_present_;
-    std::vector<Number> values_;            // By dimension, where the event has a value.
+    std::vector<Number> values_;  // By dimension, where the event has a value.
     std::vector<Walk> walk_;
     std::vector<std::uint64_t> bits_;  // All zero between publications.
     std::vector<bool> is_hit_;         // All false between publications.

@@ -29,9 +29,12 @@ void Assembler::mark_needed(const ExpressionForm& expression) {
         const bool is_needed = above.is_plain_needed || above.is_negated_needed;
         for (std::uint32_t child = 0; child < part.count; ++child) {
             Polarity& below = forms_[expression.children[part.first + child]];
-            below.is_plain_needed |= is_exclusive ? is_needed : is_turned ? above.is_negated_needed : above.is_plain_needed;
-            below.is_negated_needed |=
-                is_exclusive ? is_needed : is_turned ? above.is_plain_needed : above.is_negated_needed;
+            below.is_plain_needed |= is_exclusive ? is_needed
+                                     : is_turned  ? above.is_negated_needed
+                                                  : above.is_plain_needed;
+            below.is_negated_needed |= is_exclusive ? is_needed
+                                       : is_turned  ? above.is_plain_needed
+                                                    : above.is_negated_needed;
         }
     }
 }
@@ -39,18 +42,16 @@ void Assembler::mark_needed(const ExpressionForm& expression) {
 Assembler::Form Assembler::built(const ExpressionForm& expression, const ExpressionForm::Part& part, bool is_negated) {
     const std::uint32_t* children = expression.children.data() + part.first;
     switch (part.kind) {
-        case Connective::Predicate:
-            return leaf(expression, part.first, is_negated);
-        case Connective::Not:
-            return below(children[0], !is_negated);
+        case Connective::Predicate: return leaf(expression, part.first, is_negated);
+        case Connective::Not: return below(children[0], !is_negated);
         case Connective::Xor:
         case Connective::Xnor:
             return exclusive(forms_[children[0]], forms_[children[1]], (part.kind == Connective::Xor) != is_negated);
-        default:
-            break;
+        default: break;
     }
     joining_.clear();
-    for (std::uint32_t number = 0; number < part.count; ++number) joining_.push_back(below(children[number], is_negated));
+    for (std::uint32_t number = 0; number < part.count; ++number)
+        joining_.push_back(below(children[number], is_negated));
     const bool is_conjunction = (part.kind == Connective::And) != is_negated;
     return joined(is_conjunction ? NodeKind::Conjunction : NodeKind::Disjunction, joining_.data(), joining_.size());
 }
@@ -76,7 +77,8 @@ Assembler::Form Assembler::exclusive(Polarity left, Polarity right, bool is_diff
 Assembler::Form Assembler::joined(NodeKind kind, const Form* first, std::size_t count) {
     const bool is_conjunction = kind == NodeKind::Conjunction;
     const Outcome deciding = is_conjunction ? Outcome::False : Outcome::True;
-    const bool is_decided = std::any_of(first, first + count, [&](const Form& form) { return form.outcome == deciding; });
+    const bool is_decided =
+        std::any_of(first, first + count, [&](const Form& form) { return form.outcome == deciding; });
     if (is_decided) return {deciding, 0};
     const auto begin = static_cast<std::uint32_t>(group_parts_.size());
     for (const Form* form = first; form != first + count; ++form) {
@@ -127,7 +129,8 @@ void Assembler::collect_operands(std::uint32_t outermost) {
             } else if (graph_.node(part.number).kind == kind) {
                 // A group with one operand left may have become a node of the kind that is joined here.
                 const Children children = graph_.children(part.number);
-                for (std::uint32_t child = 0; child < children.size(); ++child) operands_.push_back(children[child].node);
+                for (std::uint32_t child = 0; child < children.size(); ++child)
+                    operands_.push_back(children[child].node);
             } else {
                 operands_.push_back(part.number);
             }

@@ -110,7 +110,8 @@ class OrderedEnds {
         bool is_above(const End& end, const Place& place) const {
             if (end.key != place.key) return end.key > place.key;
             if (texts == nullptr) return end.detail > 2 * place.residual;
-            const int order = std::string_view(texts->text(static_cast<std::uint32_t>(end.detail >> 1))).compare(place.text);
+            const int order =
+                std::string_view(texts->text(static_cast<std::uint32_t>(end.detail >> 1))).compare(place.text);
             return order != 0 ? order > 0 : (end.detail & 1) != 0;
         }
     };

@@ -52,23 +52,16 @@ void PredicateIndex::place_presence(std::uint32_t leaf, Change change) {
 void PredicateIndex::place_in(Dimension& dimension, std::uint32_t leaf, Change change) {
     switch (leaves_[leaf].op) {
         case Operator::NotIn:
-        case Operator::Ne:
-            place_listed(dimension.listed, leaf, change);
-            [[fallthrough]];
+        case Operator::Ne: place_listed(dimension.listed, leaf, change); [[fallthrough]];
         case Operator::In:
-        case Operator::Eq:
-            place_points(dimension, leaf, Form::Value, change);
-            break;
+        case Operator::Eq: place_points(dimension, leaf, Form::Value, change); break;
         case Operator::Lt:
         case Operator::Le:
         case Operator::Gt:
         case Operator::Ge:
         case Operator::Between:
-        case Operator::NotBetween:
-            place_range(dimension, leaf, change);
-            break;
-        default:
-            place_text(dimension, leaf, change);
+        case Operator::NotBetween: place_range(dimension, leaf, change); break;
+        default: place_text(dimension, leaf, change);
     }
 }
 
@@ -81,13 +74,9 @@ void PredicateIndex::place_range(Dimension& dimension, std::uint32_t leaf, Chang
     const int direction = has_two_ends ? order(placed) : 0;
     switch (placed.op) {
         case Operator::Lt:
-        case Operator::Le:
-            put(dimension.below, placed.first, placed.op == Operator::Le);
-            break;
+        case Operator::Le: put(dimension.below, placed.first, placed.op == Operator::Le); break;
         case Operator::Gt:
-        case Operator::Ge:
-            put(dimension.above, placed.first, placed.op == Operator::Gt);
-            break;
+        case Operator::Ge: put(dimension.above, placed.first, placed.op == Operator::Gt); break;
         case Operator::Between:
             // A range whose first end is above its second is empty and has no position.
             if (direction == 0) place_points(dimension, leaf, Form::Value, change);
@@ -168,8 +157,7 @@ void PredicateIndex::place_points(Dimension& dimension, std::uint32_t leaf, Form
     }
 }
 
-void PredicateIndex::place_at_point(Dimension& dimension, std::uint32_t leaf, Number value, Form form,
-                                    Change change) {
+void PredicateIndex::place_at_point(Dimension& dimension, std::uint32_t leaf, Number value, Form form, Change change) {
     Leaf& placed = leaves_[leaf];
     std::uint32_t number = find_point(dimension.number, form, value);
     if (number == kNone) number = make_point(dimension, form, value);
@@ -274,7 +262,8 @@ PredicateIndex::ForkKey PredicateIndex::fork_of(std::uint32_t dimension, const L
         const std::string_view lower = text(leaf.first);
         const std::string_view upper = text(leaf.second);
         const std::size_t blocks = std::max(lower.size(), upper.size()) / 8 + 1;
-        while (key.cut.block < blocks && block_of(lower, key.cut.block) == block_of(upper, key.cut.block)) ++key.cut.block;
+        while (key.cut.block < blocks && block_of(lower, key.cut.block) == block_of(upper, key.cut.block))
+            ++key.cut.block;
         // Ends that differ only in trailing zero bytes cannot be cut.
         if (key.cut.block == blocks) key.cut.block = 0;
         low = block_of(lower, key.cut.block);
@@ -327,25 +316,27 @@ void PredicateIndex::drop_fork(Dimension& dimension, std::uint32_t number) {
 
 std::size_t PredicateIndex::bytes() const {
     constexpr std::size_t kMapNode = 48;
-    std::size_t total = leaves_.capacity() * sizeof(Leaf) + tests_.capacity() * sizeof(Test) + leaf_table_.bytes() + lists_.bytes() +
-                        uses_.capacity() * sizeof(Uses) + dimensions_.capacity() * sizeof(dimensions_[0]) +
-                        points_.capacity() * sizeof(Point) + point_table_.bytes() + fork_table_.bytes() +
-                        forks_.capacity() * sizeof(forks_[0]) + absent_.bytes() +
-                        (free_leaves_.capacity() + free_points_.capacity() + free_forks_.capacity() +
-                         present_.capacity()) * sizeof(std::uint32_t);
+    std::size_t total =
+        leaves_.capacity() * sizeof(Leaf) + tests_.capacity() * sizeof(Test) + leaf_table_.bytes() + lists_.bytes() +
+        uses_.capacity() * sizeof(Uses) + dimensions_.capacity() * sizeof(dimensions_[0]) +
+        points_.capacity() * sizeof(Point) + point_table_.bytes() + fork_table_.bytes() +
+        forks_.capacity() * sizeof(forks_[0]) + absent_.bytes() +
+        (free_leaves_.capacity() + free_points_.capacity() + free_forks_.capacity() + present_.capacity()) *
+            sizeof(std::uint32_t);
     for (const Point& point : points_) {
         total += point.making_true.bytes() + point.making_false.bytes();
     }
     for (const auto& fork : forks_) {
-        if (fork != nullptr) total += sizeof(Fork) + fork->key.before.capacity() + fork->lower.bytes() + fork->upper.bytes();
+        if (fork != nullptr)
+            total += sizeof(Fork) + fork->key.before.capacity() + fork->lower.bytes() + fork->upper.bytes();
     }
     for (const auto& dimension : dimensions_) {
         if (dimension == nullptr) continue;
-        total += sizeof(Dimension) + dimension->below.bytes() + dimension->above.bytes() +
-                 dimension->listed.bytes() + dimension->patterns.bytes() +
-                 dimension->part_points.capacity() * sizeof(std::uint32_t) +
+        total += sizeof(Dimension) + dimension->below.bytes() + dimension->above.bytes() + dimension->listed.bytes() +
+                 dimension->patterns.bytes() + dimension->part_points.capacity() * sizeof(std::uint32_t) +
                  (dimension->cuts.size() + dimension->prefixes.size() + dimension->suffixes.size() +
-                  dimension->parts.size()) * kMapNode;
+                  dimension->parts.size()) *
+                     kMapNode;
     }
     return total;
 }

@@ -26,12 +26,8 @@ bool PredicateIndex::read_values(const Predicate& predicate, Operator op, const 
     for (std::uint32_t number = 0; number < predicate.operands; ++number) {
         const Operand& operand = source.operand(predicate, number);
         switch (predicate.type) {
-            case TypeClass::Number:
-                read_.push_back(operand.number);
-                break;
-            case TypeClass::Truth:
-                read_.push_back({truth_key(operand.truth), 0});
-                break;
+            case TypeClass::Number: read_.push_back(operand.number); break;
+            case TypeClass::Truth: read_.push_back({truth_key(operand.truth), 0}); break;
             case TypeClass::Text: {
                 Interner& texts = vocabulary_.texts;
                 const std::uint32_t text = is_acquiring ? texts.acquire(operand.text) : texts.find(operand.text);
@@ -56,7 +52,8 @@ bool PredicateIndex::read_values(const Predicate& predicate, Operator op, const 
 }
 
 std::uint32_t PredicateIndex::hash_of_read(std::uint32_t attribute, Operator op, TypeClass type) const {
-    std::uint64_t hash = (std::uint64_t{attribute} << 16) | static_cast<unsigned>(op) << 8 | static_cast<unsigned>(type);
+    std::uint64_t hash =
+        (std::uint64_t{attribute} << 16) | static_cast<unsigned>(op) << 8 | static_cast<unsigned>(type);
     for (const Number& value : read_) {
         hash = mixed(hash ^ value.key) + static_cast<std::uint16_t>(value.residual);
     }
@@ -67,9 +64,8 @@ std::uint32_t PredicateIndex::find(const Predicate& predicate, Operator op, cons
     const std::uint32_t attribute = vocabulary_.attributes.find(predicate.attribute);
     if (attribute == Interner::kUnknown || !read_values(predicate, op, source, false)) return kNone;
     const std::uint32_t hash = hash_of_read(attribute, op, predicate.type);
-    return leaf_table_.find(hash, [&](std::uint32_t leaf) {
-        return equals_read(leaves_[leaf], attribute, op, predicate.type);
-    });
+    return leaf_table_.find(
+        hash, [&](std::uint32_t leaf) { return equals_read(leaves_[leaf], attribute, op, predicate.type); });
 }
 
 bool PredicateIndex::equals_read(const Leaf& leaf, std::uint32_t attribute, Operator op, TypeClass type) const {
@@ -214,12 +210,8 @@ bool PredicateIndex::is_true(std::uint32_t leaf, const Event& event) const {
 bool PredicateIndex::is_true_for(const Leaf& leaf, const Field& field) const {
     bool is_true = false;
     switch (without_negation(leaf.op)) {
-        case Operator::Eq:
-            is_true = value_of(field) == leaf.first;
-            break;
-        case Operator::In:
-            is_true = find_listed(leaf, value_of(field)) != kNone;
-            break;
+        case Operator::Eq: is_true = value_of(field) == leaf.first; break;
+        case Operator::In: is_true = find_listed(leaf, value_of(field)) != kNone; break;
         default:
             if (field.type == TypeClass::Text) return is_true_for_text(leaf, field.text);
             switch (leaf.op) {
@@ -241,10 +233,14 @@ bool PredicateIndex::is_true_for_text(const Leaf& leaf, std::string_view value) 
         case Operator::Le: return value <= first;
         case Operator::Gt: return value > first;
         case Operator::Ge: return value >= first;
-        case Operator::StartsWith: case Operator::NotStartsWith: is_true = value.starts_with(first); break;
-        case Operator::EndsWith: case Operator::NotEndsWith: is_true = value.ends_with(first); break;
-        case Operator::Contains: case Operator::NotContains: is_true = value.find(first) != value.npos; break;
-        case Operator::Matches: case Operator::NotMatches: is_true = verifier_(first, value); break;
+        case Operator::StartsWith:
+        case Operator::NotStartsWith: is_true = value.starts_with(first); break;
+        case Operator::EndsWith:
+        case Operator::NotEndsWith: is_true = value.ends_with(first); break;
+        case Operator::Contains:
+        case Operator::NotContains: is_true = value.find(first) != value.npos; break;
+        case Operator::Matches:
+        case Operator::NotMatches: is_true = verifier_(first, value); break;
         default: is_true = first <= value && value <= text(leaf.second);
     }
     return is_true != is_negated(leaf.op);
@@ -261,7 +257,7 @@ double PredicateIndex::share(std::uint32_t leaf, std::uint32_t uses) const {
     // Values that publications have and no subscription names, in uses.
     constexpr double kOtherValues = 3;
     // By operator: the share of the publications with the attribute that satisfy it. Points are counted instead.
-    static constexpr double kShares[kOperators] = {0, 0.99, 0.5, 0.5, 0.5, 0.5, 0.2, 0.8, 0, 0.95,
+    static constexpr double kShares[kOperators] = {0,    0.99, 0.5, 0.5, 0.5, 0.5, 0.2, 0.8, 0, 0.95,
                                                    0.05, 0.95, 0.1, 0.9, 0.2, 0.8, 0.3, 0.7, 1, 1};
     if (found.op != Operator::Eq && found.op != Operator::In) return presence * kShares[static_cast<int>(found.op)];
     const double values = found.op == Operator::In ? found.count : 1;

@@ -76,7 +76,9 @@ void PredicateIndex::satisfied_by(const Field& field, SearchState& state) const 
     add_listed(dimension, state);
     if (field.type == TypeClass::Truth) return;
     const Place place = Place::of(field);
-    const auto visit = [&](const End*, const std::uint64_t* links, std::size_t count) { state.add_links(links, count); };
+    const auto visit = [&](const End*, const std::uint64_t* links, std::size_t count) {
+        state.add_links(links, count);
+    };
     dimension.below.visit_above(place, visit);
     dimension.above.visit_up_to(place, visit);
     if (!dimension.cuts.empty()) satisfied_by_forks(field, dimension, state);
@@ -155,7 +157,9 @@ void PredicateIndex::satisfied_by_parts(const Field& field, const Dimension& dim
 void PredicateIndex::satisfied_by_forks(const Field& field, const Dimension& dimension, SearchState& state) const {
     const bool is_text = field.type == TypeClass::Text;
     const Place place = Place::of(field);
-    const auto visit = [&](const End*, const std::uint64_t* links, std::size_t count) { state.add_links(links, count); };
+    const auto visit = [&](const End*, const std::uint64_t* links, std::size_t count) {
+        state.add_links(links, count);
+    };
     ForkKey key;
     key.dimension = dimension.number;
     for (const auto& [cut, _] : dimension.cuts) {

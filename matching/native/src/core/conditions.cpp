@@ -69,8 +69,8 @@ std::uint16_t shape_of(const Terms& terms) {
             is_closed &= is_closed_half(value);
         }
     }
-    unsigned word = static_cast<unsigned>(terms.intervals.size()) |
-                    static_cast<unsigned>(terms.exclusions.size()) << shape::kExclusionShift;
+    unsigned word = static_cast<unsigned>(terms.intervals.size()) | static_cast<unsigned>(terms.exclusions.size())
+                                                                        << shape::kExclusionShift;
     if (!terms.sets.empty()) word |= shape::kHasSets;
     if (!is_closed) word |= is_half ? shape::kHasOpenBounds : shape::kIsWide;
     return static_cast<std::uint16_t>(word | flags_of(terms));

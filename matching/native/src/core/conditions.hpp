@@ -40,7 +40,8 @@ inline Value load(const std::byte* at) {
 std::uint16_t shape_of(const Terms& terms);
 // The flags of a shape that do not concern conditions on keys.
 inline std::uint16_t flags_of(const Terms& terms) {
-    const unsigned check = terms.needs_check ? shape::kNeedsCheck : 0, pattern = terms.has_pattern ? shape::kHasPattern : 0;
+    const unsigned check = terms.needs_check ? shape::kNeedsCheck : 0,
+                   pattern = terms.has_pattern ? shape::kHasPattern : 0;
     return static_cast<std::uint16_t>(check | pattern);
 }
 std::size_t condition_bytes(const Terms& terms, std::uint16_t shape);

@@ -155,7 +155,8 @@ void Dimensions::drop_grid(std::uint32_t grid) {
 }
 
 std::size_t Dimensions::bytes() const {
-    std::size_t total = dimensions_.capacity() * sizeof(Dimension) + grids_.capacity() * (sizeof(void*) + sizeof(std::uint32_t) + 1) +
+    std::size_t total = dimensions_.capacity() * sizeof(Dimension) +
+                        grids_.capacity() * (sizeof(void*) + sizeof(std::uint32_t) + 1) +
                         by_attribute_.capacity() * sizeof(by_attribute_[0]) +
                         (free_grids_.capacity() + free_dimensions_.capacity()) * sizeof(std::uint32_t);
     for (const Dimension& dimension : dimensions_) total += dimension.sample.capacity() * sizeof(std::uint64_t);

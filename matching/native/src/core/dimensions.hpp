@@ -28,8 +28,8 @@ struct alignas(64) Dimension {
     std::uint32_t value_lists = 0;         // lists of subscriptions that are filed by value
     std::uint32_t hashed_value_lists = 0;  // those whose value is not a cut of the newest grid
     std::uint32_t value_entries = 0;
-    std::uint32_t bounds_seen = 0;         // since the newest grid was made
-    std::uint32_t bounds_wanted = 512;     // for the next grid
+    std::uint32_t bounds_seen = 0;      // since the newest grid was made
+    std::uint32_t bounds_wanted = 512;  // for the next grid
     std::vector<std::uint64_t> sample;
 
     std::uint32_t newest_grid() const { return grids[grid_count - 1U]; }
@@ -82,9 +82,7 @@ class Dimensions {
     std::uint32_t bound() const { return static_cast<std::uint32_t>(dimensions_.size()); }
     std::uint32_t grid_bound() const { return static_cast<std::uint32_t>(grids_.size()); }
     std::uint32_t count() const { return bound() - static_cast<std::uint32_t>(free_dimensions_.size()); }
-    std::uint32_t grid_count() const {
-        return grid_bound() - 1 - static_cast<std::uint32_t>(free_grids_.size());
-    }
+    std::uint32_t grid_count() const { return grid_bound() - 1 - static_cast<std::uint32_t>(free_grids_.size()); }
     bool is_old(std::uint32_t grid) const { return is_old_[grid] != 0; }
     // Whether some grid is not its dimension's newest.
     bool has_old_grids() const { return grid_count() > count(); }

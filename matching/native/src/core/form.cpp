@@ -73,13 +73,12 @@ bool holds(const Field& field, const Predicate& predicate, FormReader& reader, c
             return (reaches && is_within) == (predicate.op == Operator::Between);
         }
         case Operator::Matches:
-        case Operator::NotMatches:
-            reader.operand(predicate.type);
-            return true;
+        case Operator::NotMatches: reader.operand(predicate.type); return true;
         default: break;
     }
     const Operand operand = reader.operand(predicate.type);
-    if (field.type == TypeClass::Text) return text_holds(predicate.op, field.text, vocabulary.texts.text(operand.text_number));
+    if (field.type == TypeClass::Text)
+        return text_holds(predicate.op, field.text, vocabulary.texts.text(operand.text_number));
     if (field.type == TypeClass::Truth) return is_same(field, operand) == (predicate.op == Operator::Eq);
     return compares(predicate.op, field.number <=> operand.number);
 }
@@ -89,13 +88,17 @@ bool is_decided_by_keys(const Predicate& predicate, std::span<const Operand> ope
     if (predicate.operands == 0 || predicate.type == TypeClass::Truth || is_pattern(predicate.op)) return true;
     if (predicate.type == TypeClass::Text) {
         switch (predicate.op) {
-            case Operator::Eq: case Operator::Ne: case Operator::In: case Operator::NotIn: return true;
+            case Operator::Eq:
+            case Operator::Ne:
+            case Operator::In:
+            case Operator::NotIn: return true;
             case Operator::StartsWith: return operands[0].text.size() <= kTextKeyBytes;
             default: return false;
         }
     }
     if (is_range(predicate.op)) return keys_decide_range(predicate.op, operands.front().number, operands.back().number);
-    return std::all_of(operands.begin(), operands.end(), [](const Operand& operand) { return operand.number.is_on_key(); });
+    return std::all_of(operands.begin(), operands.end(),
+                       [](const Operand& operand) { return operand.number.is_on_key(); });
 }
 
 }  // namespace
@@ -117,9 +120,12 @@ bool FormReader::next(Predicate& predicate) {
     predicate.type = static_cast<TypeClass>(first >> kTypeShift);
     predicate.attribute_number = static_cast<std::uint32_t>(varint());
     switch (predicate.op) {
-        case Operator::In: case Operator::NotIn: predicate.operands = static_cast<std::uint32_t>(varint()); break;
-        case Operator::Between: case Operator::NotBetween: predicate.operands = 2; break;
-        case Operator::Exists: case Operator::NotExists: predicate.operands = 0; break;
+        case Operator::In:
+        case Operator::NotIn: predicate.operands = static_cast<std::uint32_t>(varint()); break;
+        case Operator::Between:
+        case Operator::NotBetween: predicate.operands = 2; break;
+        case Operator::Exists:
+        case Operator::NotExists: predicate.operands = 0; break;
         default: predicate.operands = 1;
     }
     return true;
@@ -135,7 +141,8 @@ Operand FormReader::operand(TypeClass type) {
         const unsigned first = *at_++;
         std::uint64_t word = 0;
         for (unsigned i = 0; i < std::min(first, 8U); ++i) word |= std::uint64_t{*at_++} << (8 * i);
-        operand = Operand(first == kDouble ? NumberOperand::of(std::bit_cast<double>(word)) : NumberOperand::of(unzigzag(word)));
+        operand = Operand(first == kDouble ? NumberOperand::of(std::bit_cast<double>(word))
+                                           : NumberOperand::of(unzigzag(word)));
     }
     return operand;
 }

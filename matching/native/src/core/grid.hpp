@@ -58,7 +58,9 @@ class alignas(64) Grid {
     };
 
     Grid(std::uint32_t dimension, Integers integers)
-        : dimension_(dimension), is_of_integers_(true), first_cut_(integers.first),
+        : dimension_(dimension),
+          is_of_integers_(true),
+          first_cut_(integers.first),
           last_cut_(integers.first + integers.count - 1) {
         set_cut_count(integers.count);
         constexpr double kMost = 1 << 28;
@@ -101,9 +103,9 @@ class alignas(64) Grid {
 
     // The buckets of a range of cells: coarse ones where the range covers them, fine ones at its ends.
     struct Buckets {
-        std::uint32_t fine_first, fine_end;      // before the coarse ones, or all
+        std::uint32_t fine_first, fine_end;  // before the coarse ones, or all
         std::uint32_t coarse_first, coarse_end;
-        std::uint32_t rest_first, rest_end;      // fine ones after the coarse ones
+        std::uint32_t rest_first, rest_end;  // fine ones after the coarse ones
 
         template <typename Visit>
         void each(Visit visit) const {
@@ -119,8 +121,12 @@ class alignas(64) Grid {
         if (covers_nearly_all(begin, end)) return {kBuckets - 1, kBuckets, 0, 0, 0, 0};
         const std::uint32_t coarse_begin = coarse_from(begin), coarse_end = end / kFineInCoarse;
         if (coarse_begin >= coarse_end) return {begin, end, 0, 0, 0, 0};
-        return {begin, coarse_begin * kFineInCoarse, kFineBuckets + coarse_begin, kFineBuckets + coarse_end,
-                coarse_end * kFineInCoarse, end};
+        return {begin,
+                coarse_begin * kFineInCoarse,
+                kFineBuckets + coarse_begin,
+                kFineBuckets + coarse_end,
+                coarse_end * kFineInCoarse,
+                end};
     }
 
     // The lists that may contain ranges with this cell.

@@ -14,18 +14,40 @@ namespace mercast {
 
 // In the order of Python's `Operator`. Each operator is followed by its negation.
 enum class Operator : std::uint8_t {
-    Eq, Ne, Lt, Ge, Gt, Le, Between, NotBetween, In, NotIn, StartsWith, NotStartsWith, EndsWith, NotEndsWith,
-    Contains, NotContains, Matches, NotMatches, Exists, NotExists,
+    Eq,
+    Ne,
+    Lt,
+    Ge,
+    Gt,
+    Le,
+    Between,
+    NotBetween,
+    In,
+    NotIn,
+    StartsWith,
+    NotStartsWith,
+    EndsWith,
+    NotEndsWith,
+    Contains,
+    NotContains,
+    Matches,
+    NotMatches,
+    Exists,
+    NotExists,
 };
 inline constexpr int kOperators = 20;
 
 inline bool is_negated(Operator op) {
     switch (op) {
-        case Operator::Ne: case Operator::NotBetween: case Operator::NotIn: case Operator::NotStartsWith:
-        case Operator::NotEndsWith: case Operator::NotContains: case Operator::NotMatches: case Operator::NotExists:
-            return true;
-        default:
-            return false;
+        case Operator::Ne:
+        case Operator::NotBetween:
+        case Operator::NotIn:
+        case Operator::NotStartsWith:
+        case Operator::NotEndsWith:
+        case Operator::NotContains:
+        case Operator::NotMatches:
+        case Operator::NotExists: return true;
+        default: return false;
     }
 }
 
@@ -52,7 +74,8 @@ struct NumberOperand {
         const bool is_narrow = value > -kMostInHalves && value < kMostInHalves;
         const std::int64_t integer = is_narrow ? static_cast<std::int64_t>(value) : kMostInHalves;
         const bool is_exact = static_cast<double>(integer) == value;
-        return {Number::of(value), std::bit_cast<std::uint64_t>(value), is_exact ? halves_of(integer) : kNoHalves, false};
+        return {Number::of(value), std::bit_cast<std::uint64_t>(value), is_exact ? halves_of(integer) : kNoHalves,
+                false};
     }
 
   private:

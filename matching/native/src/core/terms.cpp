@@ -22,15 +22,21 @@ class TermsWriter {
   public:
     TermsWriter(const Predicate& predicate, std::span<const Operand> operands, const Vocabulary& vocabulary,
                 Terms& terms)
-        : predicate_(predicate), operands_(operands), aspect_(aspect_of(predicate)), vocabulary_(vocabulary), terms_(terms) {}
+        : predicate_(predicate),
+          operands_(operands),
+          aspect_(aspect_of(predicate)),
+          vocabulary_(vocabulary),
+          terms_(terms) {}
 
     void add(std::uint32_t dimension) {
         terms_.needs_check |= predicate_.needs_check;
         terms_.has_pattern |= is_pattern(predicate_.op);
         Interval interval{dimension};
         switch (predicate_.op) {
-            case Operator::In: case Operator::NotIn: add_values(interval); break;
-            case Operator::Between: case Operator::NotBetween: add_range(interval); break;
+            case Operator::In:
+            case Operator::NotIn: add_values(interval); break;
+            case Operator::Between:
+            case Operator::NotBetween: add_range(interval); break;
             case Operator::Exists: break;
             case Operator::NotExists: interval.first = interval.last = kMissing; break;
             default: add_comparison(interval);
@@ -45,7 +51,10 @@ class TermsWriter {
         const std::uint64_t last = last_key(operand, aspect_, vocabulary_);
         // Keys do not decide these bounds, or there are none. A strict bound includes its own key.
         switch (predicate_.op) {
-            case Operator::Eq: interval.first = first; interval.last = last; break;
+            case Operator::Eq:
+                interval.first = first;
+                interval.last = last;
+                break;
             case Operator::Lt: interval.last = last; break;
             case Operator::Le: interval.last = last; break;
             case Operator::Gt: interval.first = first; break;

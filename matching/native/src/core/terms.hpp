@@ -89,7 +89,8 @@ inline Aspect aspect_of(const Predicate& predicate) {
     const Shape& shape = kShapes[static_cast<std::size_t>(op)];
     const std::uint64_t least = first.number.key + shape.above, most = last.number.key - shape.below;
     // A neighbour of kNoHalves is no valid number of halves either.
-    return {dimension, (least & shape.lower) | (kFirstBound & ~shape.lower), (most & shape.upper) | (kLastBound & ~shape.upper),
+    return {dimension, (least & shape.lower) | (kFirstBound & ~shape.lower),
+            (most & shape.upper) | (kLastBound & ~shape.upper),
             static_cast<std::int32_t>(static_cast<std::uint32_t>(first.halves) + shape.above),
             static_cast<std::int32_t>(static_cast<std::uint32_t>(last.halves) - shape.below)};
 }

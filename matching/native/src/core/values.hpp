@@ -41,9 +41,8 @@ struct Number {
         Number number = of(rounded);
         if (value > kExactInDouble || value < -kExactInDouble) {
             // 2^63 is a double but not an int64. Integers just below it round up to it.
-            number.residual = static_cast<std::int16_t>(rounded == 0x1p63
-                                                            ? (value - INT64_MAX) - 1
-                                                            : value - static_cast<std::int64_t>(rounded));
+            number.residual = static_cast<std::int16_t>(rounded == 0x1p63 ? (value - INT64_MAX) - 1
+                                                                          : value - static_cast<std::int64_t>(rounded));
         }
         return number;
     }

@@ -61,9 +61,7 @@ bool FlatIndex::finish(std::int64_t id, std::optional<std::string_view> destinat
     return has_pattern;
 }
 
-void FlatIndex::abandon() {
-    release(current_->form);
-}
+void FlatIndex::abandon() { release(current_->form); }
 
 void FlatIndex::step() {
     if (written_ - estimated_ > kWaiting) {

@@ -30,16 +30,16 @@ struct DestinationAnswer {
 // The state of one thread that matches, reused between publications.
 struct Scratch {
     Event event;
-    std::vector<KeyPair> keys;                // by dimension
-    std::vector<std::uint8_t> cells;          // by grid
+    std::vector<KeyPair> keys;        // by dimension
+    std::vector<std::uint8_t> cells;  // by grid
     FilterTable filter;
-    std::vector<std::uint32_t> dimensions;    // dimensions that have a value now
+    std::vector<std::uint32_t> dimensions;  // dimensions that have a value now
     std::vector<std::uint32_t> lists;
-    std::vector<EntryRun> runs;               // the entries of these lists
-    std::vector<const EntryTail*> passing;    // tails of the entries whose word passed, and spare room
-    std::vector<std::uint32_t> decided;       // ids or subscriptions of entries that match
-    std::vector<std::uint32_t> undecided;     // subscriptions that must be evaluated
-    std::vector<bool> is_hit;                 // by destination
+    std::vector<EntryRun> runs;             // the entries of these lists
+    std::vector<const EntryTail*> passing;  // tails of the entries whose word passed, and spare room
+    std::vector<std::uint32_t> decided;     // ids or subscriptions of entries that match
+    std::vector<std::uint32_t> undecided;   // subscriptions that must be evaluated
+    std::vector<bool> is_hit;               // by destination
     std::vector<std::int64_t> sorting;
 };
 

@@ -43,7 +43,8 @@ void FlatIndex::read_terms(Form form, Terms& terms) {
     FormReader reader(form);
     Predicate predicate;
     while (reader.next(predicate, operands_)) {
-        add_terms(predicate, operands_, dimensions_.find(predicate.attribute_number, aspect_of(predicate)), vocabulary_, terms);
+        add_terms(predicate, operands_, dimensions_.find(predicate.attribute_number, aspect_of(predicate)), vocabulary_,
+                  terms);
     }
 }
 
@@ -177,7 +178,8 @@ void FlatIndex::refile_lists_of(std::uint32_t grid) {
     for (std::uint32_t bucket = 0; bucket < buckets; ++bucket) {
         const std::uint32_t list = dimensions_.grid(grid).list(bucket);
         if (list == kNone) continue;
-        for (std::uint32_t i = 0; i < lists_.size(list); ++i) moving.push_back(subscriptions_[lists_.subscription(list, i)].id);
+        for (std::uint32_t i = 0; i < lists_.size(list); ++i)
+            moving.push_back(subscriptions_[lists_.subscription(list, i)].id);
     }
     std::sort(moving.begin(), moving.end());
     moving.erase(std::unique(moving.begin(), moving.end()), moving.end());

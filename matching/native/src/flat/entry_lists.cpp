@@ -24,7 +24,8 @@ unsigned chunk_bits(std::size_t block_bytes) {
 
 EntryLists::EntryLists(ChunkStore& store) {
     pools_.reserve(kSizes);
-    for (std::uint32_t size = 0; size < kSizes; ++size) pools_.emplace_back(block_bytes(size), chunk_bits(block_bytes(size)), store);
+    for (std::uint32_t size = 0; size < kSizes; ++size)
+        pools_.emplace_back(block_bytes(size), chunk_bits(block_bytes(size)), store);
 }
 
 EntryLists::~EntryLists() {
@@ -195,7 +196,8 @@ std::uint32_t EntryLists::subscription(std::uint32_t list, std::uint32_t positio
 
 void EntryLists::set_subscription(std::uint32_t list, std::uint32_t position, std::uint32_t subscription) {
     Head& head = heads_[list];
-    (head.size == 1 ? head.last : tails(block_with(head, position))[position % kBlockEntries].subscription) = subscription;
+    (head.size == 1 ? head.last : tails(block_with(head, position))[position % kBlockEntries].subscription) =
+        subscription;
 }
 
 std::uint32_t EntryLists::to_compact() const {

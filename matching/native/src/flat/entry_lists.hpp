@@ -85,7 +85,8 @@ class EntryLists {
 
   private:
     // A handle contains the size class of a block and its slot.
-    static constexpr std::array<std::uint16_t, 15> kCapacities{2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256};
+    static constexpr std::array<std::uint16_t, 15> kCapacities{2,  3,  4,  6,  8,   12,  16, 24,
+                                                               32, 48, 64, 96, 128, 192, 256};
     static constexpr std::uint32_t kSizes = kCapacities.size();
     static constexpr std::uint32_t kLargest = kSizes - 1;
     static constexpr std::uint32_t kFirstOfOthers = 6;
@@ -100,12 +101,15 @@ class EntryLists {
     static constexpr std::array<std::uint16_t, kSizes> kWordBytes = [] {
         std::array<std::uint16_t, kSizes> bytes{};
         for (std::size_t size = 0; size < kSizes; ++size) {
-            const std::size_t tails = (kCapacities[size] * sizeof(FilterWord) + sizeof(EntryTail) - 1) / sizeof(EntryTail);
+            const std::size_t tails =
+                (kCapacities[size] * sizeof(FilterWord) + sizeof(EntryTail) - 1) / sizeof(EntryTail);
             bytes[size] = static_cast<std::uint16_t>(tails * sizeof(EntryTail));
         }
         return bytes;
     }();
-    static std::size_t block_bytes(std::uint32_t size) { return word_bytes(size) + kCapacities[size] * sizeof(EntryTail); }
+    static std::size_t block_bytes(std::uint32_t size) {
+        return word_bytes(size) + kCapacities[size] * sizeof(EntryTail);
+    }
 
     std::byte* at(std::uint32_t block) const { return pools_[size_of(block)].at(block & kSlotMask); }
     FilterWord* words(std::uint32_t block) const { return reinterpret_cast<FilterWord*>(at(block)); }

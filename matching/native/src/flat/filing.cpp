@@ -28,7 +28,9 @@ using Order = std::uint64_t;
 constexpr Order kNoOrder = ~Order{0};
 constexpr Order kPlaceMask = std::bit_ceil(Terms::kMostIntervals) - 1;
 
-Order order_of(double weight, std::size_t place) { return (std::bit_cast<std::uint64_t>(weight) & ~kPlaceMask) | place; }
+Order order_of(double weight, std::size_t place) {
+    return (std::bit_cast<std::uint64_t>(weight) & ~kPlaceMask) | place;
+}
 std::size_t place_in(Order order) { return order & kPlaceMask; }
 
 }  // namespace
@@ -92,12 +94,14 @@ double FlatIndex::value_share(std::uint32_t dimension, std::uint64_t key, std::u
 std::span<const std::uint64_t> FlatIndex::points_of(const Terms& terms, const Interval& interval) {
     if (interval.is_point()) return {&interval.first, 1};
     for (const ValueSet& set : terms.sets) {
-        if (set.dimension == interval.dimension && set.count <= kMostPoints) return {&terms.values[set.start], set.count};
+        if (set.dimension == interval.dimension && set.count <= kMostPoints)
+            return {&terms.values[set.start], set.count};
     }
     return {};
 }
 
-double FlatIndex::points_share(const Interval& interval, const Estimate& estimate, std::span<const std::uint64_t> points) const {
+double FlatIndex::points_share(const Interval& interval, const Estimate& estimate,
+                               std::span<const std::uint64_t> points) const {
     if (interval.is_point()) return value_share(interval.dimension, interval.first, estimate.cells.first);
     const Grid& grid = dimensions_.grid(estimate.grid);
     double share = 0;
@@ -135,7 +139,8 @@ void FlatIndex::collect_lists(const Target& target, Draft& draft) {
         // An interval that begins on a cut begins in the cut's cell. Other intervals do not: the first key is not a
         // bound.
         const bool is_known = interval.is_point() && Grid::is_cut(estimate.cells.first);
-        draft.lists.push_back(directory_.value_list(interval.dimension, point, is_known ? estimate.cells.first : grid.cell(point)));
+        draft.lists.push_back(
+            directory_.value_list(interval.dimension, point, is_known ? estimate.cells.first : grid.cell(point)));
     }
     if (!target.points.empty()) return;
     const Grid::Buckets buckets = grid.buckets(estimate.cells.first, estimate.cells.last);

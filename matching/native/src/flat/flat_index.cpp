@@ -7,7 +7,8 @@ namespace mercast {
 std::vector<std::int64_t> FlatIndex::ids_in_order() const {
     std::vector<std::pair<std::uint64_t, std::int64_t>> found;
     found.reserve(ids_.size());
-    ids_.each([&](std::int64_t id, std::uint32_t handle) { found.emplace_back(subscriptions_[handle].sequence(), id); });
+    ids_.each(
+        [&](std::int64_t id, std::uint32_t handle) { found.emplace_back(subscriptions_[handle].sequence(), id); });
     std::sort(found.begin(), found.end());
     std::vector<std::int64_t> ids;
     ids.reserve(found.size());

@@ -100,7 +100,8 @@ class FlatIndex {
     void choose_lists(Draft& draft);
     Target choose_target(const Draft& draft) const;
     static std::span<const std::uint64_t> points_of(const Terms& terms, const Interval& interval);
-    double points_share(const Interval& interval, const Estimate& estimate, std::span<const std::uint64_t> points) const;
+    double points_share(const Interval& interval, const Estimate& estimate,
+                        std::span<const std::uint64_t> points) const;
     double value_share(std::uint32_t dimension, std::uint64_t key, std::uint32_t cell) const;
     void collect_lists(const Target& target, Draft& draft);
     // Fills in the draft's entry, except for the subscription's handle.
@@ -125,7 +126,7 @@ class FlatIndex {
     std::uint64_t find_runs(Scratch& scratch) const;
     // Finds the entries that pass their ranges. Writes the wanted field of those that match to `decided`, and the
     // subscriptions of the others to `undecided`. Returns the number of entries in the lists.
-    std::uint64_t filter(Scratch& scratch, std::uint32_t EntryTail::*wanted) const;
+    std::uint64_t filter(Scratch& scratch, std::uint32_t EntryTail::* wanted) const;
     bool matches(const Scratch& scratch, const Subscription& subscription) const;
     template <typename Visit>
     void each_subscription(const std::vector<std::uint32_t>& handles, Visit visit) const;
@@ -169,14 +170,14 @@ class FlatIndex {
     std::vector<std::uint32_t> grown_lists_;
     std::vector<std::uint32_t> outgrown_;
     std::vector<Operand> operands_;  // of the predicate that is being read
-    Draft immediate_;                     // used while additions do not wait
-    Draft* current_ = &immediate_;        // the draft that is being written
-    Draft refiled_;                    // a subscription that is filed again
+    Draft immediate_;                // used while additions do not wait
+    Draft* current_ = &immediate_;   // the draft that is being written
+    Draft refiled_;                  // a subscription that is filed again
 };
 
 // Inline, so that it becomes part of the caller that reads the range: nearly all predicates take this path.
-[[gnu::always_inline]] inline bool FlatIndex::add_range(std::uint32_t attribute, Operator op, const NumberOperand& first,
-                                 const NumberOperand& last) {
+[[gnu::always_inline]] inline bool FlatIndex::add_range(std::uint32_t attribute, Operator op,
+                                                        const NumberOperand& first, const NumberOperand& last) {
     if (!keys_decide_range(op, first.number, last.number)) return false;
     const std::uint32_t dimension = dimensions_.acquire(attribute, Aspect::Number);
     if (dimension == kNone) return false;

@@ -33,7 +33,9 @@ class ListDirectory {
     // The same list. Created if there is none. Counts one more entry of the dimension that is filed by value.
     std::uint32_t value_list(std::uint32_t dimension, std::uint64_t key, std::uint32_t cell);
     // The list of a value that is not a cut of the newest grid, or kNone.
-    std::uint32_t find_hashed(std::uint32_t dimension, std::uint64_t key) const { return values_.find({key, dimension}); }
+    std::uint32_t find_hashed(std::uint32_t dimension, std::uint64_t key) const {
+        return values_.find({key, dimension});
+    }
     void prefetch_hashed(std::uint32_t dimension, std::uint64_t key) const { values_.prefetch({key, dimension}); }
     // Moves value lists between grid and table after the dimension got a new grid.
     void move_value_lists(std::uint32_t dimension, std::uint32_t former_grid);

@@ -41,7 +41,8 @@ void FlatIndex::load(Scratch& scratch) const {
     for (const Field& field : scratch.event.fields()) {
         switch (field.type) {
             case TypeClass::Number:
-                set_keys(scratch, field.attribute, Aspect::Number, {field.number.floor_key(), field.number.ceiling_key()});
+                set_keys(scratch, field.attribute, Aspect::Number,
+                         {field.number.floor_key(), field.number.ceiling_key()});
                 break;
             case TypeClass::Text: {
                 const std::uint64_t identity = identity_key(field.text_number), order = text_order_key(field.text);
@@ -101,7 +102,7 @@ void FlatIndex::find_lists(Scratch& scratch) const {
     }
 }
 
-std::uint64_t FlatIndex::filter(Scratch& scratch, std::uint32_t EntryTail::*wanted) const {
+std::uint64_t FlatIndex::filter(Scratch& scratch, std::uint32_t EntryTail::* wanted) const {
     scratch.undecided.clear();
     const std::uint64_t entries = find_runs(scratch);
     const std::size_t count = scratch.runs.empty() ? 0 : scratch.filter.find_passing(scratch.runs, scratch.passing);

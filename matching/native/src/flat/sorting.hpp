@@ -50,7 +50,8 @@ inline constexpr std::size_t kMostInBuckets = 256;
 inline bool sort_by_buckets(std::vector<std::int64_t>& ids, std::vector<std::int64_t>& spare, std::uint64_t base,
                             std::uint64_t range) {
     constexpr std::uint32_t kCrowd = 8;
-    const auto bits = static_cast<unsigned>(std::bit_width(range)), kept = static_cast<unsigned>(std::bit_width(ids.size())) + 1;
+    const auto bits = static_cast<unsigned>(std::bit_width(range)),
+               kept = static_cast<unsigned>(std::bit_width(ids.size())) + 1;
     const unsigned shift = bits > kept ? bits - kept : 0;
     const auto bucket = [&](std::int64_t id) { return (static_cast<std::uint64_t>(id) - base) >> shift; };
     std::array<std::uint32_t, 2 * kMostInBuckets> starts;

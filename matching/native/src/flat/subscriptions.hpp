@@ -38,9 +38,7 @@ class Subscription {
     static constexpr std::size_t kConditionWord = 8;
     static constexpr std::uint16_t kLongForm = 0xffff;
 
-    std::byte* after_conditions() {
-        return reinterpret_cast<std::byte*>(this + 1) + condition_words_ * kConditionWord;
-    }
+    std::byte* after_conditions() { return reinterpret_cast<std::byte*>(this + 1) + condition_words_ * kConditionWord; }
     std::uint8_t* form_place() { return reinterpret_cast<std::uint8_t*>(after_conditions() + copies_ * sizeof(Place)); }
 
     std::uint16_t form_bytes_;

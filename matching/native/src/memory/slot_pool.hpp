@@ -65,9 +65,7 @@ class SlotPool {
     }
 
     // A live slot that should move so that memory is proportional to what is stored. kNone while little is unused.
-    std::uint32_t to_compact() const {
-        return end_ - live_ > live_ + chunk_slots() / 4 ? end_ - 1 : kNone;
-    }
+    std::uint32_t to_compact() const { return end_ - live_ > live_ + chunk_slots() / 4 ? end_ - 1 : kNone; }
 
     std::size_t slot_bytes() const { return slot_bytes_; }
 

@@ -108,7 +108,8 @@ class BoundATree {
     };
 
     void require_no_search_running() const {
-        if (searching_ > 0) throw std::runtime_error("the index is being searched: change it when match_many has ended");
+        if (searching_ > 0)
+            throw std::runtime_error("the index is being searched: change it when match_many has ended");
     }
 
     bool read(WorkerLease& lease, nb::handle publication) {
@@ -156,7 +157,8 @@ nb::list BoundATree::match_many(nb::list publications, unsigned threads) {
     constexpr std::size_t kTogether = 256;
     nb::list results;
     std::vector<std::unique_ptr<WorkerLease>> leases;
-    for (unsigned number = 0; number < std::max(1U, threads); ++number) leases.push_back(std::make_unique<WorkerLease>(*this));
+    for (unsigned number = 0; number < std::max(1U, threads); ++number)
+        leases.push_back(std::make_unique<WorkerLease>(*this));
     std::vector<Event> events(std::min(kTogether, publications.size()));
     std::vector<Answer> answers(events.size());
     for (std::size_t first = 0; first < publications.size(); first += kTogether) {
@@ -174,8 +176,8 @@ nb::list BoundATree::match_many(nb::list publications, unsigned threads) {
         for (std::size_t number = 0; number < count; ++number) {
             Answer& answer = answers[number];
             if (is_plain[number]) {
-                results.append(nb::make_tuple(as_ids(std::move(answer.ids)), answer.counts.candidates,
-                                              answer.counts.evaluated));
+                results.append(
+                    nb::make_tuple(as_ids(std::move(answer.ids)), answer.counts.candidates, answer.counts.evaluated));
                 answer.ids = {};
             } else {
                 results.append(nb::none());
@@ -186,7 +188,7 @@ nb::list BoundATree::match_many(nb::list publications, unsigned threads) {
 }
 
 void BoundATree::search_all(const std::vector<Event>& events, std::size_t count, std::vector<Answer>& answers,
-                                   std::vector<std::unique_ptr<WorkerLease>>& leases) {
+                            std::vector<std::unique_ptr<WorkerLease>>& leases) {
     std::atomic<std::size_t> next = 0;
     std::vector<std::exception_ptr> failures(leases.size());
     const auto work = [&](std::size_t worker) {

@@ -70,7 +70,8 @@ class AttributeNames {
     // Holds a reference to the name, so that no other object gets its address.
     void insert(PyObject* name, std::uint32_t number, std::uint64_t generation) {
         if (buckets_.empty()) buckets_.resize(std::size_t{1} << bits_);
-        if (buckets_[place_of(name)].names.back() != nullptr && ++crowded_ > buckets_.size() / 4 && bits_ < kMostBits) grow();
+        if (buckets_[place_of(name)].names.back() != nullptr && ++crowded_ > buckets_.size() / 4 && bits_ < kMostBits)
+            grow();
         Bucket& bucket = buckets_[place_of(name)];
         const std::size_t way = way_for(name, bucket);
         Py_INCREF(name);

@@ -85,7 +85,8 @@ class ExpressionReader {
 
     void finish(const Frame& frame) {
         const auto first = static_cast<std::uint32_t>(form_.children.size());
-        form_.children.insert(form_.children.end(), done_.begin() + static_cast<std::ptrdiff_t>(frame.first_done), done_.end());
+        form_.children.insert(form_.children.end(), done_.begin() + static_cast<std::ptrdiff_t>(frame.first_done),
+                              done_.end());
         done_.resize(frame.first_done);
         const auto count = static_cast<std::uint32_t>(form_.children.size()) - first;
         const std::uint32_t part = add_part({frame.kind, first, count});

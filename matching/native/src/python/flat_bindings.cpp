@@ -80,9 +80,7 @@ class BoundFlat {
         return matched();
     }
 
-    nb::object match_packed(nb::handle attributes) {
-        return read_packed(attributes) ? matched() : nb::none();
-    }
+    nb::object match_packed(nb::handle attributes) { return read_packed(attributes) ? matched() : nb::none(); }
 
     nb::object match_destinations(nb::handle publication) {
         if (!read_publication(publication.ptr(), index_.vocabulary(), names_, scratch_.event)) return nb::none();
@@ -125,7 +123,8 @@ class BoundFlat {
         }
         index_.begin();
         const bool is_plain = add_predicates(expression.ptr());
-        if (is_plain && index_.reserve_id(number)) return index_.finish(number, name) ? Added::DoneWithPatterns : Added::Done;
+        if (is_plain && index_.reserve_id(number))
+            return index_.finish(number, name) ? Added::DoneWithPatterns : Added::Done;
         index_.abandon();
         return index_.contains(number) ? Added::IdExists : Added::IsNotPlain;
     }
@@ -139,10 +138,9 @@ class BoundFlat {
             if (!PyTuple_CheckExact(children)) return false;
             parts = {&PyTuple_GET_ITEM(children, 0), static_cast<std::size_t>(PyTuple_GET_SIZE(children))};
         }
-        const auto add_range = [this](std::uint32_t attribute, Operator op, const NumberOperand& first,
-                                      const NumberOperand& last) __attribute__((always_inline)) {
-            return index_.add_range(attribute, op, first, last);
-        };
+        const auto add_range =
+            [this](std::uint32_t attribute, Operator op, const NumberOperand& first, const NumberOperand& last)
+                __attribute__((always_inline)) { return index_.add_range(attribute, op, first, last); };
         for (PyObject* part : parts) {
             if (!known.is_predicate(part)) return false;
             if (known.read_range(part, index_.vocabulary(), names_, add_range)) continue;
@@ -234,7 +232,8 @@ nb::object BoundFlat::expression(std::int64_t id) {
     nb::list parts;
     while (reader.next(predicate)) {
         nb::list values;
-        for (std::uint32_t i = 0; i < predicate.operands; ++i) values.append(value_of(reader.operand(predicate.type), predicate.type));
+        for (std::uint32_t i = 0; i < predicate.operands; ++i)
+            values.append(value_of(reader.operand(predicate.type), predicate.type));
         const std::string& name = index_.vocabulary().attributes.text(predicate.attribute_number);
         parts.append(model().predicate(nb::str(name.data(), name.size()), predicate.op, nb::tuple(values)));
     }

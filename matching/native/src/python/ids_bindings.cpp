@@ -35,7 +35,8 @@ PyObject* ids_subscript(PyObject* self, PyObject* key) {
     if (PySlice_Unpack(key, &start, &stop, &step) < 0) return nullptr;
     const Py_ssize_t count = PySlice_AdjustIndices(static_cast<Py_ssize_t>(values.size()), &start, &stop, step);
     std::vector<std::int64_t> chosen(static_cast<std::size_t>(count));
-    for (Py_ssize_t i = 0; i < count; ++i) chosen[static_cast<std::size_t>(i)] = values[static_cast<std::size_t>(start + i * step)];
+    for (Py_ssize_t i = 0; i < count; ++i)
+        chosen[static_cast<std::size_t>(i)] = values[static_cast<std::size_t>(start + i * step)];
     return as_ids(std::move(chosen)).release().ptr();
 }
 
@@ -127,7 +128,8 @@ void bind_ids(nb::module_& module) {
         if (found == ids.values.end()) throw nb::value_error("this id is not among them");
         return found - ids.values.begin();
     });
-    bound.def("count", [](const Ids& ids, std::int64_t id) { return std::count(ids.values.begin(), ids.values.end(), id); });
+    bound.def("count",
+              [](const Ids& ids, std::int64_t id) { return std::count(ids.values.begin(), ids.values.end(), id); });
     nb::module_::import_("collections.abc").attr("Sequence").attr("register")(bound);
 }
 

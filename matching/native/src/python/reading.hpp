@@ -69,7 +69,9 @@ class Model {
         }
     }
 
-    bool is_predicate(PyObject* object) const { return reinterpret_cast<PyObject*>(Py_TYPE(object)) == predicate_.ptr(); }
+    bool is_predicate(PyObject* object) const {
+        return reinterpret_cast<PyObject*>(Py_TYPE(object)) == predicate_.ptr();
+    }
     bool is_and(PyObject* object) const { return reinterpret_cast<PyObject*>(Py_TYPE(object)) == and_.ptr(); }
 
     // An AND's children, as a borrowed tuple.
@@ -93,7 +95,8 @@ class Model {
 
     // Appends a predicate of `matching.expressions.model`. Its views live as long as the Python object. An attribute in
     // the vocabulary has its number, another one its name.
-    bool read(PyObject* predicate, const Vocabulary& vocabulary, AttributeNames& names, Conjunction& conjunction) const {
+    bool read(PyObject* predicate, const Vocabulary& vocabulary, AttributeNames& names,
+              Conjunction& conjunction) const {
         Predicate read;
         PyObject* name = slot(predicate, attribute_offset_);
         if (!names.find(name, vocabulary.attributes, read.attribute_number)) return false;
@@ -151,7 +154,8 @@ class Model {
 
     static Py_ssize_t slot_offset(nb::handle type, const char* name) {
         nb::object member = type.attr(name);
-        if (Py_TYPE(member.ptr()) != &PyMemberDescr_Type) throw nb::type_error("matching.expressions.model has no such slot");
+        if (Py_TYPE(member.ptr()) != &PyMemberDescr_Type)
+            throw nb::type_error("matching.expressions.model has no such slot");
         return reinterpret_cast<PyMemberDescrObject*>(member.ptr())->d_member->offset;
     }
 

@@ -12,7 +12,8 @@ inline bool as_text(PyObject* object, std::string_view& text) {
     if (!PyUnicode_CheckExact(object)) return false;
     if (PyUnicode_IS_COMPACT_ASCII(object)) {
         // The bytes of an ASCII string are UTF-8.
-        text = {static_cast<const char*>(PyUnicode_DATA(object)), static_cast<std::size_t>(PyUnicode_GET_LENGTH(object))};
+        text = {static_cast<const char*>(PyUnicode_DATA(object)),
+                static_cast<std::size_t>(PyUnicode_GET_LENGTH(object))};
         return true;
     }
     Py_ssize_t size = 0;

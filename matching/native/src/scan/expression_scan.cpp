@@ -64,7 +64,8 @@ void ExpressionScan::write_list(const ExpressionForm& expression) {
             instructions_.push_back({0, 0, part.kind, Operator::Eq, std::uint64_t{part.first} << 32 | part.count});
         }
     }
-    for (const std::uint32_t child : expression.children) instructions_.push_back({child, 0, Connective::And, Operator::Eq, 0});
+    for (const std::uint32_t child : expression.children)
+        instructions_.push_back({child, 0, Connective::And, Operator::Eq, 0});
 }
 
 ExpressionScan::Instruction ExpressionScan::predicate(const ExpressionForm& expression, std::uint32_t number) {
@@ -115,7 +116,8 @@ void ExpressionScan::compact() {
     programs_.swap(programs);
     dead_ = 0;
     table_ = {};
-    for (std::uint32_t number = 0; number < programs_.size(); ++number) table_.insert(hash_of_id(programs_[number].id), number);
+    for (std::uint32_t number = 0; number < programs_.size(); ++number)
+        table_.insert(hash_of_id(programs_[number].id), number);
     if (programs_.empty()) std::vector<std::uint32_t>().swap(leaf_uses_);
 }
 
@@ -146,11 +148,8 @@ void ExpressionScan::match(const Event& event, std::vector<std::int64_t>& ids) {
 // Moves `at` behind the subtree. If `needs_false` is not set, the result may be undefined where it would be false.
 ExpressionScan::Truth ExpressionScan::evaluate(const Instruction*& at, bool needs_false) const {
     switch (at->kind) {
-        case Connective::Predicate:
-            return evaluate_predicate(*at++);
-        case Connective::Not:
-            ++at;
-            return opposite(evaluate(at, true));
+        case Connective::Predicate: return evaluate_predicate(*at++);
+        case Connective::Not: ++at; return opposite(evaluate(at, true));
         case Connective::Xor:
         case Connective::Xnor: {
             const bool is_xor = at->kind == Connective::Xor;
@@ -161,8 +160,7 @@ ExpressionScan::Truth ExpressionScan::evaluate(const Instruction*& at, bool need
             at = end;
             return exclusive(left, right, is_xor);
         }
-        default:
-            return evaluate_joined(at, needs_false);
+        default: return evaluate_joined(at, needs_false);
     }
 }
 
@@ -223,7 +221,8 @@ ExpressionScan::Truth ExpressionScan::evaluate_list(const Program& program) {
     return truths_[count - 1];
 }
 
-ExpressionScan::Truth ExpressionScan::combined(Connective kind, const Instruction* children, std::uint32_t count) const {
+ExpressionScan::Truth ExpressionScan::combined(Connective kind, const Instruction* children,
+                                               std::uint32_t count) const {
     const auto truth = [&](std::uint32_t number) { return truths_[children[number].where]; };
     if (kind == Connective::Not) return opposite(truth(0));
     if (kind == Connective::Xor || kind == Connective::Xnor) {

@@ -17,7 +17,8 @@ void put_text(Bytes& bytes, const std::string& text) {
 }
 
 void put_value(Random& random, Bytes& bytes) {
-    static constexpr std::uint8_t kTags[] = {0xc2, 0xc3, 0xca, 0xcb, 0xcc, 0xcd, 0xce, 0xcf, 0xd0, 0xd1, 0xd2, 0xd3, 0xd9, 0xda, 0xdb};
+    static constexpr std::uint8_t kTags[] = {0xc2, 0xc3, 0xca, 0xcb, 0xcc, 0xcd, 0xce, 0xcf,
+                                             0xd0, 0xd1, 0xd2, 0xd3, 0xd9, 0xda, 0xdb};
     const std::uint32_t kind = random.below(8);
     if (kind < 3) {
         bytes.push_back(static_cast<std::uint8_t>(random.below(128)));
@@ -25,7 +26,8 @@ void put_value(Random& random, Bytes& bytes) {
         put_text(bytes, random.below(2) == 0 ? "x" : "caf\xc3\xa9");
     } else {
         bytes.push_back(kTags[random.below(15)]);
-        for (std::uint32_t i = random.below(9); i != 0; --i) bytes.push_back(static_cast<std::uint8_t>(random.below(256)));
+        for (std::uint32_t i = random.below(9); i != 0; --i)
+            bytes.push_back(static_cast<std::uint8_t>(random.below(256)));
     }
 }
 

@@ -160,7 +160,9 @@ std::uint32_t write(const Tree& tree, ExpressionForm& form, std::map<const Node*
 class Soak {
   public:
     Soak(std::uint64_t seed, unsigned identity_bits) : random_(seed), tree_(identity_bits), search_(tree_) {
-        const auto verifier = [](std::string_view pattern, std::string_view text) { return text.find(pattern) != text.npos; };
+        const auto verifier = [](std::string_view pattern, std::string_view text) {
+            return text.find(pattern) != text.npos;
+        };
         tree_.set_verifier(verifier);
         scan_.set_verifier(verifier);
     }
@@ -192,7 +194,8 @@ class Soak {
         ++added_;
         // Some ids are far from the others, so that both ways of sorting them are tested.
         const bool is_far = random_.below(3'000) == 0;
-        const std::int64_t id = is_far ? INT64_MIN + static_cast<std::int64_t>(added_) : static_cast<std::int64_t>(added_);
+        const std::int64_t id =
+            is_far ? INT64_MIN + static_cast<std::int64_t>(added_) : static_cast<std::int64_t>(added_);
         ExpressionForm form;
         std::map<const Node*, std::uint32_t> written;
         write(tree, form, written);

@@ -21,7 +21,9 @@ struct Value {
     bool truth = false;
 
     // 64 bits of mantissa hold every int64 and every double.
-    long double exact() const { return is_integer ? static_cast<long double>(integer) : static_cast<long double>(real); }
+    long double exact() const {
+        return is_integer ? static_cast<long double>(integer) : static_cast<long double>(real);
+    }
 };
 
 struct Condition {
@@ -35,7 +37,7 @@ using Publication = std::map<std::string, Value>;
 const char* const kAttributes[] = {"a", "b", "c", "s", "t", "f"};
 constexpr std::uint32_t kNarrow = 1;
 const char* const kTexts[] = {"", "a", "b", "ab", "aba", "abcdefgh", "abcdefghi", "abcdefg", "\xc3\xa9", "zz"};
-const std::int64_t kLargeIntegers[] = {(1LL << 53) - 1, 1LL << 53,      (1LL << 53) + 1, -(1LL << 53) - 1,
+const std::int64_t kLargeIntegers[] = {(1LL << 53) - 1, 1LL << 53,     (1LL << 53) + 1, -(1LL << 53) - 1,
                                        INT64_MAX,       INT64_MAX - 1, INT64_MIN};
 const double kReals[] = {-1.5, -0.0, 0.5, 2.5, 0x1p53, 0x1p63, -0x1p63, 1e300, 5e-324, 3.25};
 
@@ -78,7 +80,8 @@ Condition random_condition(Random& random) {
     std::uint32_t count = 1;
     if (condition.op == Operator::Exists || condition.op == Operator::NotExists) count = 0;
     if (condition.op == Operator::Between || condition.op == Operator::NotBetween) count = 2;
-    if (condition.op == Operator::In || condition.op == Operator::NotIn) count = 1 + random.below(random.below(30) == 0 ? 60 : 4);
+    if (condition.op == Operator::In || condition.op == Operator::NotIn)
+        count = 1 + random.below(random.below(30) == 0 ? 60 : 4);
     for (; count != 0; --count) condition.values.push_back(random_value(random, type));
     // One attribute is compared only with integers of a narrow range, which have a grid of their own.
     if (attribute == kNarrow && type == TypeClass::Number) {
@@ -103,9 +106,12 @@ bool holds(const Condition& condition, const Publication& publication) {
     const Value& value = found->second;
     const std::string &text = value.text, &operand = condition.values[0].text;
     const auto is_in = [&] {
-        return std::any_of(condition.values.begin(), condition.values.end(), [&](const Value& one) { return order_of(value, one) == 0; });
+        return std::any_of(condition.values.begin(), condition.values.end(),
+                           [&](const Value& one) { return order_of(value, one) == 0; });
     };
-    const auto is_between = [&] { return order_of(value, condition.values[0]) >= 0 && order_of(value, condition.values[1]) <= 0; };
+    const auto is_between = [&] {
+        return order_of(value, condition.values[0]) >= 0 && order_of(value, condition.values[1]) <= 0;
+    };
     switch (condition.op) {
         case Operator::Eq: return order_of(value, condition.values[0]) == 0;
         case Operator::Ne: return order_of(value, condition.values[0]) != 0;
@@ -180,7 +186,8 @@ class Soak {
         const std::uint32_t count = random_.below(40) == 0 ? random_.below(60) : random_.below(6);
         for (std::uint32_t i = 0; i < count; ++i) subscription.conditions.push_back(random_condition(random_));
         subscription.destination = random_.below(5);
-        const std::int64_t id = random_.below(50) == 0 ? -static_cast<std::int64_t>(next_id_++) : static_cast<std::int64_t>(next_id_++);
+        const std::int64_t id =
+            random_.below(50) == 0 ? -static_cast<std::int64_t>(next_id_++) : static_cast<std::int64_t>(next_id_++);
         Conjunction conjunction;
         for (const Condition& condition : subscription.conditions) append(conjunction, condition);
         const std::string destination = "broker " + std::to_string(subscription.destination);
@@ -198,7 +205,8 @@ class Soak {
 
     void write(Conjunction& conjunction) {
         index_.begin();
-        for (Predicate& predicate : conjunction.predicates) index_.add_predicate(predicate, conjunction.operands_of(predicate));
+        for (Predicate& predicate : conjunction.predicates)
+            index_.add_predicate(predicate, conjunction.operands_of(predicate));
     }
 
     // An abandoned addition leaves nothing behind, at any predicate.
@@ -276,7 +284,8 @@ class Soak {
                 case TypeClass::Text: scratch_.event.add(attribute, std::string_view(value.text)); break;
                 case TypeClass::Truth: scratch_.event.add_truth(attribute, value.truth); break;
                 default:
-                    scratch_.event.add(attribute, value.is_integer ? Number::of(value.integer) : Number::of(value.real));
+                    scratch_.event.add(attribute,
+                                       value.is_integer ? Number::of(value.integer) : Number::of(value.real));
             }
         }
     }

@@ -21,7 +21,8 @@ int main(int count, char** arguments) {
     const int wrong_large = mercast::soak_large_flat(seed, kLargeSize);
     std::printf("flat: %u subscriptions at once, %d wrong answers\n", kLargeSize, wrong_large);
     const int wrong_a_tree = mercast::soak_a_tree(seed, operations);
-    std::printf("a-tree: %llu operations, %d wrong answers\n", static_cast<unsigned long long>(operations), wrong_a_tree);
+    std::printf("a-tree: %llu operations, %d wrong answers\n", static_cast<unsigned long long>(operations),
+                wrong_a_tree);
     const int wrong_packed = mercast::fuzz_packed(seed, rounds);
     std::printf("packed: %llu inputs, %d wrong answers\n", static_cast<unsigned long long>(rounds), wrong_packed);
     return wrong_flat + wrong_large + wrong_a_tree + wrong_packed == 0 ? 0 : 1;
