@@ -135,6 +135,7 @@ class InLoop:
                 lambda: all(not server.core.router.counts().unacknowledged_changes for server in self.servers.values()),
                 what="all changes are acknowledged",
             )
+            # Time for changes that follow from the acknowledged ones.
             await asyncio.sleep(0.15)
 
 

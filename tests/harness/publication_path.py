@@ -23,7 +23,7 @@ from tests.harness.broker_processes import InLoop, OverlayFileMaker
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("broker", "matching", "routing", "topologies")
 SETTLED_AFTER_S = 0.3
-"""Longer than settlement takes, and shorter than a heartbeat."""
+"""Longer than settlement takes, and shorter than a heartbeat. The hook would record the calls of a condition."""
 HEARTBEATS = {"heartbeat": {"every": "30s", "dead_after": "90s"}}
 
 

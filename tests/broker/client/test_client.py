@@ -22,6 +22,7 @@ from broker.client.options import parse_servers
 from matching import Expression, attr
 from matching.errors import MatchingError
 from tests.harness.client_processes import brokers
+from tests.harness.conditions import until
 from tests.harness.ports import free_ports
 
 SOON_S = 30.0
@@ -130,9 +131,11 @@ def test_iterating_subscribes_and_closing_ends_the_iteration(server: str) -> Non
                 # The task subscribes at an unknown time, and receives only later publications.
                 await client.publish({"iterating": True, "n": 1 if n == 0 else 2})
                 n += bool(got)
+                # A pause between two publications.
                 await asyncio.sleep(0.01)
-            left = asyncio.create_task(_all(client.subscribe("nothing = 1")))
-            await asyncio.sleep(0.1)
+            empty = client.subscribe("nothing = 1")
+            left = asyncio.create_task(_all(empty))
+            await until(lambda: empty._waiter is not None, what="the iteration waits for a publication")
         assert await left == []
         return got
 
@@ -204,6 +207,7 @@ def test_a_subscriber_that_reads_nothing_holds_no_more_than_its_window_and_loses
         ):
             answers = [await publisher.publish_soon({"slow": True, "n": n}) for n in range(1000)]
             await asyncio.gather(*answers)
+            # Time for more deliveries than the window, which must not come.
             await asyncio.sleep(0.2)
             assert 0 < len(stream) <= 50
             assert [each["n"] for each in await received(stream, 1000)] == list(range(1000))
@@ -234,6 +238,7 @@ def test_at_most_once_a_subscriber_that_reads_nothing_holds_little(server: str) 
             for n in range(3000):
                 await publisher.publish_soon({"held": True, "n": n}, bytes(1000))
             await publisher.flush()
+            # Time for more deliveries, which must not come.
             await asyncio.sleep(0.2)
             # The window, and the deliveries of the read that filled it.
             assert 50 <= len(stream) < 50 + 300
@@ -253,6 +258,7 @@ def test_an_expired_publication_is_not_delivered(server: str) -> None:
             await publisher.publish({"expiring": True, "n": 1})
             await publisher.publish({"expiring": True, "n": 2}, expires=0.05)
             await publisher.publish({"expiring": True, "n": 3}, expires=60)
+            # The lifetime of the second ends.
             await asyncio.sleep(0.3)
             assert [each["n"] for each in await received(stream, 2)] == [1, 3]
 

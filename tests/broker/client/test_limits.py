@@ -279,6 +279,7 @@ async def breaking(goodbye: Goodbye | None) -> AsyncIterator[tuple[Breaker, str]
 def test_pauses_grow_while_connections_break_right_after_the_welcome() -> None:
     async def scenario() -> None:
         async with breaking(None) as (breaker, url), connect(url) as client:
+            # The time in which connections are counted.
             await asyncio.sleep(1.5)
             # Without jitter at 0, 0.05, 0.15, 0.35, 0.75 and 1.55 s. Jitter is up to half of each pause.
             assert 3 <= breaker.connections <= 7
@@ -294,10 +295,12 @@ def test_a_connection_that_lasted_is_made_again_at_once(broker: BrokerProcess, m
 
     async def scenario() -> None:
         async with Proxy(broker.listen) as proxy, connect(proxy.url) as client:
+            # Longer than PROVEN_AFTER_S.
             await asyncio.sleep(0.3)
             proxy.cut()
             await until(lambda: client.reconnects > 0, SOON_S)
             proxy.cut()
+            # Time for a connection that must not be made.
             await asyncio.sleep(0.3)
             assert client.reconnects == 1
             assert not client.is_connected

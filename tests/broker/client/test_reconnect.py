@@ -128,6 +128,7 @@ def test_a_client_reconnects_to_a_killed_broker_and_enters_its_entries_again(tmp
             assert await numbers(stream, 1) == [1]
             await asyncio.to_thread(broker.kill)
             waiting = asyncio.create_task(publisher.publish({"killed": False, "n": 2}))
+            # Time for an answer that must not come.
             await asyncio.sleep(0.1)
             assert not waiting.done()
             await asyncio.to_thread(broker.start)
@@ -152,7 +153,7 @@ def test_a_client_moves_to_another_broker_when_its_own_is_killed(tmp_path: Path)
             assert subscriber.broker == "b1"
             n = 0
             while not len(stream):
-                # Publish until the subscription has reached the other broker.
+                # Publish at intervals until the subscription has reached the other broker.
                 n += 1
                 await publisher.publish({"moving": True, "n": n})
                 await asyncio.sleep(0.05)
@@ -227,7 +228,7 @@ def test_a_durable_subscription_keeps_publications_while_its_client_is_away_and_
     async def second_process(broker: BrokerProcess) -> None:
         async with connect(broker.url, name="desk-1", durable=True) as desk:
             # Deliveries may arrive before the application subscribes under the name.
-            await asyncio.sleep(0.2)
+            await until(lambda: desk.unclaimed == ("alerts",), SOON_S)
             async with desk.subscribe("price > 90", name="alerts") as alerts:
                 assert await numbers(alerts, 3) == [2, 3, 4]
                 await desk.publish({"price": 99, "n": 6})
@@ -280,6 +281,7 @@ async def _publish_all(publisher: Client, count: int) -> None:
     for n in range(count):
         answers.append(await publisher.publish_soon({"load": True, "n": n}))
         if n % 50 == 0:
+            # The client sends and receives in between.
             await asyncio.sleep(0)
     await asyncio.gather(*answers)
 
@@ -311,7 +313,7 @@ def test_all_waiting_calls_fail_when_the_client_stops_to_reconnect(tmp_path: Pat
         async with connect(broker.url, reconnect_within=0.3) as client:
             stream = client.subscribe("given = 1")
             waiting = asyncio.create_task(stream.next())
-            await asyncio.sleep(0.2)
+            await until(lambda: stream._waiter is not None, SOON_S, "the subscription waits for a publication")
             await asyncio.to_thread(broker.kill)
             with pytest.raises(ConnectError, match="cannot connect"):
                 await waiting

@@ -110,6 +110,7 @@ def test_a_repeated_entry_counts_as_entered_when_the_broker_has_answered() -> No
 
         first = connect(is_resumed=False)
         entering = asyncio.create_task(requests.enter(Subscribe, expressions))
+        # The task sends its requests.
         await asyncio.sleep(0)
         for frame in first.sent:
             requests.answered(RequestAccepted(frame.request))

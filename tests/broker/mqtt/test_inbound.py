@@ -100,6 +100,7 @@ class World:
         self.inbound.wake_publisher()
 
     async def settle(self) -> None:
+        """Gives the tasks some turns of the loop."""
         for _ in range(5):
             await asyncio.sleep(0)
 

@@ -137,6 +137,7 @@ def test_the_trace_tables_are_those_of_a_simulation(tmp_path: Path) -> None:
             recorder = overlay["b2"].recorder
             assert recorder is not None
             await until(lambda: overlay["b1"].is_settled)
+            # Brokers record their state once a second.
             await asyncio.sleep(1.1)
         await overlay.__aexit__()
 

@@ -151,6 +151,7 @@ def test_a_publication_that_expired_while_its_client_was_away_is_dropped_and_cou
             # A delivery that is not acknowledged yet fills the window of one.
             await publisher.publish({"n": 1}, expires=0.05)
             await publisher.publish({"n": 2})
+            # The lifetime ends.
             await asyncio.sleep(0.2)
             assert await numbers(stream, 1) == [2]
             assert overlay["b1"].core.drops["expired"] == 1
@@ -335,6 +336,7 @@ def test_a_publisher_whose_connection_breaks_publishes_nothing_twice_and_loses_n
             for n in range(300):
                 await publisher.publish_soon({"n": n})
                 if n % 100 == 50:
+                    # The client sends a part of them before the connection breaks.
                     await asyncio.sleep(0)
                     await until(lambda: "source" in overlay["b1"].clients)
                     overlay["b1"].clients["source"].connection.abort()

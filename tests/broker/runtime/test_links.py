@@ -41,6 +41,7 @@ async def flow(file: OverlayFileMaker, overlay: InLoop, disturb: object) -> list
             answers.append(await publisher.publish_soon({"n": n}))
             if n == 20:
                 disturb()  # type: ignore[operator]
+            # A rate at which links break and return while publications flow.
             await asyncio.sleep(0.01)
         arrived = [(await stream.next(40.0))["n"] for _ in range(60)]
         await until(lambda: all(server.is_settled for server in overlay.servers.values()))
@@ -139,6 +140,7 @@ def test_self_reorganisation_opens_a_real_link_and_a_closed_one_stays_closed(tmp
                 assert sent < 2000, "no link was opened"
                 await publisher.publish({"n": sent})
                 sent += 1
+                # A rate, because brokers open links for traffic.
                 await asyncio.sleep(0.01)
             assert sorted([int((await stream.next(40.0))["n"]) for _ in range(sent)]) == list(range(sent))
             await publisher.publish({"n": sent})

@@ -89,6 +89,7 @@ def test_durable_brokers_lose_nothing_when_the_subscribers_broker_is_killed(tmp_
                         processes.kill("b2")
                 processes.restart("b2")
                 assert sorted(await collect(stream, 40, 60)) == list(range(40))
+                # Time for a duplicate.
                 await asyncio.sleep(0.5)
                 assert not len(stream)
 
@@ -118,6 +119,7 @@ def test_a_killed_publishers_broker_delivers_what_it_had_accepted(tmp_path: Path
                 ids = Counter([str(await answer) for answer in answers])
                 assert max(ids.values()) == 1 or set(ids) >= {"None"}
                 assert sorted(await collect(stream, 200, 60)) == list(range(200))
+                # Time for a duplicate.
                 await asyncio.sleep(0.5)
                 assert not len(stream)
 
@@ -151,6 +153,7 @@ def test_a_broker_whose_store_fails_stops_and_what_it_lost_is_sent_again_and_del
                 log = path.with_name(f"{FILE}-wal")
                 processes.limit_files("b1", log.stat().st_size + 200_000)
                 answers = [await publisher.publish_soon({"n": 1}, b"x" * 400_000)]
+                # The broker begins to write it, which its status does not show.
                 await asyncio.sleep(0.1)
                 for n in range(2, 6):
                     answers.append(await publisher.publish_soon({"n": n}))
@@ -161,6 +164,7 @@ def test_a_broker_whose_store_fails_stops_and_what_it_lost_is_sent_again_and_del
                 await publisher.flush()
                 assert all([await answer for answer in answers]), "none was accepted before the restart"
                 assert sorted(await collect(stream, 5)) == [1, 2, 3, 4, 5]
+                # Time for a duplicate.
                 await asyncio.sleep(0.5)
                 assert not len(stream)
 
@@ -263,11 +267,13 @@ def test_ten_durable_brokers_are_killed_in_turn_under_load_and_nothing_owed_is_l
                 async def publish(publisher: Client, first: int) -> None:
                     for n in range(first, count, 2):
                         await publisher.publish_soon({"n": n})
+                        # A rate that lasts longer than the kills.
                         await asyncio.sleep(0.01)
                     await publisher.flush()
 
                 publishing = [asyncio.create_task(publish(each, first)) for first, each in enumerate(publishers)]
                 for victim in ("b03", "b06", "b00"):
+                    # Load before the kill, and while the broker is down.
                     await asyncio.sleep(0.5)
                     processes.kill(victim)
                     await asyncio.sleep(0.5)
@@ -277,6 +283,7 @@ def test_ten_durable_brokers_are_killed_in_turn_under_load_and_nothing_owed_is_l
                 await asyncio.gather(*publishing)
                 for stream in streams:
                     assert sorted(await collect(stream, count, 90)) == list(range(count))
+                # Time for a duplicate.
                 await asyncio.sleep(1)
                 assert [len(stream) for stream in streams] == [0, 0, 0]
 

@@ -60,6 +60,7 @@ async def publish_steadily(publisher: Client) -> set[int]:
     while (elapsed := time.monotonic() - started) < PUBLISHED_FOR_S:
         while len(answers) < elapsed * PUBLISHED_A_SECOND:
             answers.append(await publisher.publish_soon({"n": len(answers)}))
+        # Between two bursts of the rate.
         await asyncio.sleep(0.005)
     await publisher.flush()
     outcomes = await asyncio.gather(*answers, return_exceptions=True)
@@ -80,10 +81,11 @@ async def kill_repeatedly(processes: Processes, victim: str) -> Counter[str]:
 
 
 async def all_delivered(wanted: int, *arrivals: Counter[int]) -> None:
-    """Waits until every counter has `wanted` numbers, at most SETTLED_WITHIN_S, then 1 s more for duplicates."""
+    """Waits until every counter has `wanted` numbers, at most SETTLED_WITHIN_S, then 1 s more."""
     # The test names the numbers that are missing.
     with suppress(AssertionError):
         await until(lambda: all(len(counts) >= wanted for counts in arrivals), SETTLED_WITHIN_S)
+    # Time for duplicates.
     await asyncio.sleep(1.0)
 
 

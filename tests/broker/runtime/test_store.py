@@ -175,6 +175,7 @@ def test_after_a_failed_write_nothing_is_written_or_reported_as_persisted(tmp_pa
         store.put(("acknowledged", "c"), 1)
         store.put(("subscription", "c", "lost"), "x" * 500_000)
         store.put(ledger, 2)
+        # The store starts a batch at the end of the loop turn.
         await asyncio.sleep(0)
         assert not store.pending_count, "it is being written"
         # Meanwhile the next publication becomes pending, and the client's ledger with it.
@@ -185,6 +186,7 @@ def test_after_a_failed_write_nothing_is_written_or_reported_as_persisted(tmp_pa
         store.put(late, PUBLICATION)
         store.put(ledger, 4)
         store.remove(stays)
+        # Time for a write that must not happen.
         await asyncio.sleep(0.05)
         assert not store.pending_count
         await store.close()
@@ -358,6 +360,7 @@ def test_a_durable_client_finds_its_subscriptions_and_undelivered_publications_a
                 desk.subscribe("n >= 0", name="all") as stream,
             ):
                 assert sorted([int((await stream.next(40.0))["n"]) for _ in range(3)]) == [1, 2, 3]
+                # Time for a duplicate.
                 await asyncio.sleep(0.3)
                 assert not len(stream)
 

@@ -75,6 +75,7 @@ async def compromised_broker(folder: Path, file: OverlayFileMaker, at: str = "b1
         yield CompromisedBroker(reader, writer)
     finally:
         writer.transport.abort()
+        # The transport closes its socket in the next turn of the loop.
         await asyncio.sleep(0)
 
 
@@ -147,22 +148,24 @@ def test_damaged_frames_and_false_messages_do_not_stop_others_from_serving_their
     domains = ("x",) if protocol == "merc" else ("",)
     clusters = domains if protocol == "merc" else ()
 
-    async def send_lies(liar: Liar, *, is_damaged: bool) -> None:
+    async def send_lies(server: BrokerServer, liar: Liar, *, is_damaged: bool) -> None:
         async with compromised_broker(tmp_path, file) as b3:
             assert isinstance(await b3.greet("b3", protocol, clusters), LinkWelcome)
             frames = [broker_codec.encode(each, 1 if isinstance(each, Publish) else None) for each in lies(liar, 40)]
             stream = bytearray(b"".join(frames))
             for _ in range(3 if is_damaged else 0):
                 stream[draws.randrange(len(stream))] = draws.randrange(256)
+            link = server.neighbours.links["b3"].connection
+            received = link.bytes_in + len(stream)
             await b3.send(bytes(stream))
-            await asyncio.sleep(0.02)
+            await until(lambda: link.bytes_in >= received or link.is_closing)
 
     async def test() -> None:
         async with others(file) as overlay:
             server = overlay["b1"]
             liar = Liar(draws, ("b1", "b2", "b3"), domains, server.core.incarnation)
             for turn in range(30):
-                await send_lies(liar, is_damaged=turn % 2 == 1)
+                await send_lies(server, liar, is_damaged=turn % 2 == 1)
             assert server.violations["malformed"] > 5
             async with (
                 connect(file.url("b1"), name="desk", tls=shown(tmp_path, "desk")) as client,
@@ -300,6 +303,7 @@ def test_it_can_hold_back_publications_and_they_arrive_when_it_is_repaired(tmp_p
                 await overlay.quiet()
                 performers[Send] = send_all_but_publications
                 assert await publisher.publish({"n": 1}) is not None
+                # Time for a delivery that must not come.
                 await asyncio.sleep(0.5)
                 assert len(stream) == 0
                 assert overlay["b1"].core.in_custody == 1

@@ -306,7 +306,6 @@ def test_an_unsafe_configuration_is_refused(tmp_path: Path, tables: dict[str, di
             BrokerServer(file.broker("b1"))
         assert message in str(refused.value)
         assert str(file.path) in str(refused.value)
-        await asyncio.sleep(0)
 
     run(test)
 

@@ -127,6 +127,7 @@ def test_on_sighup_a_new_authority_replaces_the_old_one_and_bad_files_change_not
 async def publish_until_refused(client: Client) -> None:
     while True:
         await client.publish({"a": 3})
+        # A pause between two publications.
         await asyncio.sleep(0.05)
 
 

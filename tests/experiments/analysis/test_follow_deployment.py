@@ -85,6 +85,7 @@ async def publish(first: str, last: str, count: int) -> tuple[int, int]:
         while not len(stream):
             await source.publish({"n": 0})
             published += 1
+            # A pause between two publications.
             await asyncio.sleep(0.1)
         for n in [*range(count), LAST]:
             await source.publish({"n": n})

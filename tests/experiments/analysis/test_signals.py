@@ -51,6 +51,7 @@ def test_ctrl_c_ends_it_with_one_line(folder_of_runs: Path, tmp_path: Path, comm
         start_new_session=True,
     )
     wait_for_java(process)
+    # The point of the start at which the signal arrives.
     time.sleep(after_s)
     # A terminal sends the signal to the command and all its children.
     os.killpg(process.pid, signal.SIGINT)

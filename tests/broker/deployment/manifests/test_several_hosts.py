@@ -116,6 +116,7 @@ def numbers(subscriber: subprocess.Popen[str], count: int) -> list[int]:
     # The test compares all numbers.
     with suppress(AssertionError):
         wait_until(lambda: len(set(received)) >= count, WITHIN_S)
+    # Time for duplicates.
     time.sleep(1.0)
     subscriber.kill()
     reader.join()
