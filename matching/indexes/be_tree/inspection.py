@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from matching.expressions.values import Dimension
+from matching.expressions.values import Dimension, Value
 from matching.indexes.be_tree.nodes import ClusterNode, PartitionNode
 
 
@@ -66,7 +66,7 @@ def outline(root: ClusterNode, name_of: Callable[[int], Dimension]) -> str:
 
     def step(partition: PartitionNode, cluster: ClusterNode) -> str:
         attribute, type_class = name_of(partition.dimension)
-        bucket = f"{cluster.low:x}..{cluster.high:x}" if cluster.point is None else repr(cluster.point)
+        bucket = f"{cluster.low:x}..{cluster.high:x}" if cluster.point is None else _point_text(cluster.point)
         return f"{attribute}:{type_class}[{bucket}{' split' if cluster.is_split else ''}]"
 
     lines = []
@@ -78,3 +78,8 @@ def outline(root: ClusterNode, name_of: Callable[[int], Dimension]) -> str:
             cluster = cluster.owner.cluster
         lines.append("/".join(("root", *reversed(path))) + f" {sorted(visit.cluster.leaf.subscriptions)}")
     return "\n".join(sorted(lines))
+
+
+def _point_text(point: Value) -> str:
+    """Equal numbers have the same text: which of `0`, `-0.0` and `0.0` came first does not show."""
+    return repr(int(point)) if isinstance(point, float) and point.is_integer() else repr(point)
