@@ -65,8 +65,22 @@ ONLY_IN = {
     "pyarrow": ("broker/trace/files.py", "broker/trace/recorded_trace.py", "experiments/analysis/"),
     "aiomqtt": ("broker/mqtt/",),
     "paho": ("broker/mqtt/",),
+    "yaml": ("broker/deployment/manifests/rendering.py",),
 }
-HEAVY = ("pyspark", "networkx", "matplotlib", "numpy", "lark", "re2", "msgpack", "simpy", "pyarrow")
+HEAVY = (
+    "pyspark",
+    "networkx",
+    "matplotlib",
+    "numpy",
+    "lark",
+    "re2",
+    "msgpack",
+    "simpy",
+    "pyarrow",
+    "jinja2",
+    "yaml",
+    "tomli_w",
+)
 
 
 def modules() -> list[Path]:

@@ -40,8 +40,7 @@ def systemd(
       mercast deploy systemd overlay.toml --program /usr/local/bin/mercast --memory 1024
     """
     from broker.deployment.manifests.output import print_secret_files, write_files
-    from broker.deployment.manifests.plan import read_plan
-    from broker.deployment.manifests.settings import Resources
+    from broker.deployment.manifests.plan import Resources, read_plan
     from broker.deployment.manifests.systemd import systemd_files
 
     plan = read_plan(overlay, is_insecure=insecure)
@@ -69,8 +68,7 @@ def compose(
     """
     from broker.deployment.manifests.compose import compose_files
     from broker.deployment.manifests.output import print_secret_files, warn_of_gateways, write_files
-    from broker.deployment.manifests.plan import read_plan
-    from broker.deployment.manifests.settings import Resources
+    from broker.deployment.manifests.plan import Resources, read_plan
 
     plan = read_plan(overlay, is_insecure=insecure)
     write_files(compose_files(plan, Resources(memory, cpus)), out, is_forced=force)
@@ -97,8 +95,7 @@ def kubernetes(
     """
     from broker.deployment.manifests.kubernetes import kubernetes_files
     from broker.deployment.manifests.output import print_secret_commands, warn_of_gateways, write_files
-    from broker.deployment.manifests.plan import read_plan
-    from broker.deployment.manifests.settings import Resources
+    from broker.deployment.manifests.plan import Resources, read_plan
 
     plan = read_plan(overlay, is_insecure=insecure)
     write_files(kubernetes_files(plan, image, storage, Resources(memory, cpus)), out, is_forced=force)

@@ -7,23 +7,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from broker.deployment.manifests.plan import SECRETS, Placement, Plan, check_overlay_text
-from broker.deployment.manifests.settings import HEALTH_SCRIPT, USER_ID, Resources
-from broker.deployment.manifests.yaml_text import Yaml, to_yaml
+from broker.deployment.manifests.plan import SECRETS, USER_ID, Placement, Plan, Resources, check_overlay_text
+from broker.deployment.manifests.rendering import Yaml, render, to_yaml
 from topologies.files.toml_writer import TomlValue
 
 DATA = "/var/lib/mercast"
 OVERLAY = "/etc/mercast/overlay.toml"
-
-DOCKERFILE = f"""FROM python:3.11-slim
-# What pip installs: a version, a wheel beside this file, or a git address.
-ARG MERCAST="mercast[admin,mqtt]"
-RUN pip install --no-cache-dir "${{MERCAST}}" \\
- && useradd --uid {USER_ID} --create-home --shell /usr/sbin/nologin mercast \\
- && install -d -o mercast -g mercast {DATA}
-USER {USER_ID}:{USER_ID}
-ENTRYPOINT ["mercast"]
-"""
 
 
 def compose_files(plan: Plan, resources: Resources) -> dict[str, str]:
@@ -34,9 +23,13 @@ def compose_files(plan: Plan, resources: Resources) -> dict[str, str]:
     for host, placements in plan.by_host().items():
         folder = f"{host}/" if host else ""
         files[f"{folder}compose.yaml"] = to_yaml(_compose(plan, placements, resources))
-        files[f"{folder}Dockerfile"] = DOCKERFILE
+        files[f"{folder}Dockerfile"] = dockerfile()
         files[f"{folder}overlay.toml"] = overlay
     return files
+
+
+def dockerfile() -> str:
+    return render("Dockerfile", user_id=USER_ID, data=DATA)
 
 
 def _settings(placement: Placement) -> dict[str, TomlValue]:
@@ -86,7 +79,7 @@ def _service(plan: Plan, placement: Placement, resources: Resources) -> Yaml:
         "ports": [published],
         "volumes": volumes,
         "healthcheck": {
-            "test": ["CMD", "python", "-c", HEALTH_SCRIPT.format(port=placement.admin_port)],
+            "test": ["CMD", "python", "-c", placement.health_script],
             "interval": "10s",
             "timeout": "5s",
             "retries": 3,

@@ -5,10 +5,17 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from broker.deployment.manifests.compose import DATA, DOCKERFILE
-from broker.deployment.manifests.plan import SECRETS, Placement, Plan, check_overlay_text, service_name
-from broker.deployment.manifests.settings import HEALTH_SCRIPT, USER_ID, Resources
-from broker.deployment.manifests.yaml_text import Yaml, to_documents, to_yaml
+from broker.deployment.manifests.compose import DATA, dockerfile
+from broker.deployment.manifests.plan import (
+    SECRETS,
+    USER_ID,
+    Placement,
+    Plan,
+    Resources,
+    check_overlay_text,
+    service_name,
+)
+from broker.deployment.manifests.rendering import Yaml, to_yaml
 from topologies.files.toml_writer import TomlValue
 
 FOLDER = "/etc/mercast"
@@ -28,13 +35,14 @@ def kubernetes_files(plan: Plan, image: str, storage: str, resources: Resources)
                 "data": {"overlay.toml": overlay},
             }
         ),
-        "Dockerfile": DOCKERFILE,
+        "Dockerfile": dockerfile(),
     }
     # The digest is part of the pod template, so Kubernetes restarts a pod when the overlay file changes.
     digest = hashlib.sha256(overlay.encode()).hexdigest()[:16]
     for placement in plan.placements:
-        documents = [_service(placement, name), _stateful_set(plan, placement, name, image, storage, resources, digest)]
-        files[f"{placement.name}.yaml"] = to_documents(documents)
+        files[f"{placement.name}.yaml"] = to_yaml(
+            _service(placement, name), _stateful_set(plan, placement, name, image, storage, resources, digest)
+        )
     manifests: list[Yaml] = [path for path in files if path.endswith(".yaml")]
     files["kustomization.yaml"] = to_yaml(
         {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": manifests}
@@ -136,7 +144,7 @@ def _container(plan: Plan, placement: Placement, image: str, resources: Resource
     insecure: list[Yaml] = ["--insecure"] if plan.is_insecure else []
     check: dict[str, Yaml] = {
         # A command inside the container, because the admin pages listen on loopback only.
-        "exec": {"command": ["python", "-c", HEALTH_SCRIPT.format(port=placement.admin_port)]},
+        "exec": {"command": ["python", "-c", placement.health_script]},
         "timeoutSeconds": 5,
         "periodSeconds": 10,
         "failureThreshold": 3,

@@ -19,6 +19,8 @@ SECRET_KEYS = {"tls": ("ca", "certificate", "key"), "acl": ("file", "brokers_tok
 """The keys that name files, by table."""
 SECRETS = "/etc/mercast-secrets"
 """The folder of these files on the hosts."""
+USER_ID = 10_001
+"""The id of the unprivileged user in containers."""
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,50}[a-z0-9])?")
 
@@ -27,6 +29,14 @@ class DeployError(Exception):
     """The overlay cannot be deployed as requested."""
 
     exit_code = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """The resource limits of one broker."""
+
+    memory_mib: int = 512
+    cpus: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +53,11 @@ class Placement:
     is_durable: bool
     mqtt: str
     """The host of the gateway's MQTT broker; empty without a gateway."""
+
+    @property
+    def health_script(self) -> str:
+        """A health check that fails unless the broker serves. It is in Python, which every broker's host has."""
+        return f"import urllib.request as r; r.urlopen('http://127.0.0.1:{self.admin_port}/healthz', timeout=3)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from shlex import quote
 
-from broker.deployment.manifests.plan import SECRETS, DeployError, Placement, Plan, check_overlay_text
-from broker.deployment.manifests.settings import HEALTH_SCRIPT, Resources
+from broker.deployment.manifests.plan import SECRETS, DeployError, Plan, Resources, check_overlay_text
+from broker.deployment.manifests.rendering import render
 from topologies.files.toml_writer import TomlValue
 
 FOLDER = "/etc/mercast"
@@ -27,113 +26,30 @@ def systemd_files(plan: Plan, program: str, resources: Resources) -> dict[str, s
     }
     overlay = plan.overlay_text(settings)
     check_overlay_text(Path("overlay.toml"), overlay)
+    _check_names(plan)
+    python = program.rpartition("/")[0] + "/python"
     files: dict[str, str] = {}
     for host, placements in plan.by_host().items():
         files[f"{host}/overlay.toml"] = overlay
         for placement in placements:
             unit = f"mercast-{placement.name}"
-            files[f"{host}/{unit}.service"] = _service(plan, placement, program, resources)
-            files[f"{host}/{unit}-health.service"] = _health(placement, unit, program)
-            files[f"{host}/{unit}-restart.service"] = _restart(placement, unit)
-            files[f"{host}/{unit}-health.timer"] = _timer(placement, unit)
-        files[f"{host}/install.sh"] = _install(plan, placements)
+            values = {"placement": placement, "unit": unit}
+            files[f"{host}/{unit}.service"] = render(
+                "broker.service", **values, plan=plan, program=program, folder=FOLDER, resources=resources
+            )
+            files[f"{host}/{unit}-health.service"] = render("health.service", **values, python=python)
+            files[f"{host}/{unit}-restart.service"] = render("restart.service", **values)
+            files[f"{host}/{unit}-health.timer"] = render("health.timer", **values)
+        units = [f"mercast-{each.name}{suffix}" for each in placements for suffix in (".service", "-health.timer")]
+        secrets = dict.fromkeys(name for placement in placements for name in plan.secrets_of(placement))
+        files[f"{host}/install.sh"] = render(
+            "install.sh", units=units, secrets=secrets, secrets_folder=SECRETS, folder=FOLDER, state=STATE
+        )
     return files
 
 
-def _service(plan: Plan, placement: Placement, program: str, resources: Resources) -> str:
-    insecure = " --insecure" if plan.is_insecure else ""
-    for text in (placement.id, plan.overlay):
+def _check_names(plan: Plan) -> None:
+    """Raises DeployError for a name that has a meaning of its own in a unit."""
+    for text in (*(placement.id for placement in plan.placements), plan.overlay):
         if any(each in text for each in FORBIDDEN_IN_UNITS):
             raise DeployError(f"{text!r} cannot stand in a systemd unit; take letters, digits and dashes")
-    return f"""[Unit]
-Description=Mercast broker {placement.id} of overlay {plan.overlay}
-Wants=network-online.target
-After=network-online.target
-
-[Service]
-Type=exec
-User=mercast
-Group=mercast
-ExecStart={program} broker {FOLDER}/overlay.toml --id "{placement.id}"{insecure}
-Restart=on-failure
-RestartSec=2
-TimeoutStopSec=30
-StateDirectory=mercast/{placement.name}
-StateDirectoryMode=0700
-LimitNOFILE=65536
-MemoryMax={resources.memory_mib}M
-CPUQuota={round(100 * resources.cpus)}%
-TasksMax=64
-NoNewPrivileges=true
-ProtectSystem=strict
-ProtectHome=true
-PrivateTmp=true
-PrivateDevices=true
-ProtectKernelTunables=true
-ProtectKernelModules=true
-ProtectControlGroups=true
-RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX
-RestrictNamespaces=true
-LockPersonality=true
-CapabilityBoundingSet=
-
-[Install]
-WantedBy=multi-user.target
-"""
-
-
-def _health(placement: Placement, unit: str, program: str) -> str:
-    python = program.rpartition("/")[0] + "/python"
-    return f"""[Unit]
-Description=Health of Mercast broker {placement.id}
-After={unit}.service
-OnFailure={unit}-restart.service
-
-[Service]
-Type=oneshot
-User=mercast
-ExecStart={python} -c "{HEALTH_SCRIPT.format(port=placement.admin_port)}"
-"""
-
-
-def _restart(placement: Placement, unit: str) -> str:
-    return f"""[Unit]
-Description=Restarts Mercast broker {placement.id}, which gave no answer
-
-[Service]
-Type=oneshot
-ExecStart=/bin/systemctl try-restart {unit}.service
-"""
-
-
-def _timer(placement: Placement, unit: str) -> str:
-    return f"""[Unit]
-Description=Looks after Mercast broker {placement.id} twice a minute
-
-[Timer]
-OnActiveSec=60
-OnUnitActiveSec=30
-Unit={unit}-health.service
-
-[Install]
-WantedBy=timers.target
-"""
-
-
-def _install(plan: Plan, placements: list[Placement]) -> str:
-    units = " ".join(
-        f"mercast-{placement.name}.service mercast-{placement.name}-health.timer" for placement in placements
-    )
-    secrets = dict.fromkeys(name for placement in placements for name in plan.secrets_of(placement))
-    copies = [f"install -d -m 0750 -g mercast {SECRETS}"] if secrets else []
-    copies += [f"install -m 0640 -g mercast secrets/{quote(name)} {SECRETS}/{quote(name)}" for name in secrets]
-    return f"""#!/bin/sh
-# Run as root on this host, in this folder, where mercast is installed.
-set -eu
-id mercast >/dev/null 2>&1 || useradd --system --home-dir {STATE} --shell /usr/sbin/nologin mercast
-install -d -m 0755 {FOLDER}
-install -m 0644 overlay.toml {FOLDER}/overlay.toml
-{"".join(f"{line}{chr(10)}" for line in copies)}install -m 0644 mercast-*.service mercast-*.timer /etc/systemd/system/
-systemctl daemon-reload
-systemctl enable --now {units}
-"""

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from broker.config.overlay_config import read_config
 from broker.deployment.manifests.plan import DeployError, service_name
-from tests.harness.yaml_reader import read_documents, read_yaml
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -46,6 +46,25 @@ latency_ms = 4.0
 """
 ONE_MACHINE = SEVERAL_HOSTS.replace("0.0.0.0", "127.0.0.1").replace("10.1.0.2", "127.0.0.1")
 ONE_MACHINE = ONE_MACHINE.replace('address = "10.1.0.1:7001"\n', "").replace("127.0.0.1:7001", "127.0.0.1:7000", 1)
+
+
+class StrictLoader(yaml.SafeLoader):
+    """Refuses a mapping with a key twice, of which PyYAML keeps the last, and a key that is no string."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key) for key, _ in node.value]
+        assert all(isinstance(key, str) for key in keys), keys
+        assert len(set(keys)) == len(keys), f"a key occurs twice: {keys}"
+        return super().construct_mapping(node, deep)
+
+
+def read_documents(path: Path) -> list[Any]:
+    return list(yaml.load_all(path.read_text(encoding="utf-8"), StrictLoader))
+
+
+def read_yaml(path: Path) -> Any:
+    (document,) = read_documents(path)
+    return document
 
 
 def deploy(tmp_path: Path, overlay: str, *words: str) -> tuple[subprocess.CompletedProcess[str], Path]:
@@ -120,7 +139,7 @@ def test_brokers_can_read_the_overlay_file_for_the_hosts(tmp_path: Path) -> None
 
 def test_compose_services_run_without_root_and_within_limits(tmp_path: Path) -> None:
     out = deployed(tmp_path, ONE_MACHINE, "compose", "--insecure", "--memory", "256", "--cpus", "0.5")
-    compose = read_yaml((out / "compose.yaml").read_text())
+    compose = read_yaml(out / "compose.yaml")
     assert list(compose["services"]) == ["b-2", "b1", "b3"]
     service = compose["services"]["b-2"]
     assert service["command"] == ["broker", "/etc/mercast/overlay.toml", "--id", "B_2", "--insecure"]
@@ -138,7 +157,7 @@ def test_compose_services_run_without_root_and_within_limits(tmp_path: Path) -> 
 
 def test_compose_for_several_hosts_is_a_folder_for_each(tmp_path: Path) -> None:
     out = deployed(tmp_path, SEVERAL_HOSTS, "compose", "--insecure")
-    here, there = (read_yaml((out / host / "compose.yaml").read_text()) for host in ("10.1.0.1", "10.1.0.2"))
+    here, there = (read_yaml(out / host / "compose.yaml") for host in ("10.1.0.1", "10.1.0.2"))
     assert list(here["services"]) == ["b1"]
     assert there["services"]["b3"]["ports"] == ["7002:7002"]
     config = read_config(out / "10.1.0.1/overlay.toml")
@@ -146,10 +165,10 @@ def test_compose_for_several_hosts_is_a_folder_for_each(tmp_path: Path) -> None:
 
 
 def manifests(out: Path) -> dict[tuple[str, str], dict[str, Any]]:
-    kustomization = read_yaml((out / "kustomization.yaml").read_text())
+    kustomization = read_yaml(out / "kustomization.yaml")
     found = {}
     for path in kustomization["resources"]:
-        for document in read_documents((out / path).read_text()):
+        for document in read_documents(out / path):
             found[document["kind"], document["metadata"]["name"]] = document
     return found
 
@@ -194,7 +213,7 @@ def test_kubernetes_manifests_fit_together(tmp_path: Path) -> None:
 def test_kustomize_reads_the_manifests(tmp_path: Path) -> None:
     kubectl = shutil.which("kubectl")
     if kubectl is None:
-        pytest.skip("kubectl is missing; the manifests were read with the tests' own reader alone")
+        pytest.skip("kubectl is missing; the manifests were read with PyYAML alone")
     out = deployed(tmp_path, SEVERAL_HOSTS, "kubernetes", "--insecure")
     done = subprocess.run([kubectl, "kustomize", str(out)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -230,7 +249,7 @@ def test_certificates_have_host_paths_and_keys_are_not_copied(tmp_path: Path) ->
 
 def test_containers_get_the_secrets_mounted(tmp_path: Path) -> None:
     out = deployed(tmp_path, SECURE, "compose")
-    compose = read_yaml((out / "10.1.0.1/compose.yaml").read_text())
+    compose = read_yaml(out / "10.1.0.1/compose.yaml")
     assert "./secrets:/etc/mercast-secrets:ro" in compose["services"]["b1"]["volumes"]
 
 
@@ -242,6 +261,36 @@ def test_pods_get_the_secrets_mounted(tmp_path: Path) -> None:
     assert {"name": "secrets", "secret": {"secretName": "mercast-plant-b1", "defaultMode": 0o440}} in pod["volumes"]
     mounts = pod["containers"][0]["volumeMounts"]
     assert {"name": "secrets", "mountPath": "/etc/mercast-secrets", "readOnly": True} in mounts
+
+
+def test_brokers_with_names_that_yaml_takes_for_other_types_keep_them(tmp_path: Path) -> None:
+    overlay = ONE_MACHINE.replace('"b1"', '"1e3"').replace('"B_2"', '"y"').replace('"b3"', '"null"')
+    services = read_yaml(deployed(tmp_path, overlay, "compose", "--insecure") / "compose.yaml")["services"]
+    assert {name: service["command"][3] for name, service in services.items()} == {
+        "1e3": "1e3",
+        "null": "null",
+        "y": "y",
+    }
+
+
+@pytest.mark.parametrize("missing", ["jinja2", "yaml"])
+def test_a_missing_package_is_named_with_the_command_that_installs_it(tmp_path: Path, missing: str) -> None:
+    path, out = tmp_path / "overlay.toml", tmp_path / "out"
+    path.write_text(SEVERAL_HOSTS)
+    words = ("deploy", "kubernetes", str(path), "--out", str(out), "--insecure")
+    code = f"import sys\nsys.modules[{missing!r}] = None\nsys.argv[1:] = {words!r}\nimport mercast\nmercast.main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
+    says = f"mercast: deployment files need {missing}: pip install 'mercast[deploy]'\n"
+    assert (done.returncode, done.stderr) == (3, says)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("word", ["50%", "a$b"])
+def test_a_name_with_a_meaning_of_its_own_in_a_unit_is_refused(tmp_path: Path, word: str) -> None:
+    done, out = deploy(tmp_path, SEVERAL_HOSTS.replace('"plant"', f'"{word}"'), "systemd", "--insecure")
+    assert done.returncode == 3
+    assert f"{word!r} cannot stand in a systemd unit" in done.stderr
+    assert not out.exists()
 
 
 def test_an_overlay_without_authentication_needs_the_option_insecure(tmp_path: Path) -> None:
