@@ -10,8 +10,11 @@ NATIVE := $(shell find matching/native/src -name '*.cpp' -o -name '*.hpp')
 TESTS := $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 # The native core without its bindings, with its own tests, under AddressSanitizer and UndefinedBehaviorSanitizer.
+UNIT := build/sanitize/native_unit
 SOAK := build/sanitize/native_soak
-SOAK_OBJECTS := $(patsubst %.cpp,build/sanitize/%.o,$(filter-out matching/native/src/python/%,$(filter %.cpp,$(NATIVE))))
+UNIT_TESTS := $(wildcard matching/native/src/tests/unit_*.cpp)
+SOAK_TESTS := $(filter-out $(UNIT_TESTS),$(wildcard matching/native/src/tests/*.cpp))
+CORE := $(filter-out matching/native/src/python/% matching/native/src/tests/%,$(filter %.cpp,$(NATIVE)))
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
 .PHONY: help install demo test check lint quick bench sanitize clean
@@ -21,7 +24,7 @@ help:
 	@echo 'make test     set up, then run all tests'
 	@echo 'make check    ruff, mypy and the quick tests'
 	@echo 'make bench    matching indexes compared, as in the README with other sizes'
-	@echo 'make sanitize the native core under sanitizers: a million operations beside a scan, and mutated publications'
+	@echo 'make sanitize the native core under sanitizers: unit tests, a million operations beside a scan, mutated publications'
 	@echo 'make install  only set up: .venv with everything for development'
 	@echo 'make clean    remove .venv and whatever was built'
 
@@ -64,10 +67,13 @@ bench: $(INSTALLED)
 	$(BIN)/mercast match bench -i a-tree --workload abe-gen --subscriptions 5000
 	$(BIN)/mercast match bench -i be-tree -i pst-bloom --workload shifting --subscriptions 5000
 
-sanitize: $(SOAK)
+sanitize: $(UNIT) $(SOAK)
+	$(UNIT)
 	$(SOAK)
 
-$(SOAK): $(SOAK_OBJECTS)
+$(UNIT): $(patsubst %.cpp,build/sanitize/%.o,$(UNIT_TESTS) $(CORE))
+$(SOAK): $(patsubst %.cpp,build/sanitize/%.o,$(SOAK_TESTS) $(CORE))
+$(UNIT) $(SOAK):
 	$(CXX) $(SANITIZE) -o $@ $^ -pthread
 
 build/sanitize/%.o: %.cpp $(filter %.hpp,$(NATIVE))

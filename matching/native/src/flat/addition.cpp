@@ -10,7 +10,7 @@
 // - Drafts complete the steps in the order of their addition: written >= estimated >= chosen >= prefetched >= stored.
 // - Until it is stored, only the ids and the vocabulary contain a draft.
 // - Grids change only while no draft is between two steps, because cells and lists of a draft are those of its grids.
-// - An index that has stayed below `kFew` subscriptions since it was empty has no ring of drafts: each addition completes
+// - An index that has stayed below `kFew` subscriptions since it was empty has no ring of drafts: an addition completes
 //   all steps at once.
 #include <algorithm>
 
