@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import resource
-import selectors
-import signal
-import subprocess
-import sys
-import urllib.request
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -20,13 +14,12 @@ from typing import Any, Self
 from broker.config.overlay_config import BrokerConfig, read_config
 from broker.runtime.server import BrokerServer
 from tests.harness.conditions import until, wait_until
+from tests.harness.mercast_broker import BrokerProcess, admin_page
 from tests.harness.ports import free_ports
 
-ROOT = Path(__file__).resolve().parents[2]
 QUICK = {
     "heartbeat": {"every": "100ms", "dead_after": "600ms", "redial_first": "20ms", "redial_at_most": "200ms"},
 }
-START_WITHIN_S = 120.0
 
 Tables = Mapping[str, Mapping[str, object]]
 
@@ -140,12 +133,12 @@ class InLoop:
 
 
 class Processes:
-    """One process for each broker, stopped by their ids at the end."""
+    """One process for each broker of an overlay file. They are killed at the end of the block."""
 
     def __init__(self, file: OverlayFileMaker, *, arguments: Iterable[str] = ()) -> None:
         self.file = file
         self._arguments = tuple(arguments)
-        self._processes: dict[str, subprocess.Popen[str]] = {}
+        self._processes: dict[str, BrokerProcess] = {}
 
     def __enter__(self) -> Self:
         try:
@@ -162,73 +155,50 @@ class Processes:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         for process in self._processes.values():
-            if process.poll() is None:
-                process.kill()
-            process.wait()
-            for stream in (process.stdout, process.stderr):
-                if stream is not None:
-                    stream.close()
+            process.kill()
 
     def launch(self, id: str, *arguments: str, file: OverlayFileMaker | None = None) -> None:
-        path = (file or self.file).path
-        log = (path.parent / f"{id}.log").open("a")
-        self._processes[id] = subprocess.Popen(
-            [sys.executable, "-m", "mercast", "broker", str(path), "--id", id, *self._arguments, *arguments],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-        )
-        log.close()
+        """Starts a broker, of another overlay file if there is one, and does not wait until it serves."""
+        self._processes[id] = BrokerProcess((file or self.file).path, id)
+        self._processes[id].launch(*self._arguments, *arguments)
 
-    def ready(self, id: str) -> dict[str, Any]:
-        """The line that the broker prints when it serves."""
-        process = self._processes[id]
-        assert process.stdout is not None
-        with selectors.DefaultSelector() as selector:
-            selector.register(process.stdout, selectors.EVENT_READ)
-            assert selector.select(START_WITHIN_S), f"{id} did not start"
-        line = process.stdout.readline()
-        assert line, f"{id} ended: {self.log(id)}"
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+    def ready(self, id: str) -> None:
+        """Waits until the broker serves."""
+        self._processes[id].wait_until_ready()
 
     def log(self, id: str) -> str:
-        return (self.file.path.parent / f"{id}.log").read_text()
+        return self._processes[id].log()
 
     def pid(self, id: str) -> int:
         return self._processes[id].pid
 
     def kill(self, id: str) -> None:
-        os.kill(self.pid(id), signal.SIGKILL)
-        self._processes[id].wait()
+        self._processes[id].kill()
 
     def terminate(self, id: str) -> int:
-        os.kill(self.pid(id), signal.SIGTERM)
-        return self._processes[id].wait(timeout=20)
+        """Stops the broker with SIGTERM and returns its exit code."""
+        return self._processes[id].stop()
 
     def wait(self, id: str) -> int:
-        return self._processes[id].wait(timeout=20)
+        """Waits until the broker ends by itself, and returns its exit code."""
+        return self._processes[id].wait()
 
-    def restart(self, id: str, *arguments: str) -> None:
-        stream = self._processes[id].stdout
-        if stream is not None:
-            stream.close()
-        self.launch(id, *arguments)
-        self.ready(id)
+    def restart(self, id: str) -> None:
+        """Starts a broker that has ended, and waits until it serves."""
+        self._processes[id].start(*self._arguments)
 
     def limit_files(self, id: str, most_bytes: int) -> None:
-        """From now on the broker cannot write beyond this size of any file, until it is restarted."""
+        """Limits the size to which the broker can write any file, until it is restarted."""
         resource.prlimit(self.pid(id), resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
 
     def status(self, id: str) -> dict[str, Any]:
-        return status_at(self.file.admin_ports[id])
+        return self._processes[id].status()
 
-    def linked(self, *ids: str) -> None:
-        """Every neighbour of these brokers is up, and they have told each other everything."""
+    def linked(self) -> None:
+        """Waits until all links are up and the brokers have acknowledged each other's changes."""
 
         def is_linked() -> bool:
-            states = [self.status(id) for id in ids or self.file.ids]
+            states = [self.status(id) for id in self.file.ids]
             return all(
                 all(each["is_up"] for each in state["neighbours"]) and not state["tables"]["unacknowledged_changes"]
                 for state in states
@@ -238,6 +208,6 @@ class Processes:
 
 
 def status_at(port: int) -> dict[str, Any]:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/status", timeout=10) as answer:
-        status: dict[str, Any] = json.load(answer)
+    """The status that a broker serves on the admin port."""
+    status: dict[str, Any] = json.loads(admin_page(f"127.0.0.1:{port}", "status"))
     return status

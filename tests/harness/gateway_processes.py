@@ -1,48 +1,29 @@
-"""Brokers as real processes with gateways, for tests."""
+"""A chain of broker processes with MQTT gateways, for tests."""
 
 from __future__ import annotations
 
-import json
-import signal
-import subprocess
-import sys
-import urllib.request
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from tests.harness.conditions import wait_until
-from tests.harness.mosquitto import WAIT_S
+from tests.harness.mercast_broker import BrokerProcess
 from tests.harness.ports import free_port
 
-ROOT = Path(__file__).resolve().parents[2]
 
-
-@dataclass(slots=True)
-class RunningBroker:
-    process: subprocess.Popen[str]
-    admin: str
-    listen: str
-
-    def status(self) -> dict[str, Any]:
-        with urllib.request.urlopen(f"http://{self.admin}/status", timeout=WAIT_S) as answer:
-            status: dict[str, Any] = json.load(answer)
-            return status
+class GatewayProcess(BrokerProcess):
+    """A broker that may have a gateway."""
 
     def gateway(self) -> dict[str, Any]:
-        of_gateway: dict[str, Any] = self.status()["parts"]["mqtt"]
-        return of_gateway
-
-    def metrics(self) -> str:
-        with urllib.request.urlopen(f"http://{self.admin}/metrics", timeout=WAIT_S) as answer:
-            text: str = answer.read().decode()
-            return text
+        """The gateway's part of the status."""
+        gateway: dict[str, Any] = self.status()["parts"]["mqtt"]
+        return gateway
 
 
 class RunningOverlay:
-    """A chain of brokers; each may have an MQTT broker's port, and keys for its gateway in TOML."""
+    """A chain of brokers, any of which may have a gateway."""
 
     def __init__(
         self,
@@ -53,10 +34,11 @@ class RunningOverlay:
         general: str = "",
         dead_after: str = "2s",
     ) -> None:
-        """`brokers` are pairs of an id and what its `mqtt` is in TOML, or nothing."""
-        self._folder = folder
+        """`brokers` are pairs of an id and its `mqtt` in TOML, which is empty for a broker without a gateway.
+
+        `shared` is the content of the table `mqtt`, and `general` further tables.
+        """
         self.path = folder / "overlay.toml"
-        self.brokers: dict[str, RunningBroker] = {}
         lines = [
             "schema = 1",
             "[overlay]",
@@ -73,61 +55,39 @@ class RunningOverlay:
         for one, other in pairwise(ids):
             lines += ["[[link]]", f'between = ["{one}", "{other}"]']
         self.path.write_text("\n".join(lines) + "\n")
-        self._ids = ids
+        self.brokers = {id: GatewayProcess(self.path, id) for id in ids}
+        self._stack = ExitStack()
 
     def start(self) -> None:
-        for id in self._ids:
-            self.start_broker(id)
-        for id in self._ids:
+        for broker in self.brokers.values():
+            broker.launch()
+            self._stack.callback(broker.stop)
+        for broker in self.brokers.values():
+            broker.wait_until_ready()
+        for id in self.brokers:
             self.wait_for_links(id)
-
-    def start_broker(self, id: str) -> RunningBroker:
-        command = [sys.executable, "-m", "mercast", "broker", str(self.path), "--id", id]
-        with (self._folder / f"{id}.log").open("ab") as log:
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=self._folder)
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        process.stdout.close()
-        assert line, (self._folder / f"{id}.log").read_text()
-        serving = json.loads(line)
-        broker = RunningBroker(process, serving["admin"], serving["listen"])
-        self.brokers[id] = broker
-        return broker
 
     def wait_for_links(self, id: str) -> None:
         broker = self.brokers[id]
         wait_until(lambda: all(each["is_up"] for each in broker.status()["neighbours"]), what=f"{id} has all its links")
 
     def wait_for_names(self, id: str, count: int) -> None:
+        """Waits until the gateway is synchronised and has `count` subscriptions."""
         broker = self.brokers[id]
 
-        def is_so() -> bool:
+        def is_synchronised() -> bool:
             gateway = broker.gateway()
             return bool(gateway["is_synchronised"] and gateway["names"] == count)
 
-        wait_until(is_so, what=f"the gateway of {id} has {count} subscriptions in place")
+        wait_until(is_synchronised, what=f"the gateway of {id} has {count} subscriptions in place")
 
     def wait_for_remote(self, id: str, count: int) -> None:
-        """Subscriptions of other brokers that this one knows of."""
+        """Waits until the broker knows of `count` subscriptions of other brokers."""
         broker = self.brokers[id]
         wait_until(
             lambda: broker.status()["tables"]["remote_subscriptions"] == count,
             what=f"{id} knows of {count} subscriptions at other brokers",
         )
 
-    def stop_broker(self, id: str, how: signal.Signals = signal.SIGTERM) -> int:
-        broker = self.brokers.pop(id)
-        broker.process.send_signal(how)
-        return broker.process.wait(WAIT_S)
-
     def stop(self) -> None:
-        for broker in self.brokers.values():
-            broker.process.terminate()
-        for broker in self.brokers.values():
-            try:
-                broker.process.wait(WAIT_S)
-            except subprocess.TimeoutExpired:
-                broker.process.kill()
-                broker.process.wait(WAIT_S)
-                raise
-        self.brokers.clear()
+        self._stack.close()

@@ -18,8 +18,9 @@ from broker.wire.client_codec import encode
 from broker.wire.client_frames import Goodbye, Reason, Welcome
 from broker.wire.limits import LARGEST_NUMBER, LONGEST_NAME, Limits
 from routing.messages import PublicationId
-from tests.harness.client_processes import BrokerProcess, brokers
+from tests.harness.client_processes import brokers
 from tests.harness.conditions import until
+from tests.harness.mercast_broker import BrokerProcess
 from tests.harness.proxy import Proxy
 
 SOON_S = 30.0

@@ -10,8 +10,9 @@ import pytest
 
 from broker import Client, Subscription, TimeoutExpiredError, connect
 from broker.client.errors import ClosedError, ConnectError
-from tests.harness.client_processes import BrokerProcess, brokers
+from tests.harness.client_processes import brokers
 from tests.harness.conditions import until
+from tests.harness.mercast_broker import BrokerProcess
 from tests.harness.proxy import Proxy
 
 SOON_S = 30.0

@@ -34,9 +34,9 @@ def test_messages_that_came_while_the_gateway_was_killed_arrive_after_its_restar
     overlay.wait_for_names("b1", 1)
     with mosquitto.listening("mercast/deliver/all", form="%p") as listener:
         mosquitto.publish_lines("devices/a/b", numbers(200), "-q", "1")
-        overlay.stop_broker("b1", signal.SIGKILL)
+        overlay.brokers["b1"].kill()
         mosquitto.publish_lines("devices/a/b", numbers(200, 200), "-q", "1")
-        overlay.start_broker("b1")
+        overlay.brokers["b1"].start()
         wait_until(lambda: set(listener.lines) >= set(numbers(400)), what="all 400 messages, each at least once")
 
 
@@ -83,7 +83,7 @@ def test_messages_queued_while_the_broker_accepts_none_are_published_once_howeve
     with connect_sync(f"mercast://{other.listen}") as client, client.subscribe("n >= 0") as stream:
         overlay.wait_for_remote("b1", 1)
         # It settles no publication, so the window of the gateway's broker fills up.
-        other.process.send_signal(signal.SIGSTOP)
+        other.send_signal(signal.SIGSTOP)
         try:
             mosquitto.publish_lines("devices/a/b", numbers(100), "-q", "1")
             for connections in (2, 3, 4):
@@ -97,7 +97,7 @@ def test_messages_queued_while_the_broker_accepts_none_are_published_once_howeve
                 # mosquitto 2.0.11 may exceed the announced limit, but there are no more messages than these.
                 assert accepted() <= 100
         finally:
-            other.process.send_signal(signal.SIGCONT)
+            other.send_signal(signal.SIGCONT)
         found = [stream.next(WAIT_S)["n"] for _ in range(100)]
         mosquitto.publish("devices/a/b", '{"n":100}', "-q", "1")
         found.append(stream.next(WAIT_S)["n"])
@@ -114,12 +114,12 @@ def test_a_subscription_that_was_withdrawn_while_the_gateway_was_cut_off_is_gone
         mosquitto.publish(f"mercast/subscribe/{name}", "n >= 0", "-r", "-q", "1")
     overlay.wait_for_names("b1", 2)
     broker = overlay.brokers["b1"]
-    broker.process.send_signal(signal.SIGSTOP)
+    broker.send_signal(signal.SIGSTOP)
     # At QoS 0 the MQTT broker keeps nothing for a disconnected client. Only retained messages remain.
     mosquitto.stop()
     mosquitto.start()
     mosquitto.publish("mercast/subscribe/goes", "", "-r")
-    broker.process.send_signal(signal.SIGCONT)
+    broker.send_signal(signal.SIGCONT)
     wait_until(lambda: broker.gateway()["connections"] >= 2, what="the gateway has connected again")
     overlay.wait_for_names("b1", 1)
     assert broker.status()["tables"]["local_subscriptions"] == 1
@@ -133,9 +133,9 @@ def test_a_subscription_that_was_withdrawn_while_a_durable_broker_was_down_is_en
     mosquitto.publish("mercast/subscribe/stays", "n >= 0", "-r", "-q", "1")
     mosquitto.publish("mercast/subscribe/goes", "n >= 5", "-r", "-q", "1")
     overlay.wait_for_names("b1", 2)
-    overlay.stop_broker("b1", signal.SIGKILL)
+    overlay.brokers["b1"].kill()
     mosquitto.publish("mercast/subscribe/goes", "", "-r")
-    overlay.start_broker("b1")
+    overlay.brokers["b1"].start()
     overlay.wait_for_names("b1", 1)
     broker = overlay.brokers["b1"]
     mosquitto.publish("mercast/subscribe/stays", "n = 0", "-r", "-q", "1")
@@ -233,9 +233,9 @@ def test_a_burst_that_is_not_held_back_is_dropped_counted_and_leaves_the_gateway
     mosquitto.publish("mercast/subscribe/all", "n >= 0", "-r")
     overlay.wait_for_names("b1", 1)
     broker = overlay.brokers["b1"]
-    broker.process.send_signal(signal.SIGSTOP)
+    broker.send_signal(signal.SIGSTOP)
     mosquitto.publish_lines("devices/a/b", numbers(3_000), "-q", str(qos))
-    broker.process.send_signal(signal.SIGCONT)
+    broker.send_signal(signal.SIGCONT)
 
     def handled() -> int:
         gateway = broker.gateway()

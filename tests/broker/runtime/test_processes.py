@@ -19,8 +19,9 @@ from broker import connect
 from broker.client.client import Client
 from broker.client.subscription import Subscription
 from broker.runtime.store import FILE
-from tests.harness.broker_processes import ROOT, OverlayFileMaker, Processes, run, status_at
+from tests.harness.broker_processes import OverlayFileMaker, Processes, run, status_at
 from tests.harness.conditions import wait_until
+from tests.harness.mercast_broker import ROOT
 
 RING = [("b1", "b2"), ("b2", "b3"), ("b3", "b4"), ("b1", "b4")]
 STORE = {"store": {"data_dir": "data", "fsync": "checkpoint"}}

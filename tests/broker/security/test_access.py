@@ -13,7 +13,7 @@ from broker.client.credentials import environment_credentials
 from broker.config.tables import ConfigError
 from broker.security.access import ALL_RIGHTS, NO_RIGHTS, Rights, read_access_list
 from matching.languages.sql import parse
-from tests.harness.broker_processes import ROOT
+from tests.harness.mercast_broker import ROOT
 from tests.harness.secured_overlay import rule
 
 SECRET = "a word that nobody guesses"

@@ -20,8 +20,9 @@ from broker.client.credentials import environment_credentials
 from broker.config.tables import ConfigError
 from broker.security.certificates import write_certificates
 from broker.security.credential_issuer import issue_token
-from tests.harness.broker_processes import ROOT, OverlayFileMaker, Processes, run
+from tests.harness.broker_processes import OverlayFileMaker, Processes, run
 from tests.harness.conditions import wait_until
+from tests.harness.mercast_broker import ROOT
 from tests.harness.secured_overlay import HERE, TLS, rule, shown, with_certificates
 
 SECRET = "xyzzy-a-word-that-nobody-guesses"
