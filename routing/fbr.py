@@ -106,8 +106,8 @@ class FBR(HopByHop):
         """Withdrawn advertisements. Ids are never reused, so a late message cannot add such a tree again. Without this
         record, an advertisement and its withdrawal could circulate in a cycle forever."""
         self._removed_tree_gaps: dict[EntryId, dict[str, int]] = {}
-        """Withdrawn advertisements with the neighbours behind this broker that were unreachable or had announced a gap,
-        and for how many ticks."""
+        """Withdrawn advertisements with the neighbours behind this broker whose subscriptions may be unknown, and the tick
+        since when."""
         self._pending_removal: dict[EntryId, None] = {}
         """Trees that other neighbours withdrew. The parent may still send publications of them."""
         self._gaps: dict[EntryId, dict[str, EntryId]] = {}
@@ -165,7 +165,8 @@ class FBR(HopByHop):
         lost = [(entry, peer) for entry in (self._trees if silent else ()) for peer in silent]
         gaps = [(entry, peer) for entry, peers in self._gaps.items() for peer in peers]
         self._tree_silence.tick(
-            {(entry, peer): self._first_statement_tick(entry, peer) for entry, peer in (*lost, *gaps)}
+            {(entry, peer): self._first_statement_tick(entry, peer) for entry, peer in (*lost, *gaps)},
+            remember=self.settings.detection_ticks,
         )
         self._announce_gaps()
         for entry, change in self._forwarding.tick(self.settings.retention_ticks):
@@ -261,6 +262,20 @@ class FBR(HopByHop):
     def _gaps_behind(self, entry: EntryId, excluded: str | None) -> dict[str, int]:
         return {peer: self._ticks_silent(entry, peer) for peer in self._gaps.get(entry, ()) if peer != excluded}
 
+    def _unheard_since(self, tree: _Tree) -> dict[str, int]:
+        """Returns neighbours whose subscriptions for the tree may be unknown, with the tick since when they may be.
+
+        A neighbour that returned a short time ago counts too. It may not have sent its subscriptions for this tree yet,
+        and it cannot send them after the tree is removed.
+        """
+        entry = tree.change.entry
+        lost = self._silent_behind(tree, self._silent_neighbours(), None) | self._gaps_behind(entry, None)
+        since = {peer: self._tree_silence.now - ticks for peer, ticks in lost.items()}
+        for (other, peer), began in self._tree_silence.recent().items():
+            if other == entry and peer != tree.parent and self._parents.may_be_behind(entry, peer):
+                since.setdefault(peer, began)
+        return since
+
     def _ticks_silent(self, entry: EntryId, peer: str) -> int:
         return self._tree_silence.ticks((entry, peer), self._first_statement_tick(entry, peer))
 
@@ -319,9 +334,9 @@ class FBR(HopByHop):
 
     def _remove_tree(self, entry: EntryId) -> None:
         tree = self._trees[entry]
-        out_of_reach = self._silent_behind(tree, self._silent_neighbours(), None) | self._gaps_behind(entry, None)
-        if out_of_reach:
-            self._removed_tree_gaps[entry] = out_of_reach
+        unheard = self._unheard_since(tree)
+        if unheard:
+            self._removed_tree_gaps[entry] = unheard
         self._record_removed_tree(entry)
         for by_neighbour in self._numbers.pop(entry, {}).values():
             for number in by_neighbour.values():
@@ -441,11 +456,8 @@ class FBR(HopByHop):
             return UnknownInterest()
         tree = self._trees.get(publication.tree)
         if tree is None:
-            lost = {
-                broker: ticks
-                for broker, ticks in self._removed_tree_gaps.get(publication.tree, {}).items()
-                if broker != peer
-            }
+            unheard = self._removed_tree_gaps.get(publication.tree, {})
+            lost = {broker: self._tree_silence.now - since for broker, since in unheard.items() if broker != peer}
             return UnknownInterest(behind=lost)
         lost = self._silent_behind(tree, self._silent_neighbours(), peer)
         return UnknownInterest(behind=lost, gaps=self._gaps_behind(publication.tree, peer))

@@ -90,3 +90,8 @@ def test_few_schedules_are_weak() -> None:
         run(scenario)
         weak += scenario.is_weak
     assert weak <= 2
+
+
+def test_a_tree_that_ends_right_after_a_neighbour_returned_drops_what_that_neighbour_may_have_wanted() -> None:
+    """A schedule that failed once: the neighbour's subscriptions for the tree came too late to be told."""
+    run(Scenario(494, "fbr", is_open=False, has_faults=True, options={"readvertise": True}))
