@@ -106,8 +106,8 @@ class FBR(HopByHop):
         """Withdrawn advertisements. Ids are never reused, so a late message cannot add such a tree again. Without this
         record, an advertisement and its withdrawal could circulate in a cycle forever."""
         self._removed_tree_gaps: dict[EntryId, dict[str, int]] = {}
-        """Withdrawn advertisements with the neighbours behind this broker whose subscriptions may be unknown, and the tick
-        since when."""
+        """Withdrawn advertisements with the neighbours behind this broker whose subscriptions may be unknown, and the
+        tick since when."""
         self._pending_removal: dict[EntryId, None] = {}
         """Trees that other neighbours withdrew. The parent may still send publications of them."""
         self._gaps: dict[EntryId, dict[str, EntryId]] = {}

@@ -26,22 +26,32 @@ class Silence(Generic[Key]):
 
     def tick(self, silent: Mapping[Key, int], remember: int = 0) -> None:
         """Counts a tick. `silent` maps each key that is silent now to the tick in which it became known. For keys that
-        are not in it, silence ends. `remember`: for how many ticks ended silences are remembered."""
+        are not in it, silence ends.
+
+        `remember`: a silence that begins so many ticks after the last one ended continues the last one. A broker that
+        returns may need this time to state everything, or to say that it cannot.
+        """
         self.now += 1
+        since = {key: self._began(key, known_since) for key, known_since in silent.items()}
         if remember:
-            for key, since in self._since.items():
-                if key not in silent:
-                    self._ended[key] = (since, self.now)
+            self._ended.update((key, (began, self.now)) for key, began in self._since.items() if key not in since)
             if self._ended:
-                self._ended = {key: times for key, times in self._ended.items() if self.now - times[1] <= remember}
-        self._since = {
-            key: self._since.get(key, self.now if known_since < self.now - 1 else -ALWAYS)
-            for key, known_since in silent.items()
-        }
+                kept = self._ended.items()
+                self._ended = {
+                    key: times for key, times in kept if key not in since and self.now - times[1] <= remember
+                }
+        self._since = since
 
     def ticks(self, key: Key, known_since: int) -> int:
         """Returns for how many ticks the key has been silent."""
-        return self.now - self._since.get(key, self.now if known_since < self.now - 1 else -ALWAYS)
+        return self.now - self._began(key, known_since)
+
+    def _began(self, key: Key, known_since: int) -> int:
+        if key in self._since:
+            return self._since[key]
+        if key in self._ended:
+            return self._ended[key][0]
+        return self.now if known_since < self.now - 1 else -ALWAYS
 
     def recent(self) -> dict[Key, int]:
         """Returns the keys that are silent or whose silence is remembered, with the tick in which it began.

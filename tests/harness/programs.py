@@ -1,6 +1,6 @@
-"""Programs that some tests need beside Python: found, or named with the command that installs them.
+"""Finds programs that some tests need, or says how to install them.
 
-Where changes are judged (`CI` is set) a missing program fails the test; elsewhere the test is skipped and says why.
+A missing program fails the test if `CI` is set. Otherwise the test is skipped with a message.
 """
 
 from __future__ import annotations
@@ -32,3 +32,10 @@ def path_of(program: str) -> str:
     if os.environ.get("CI"):
         pytest.fail(message)
     pytest.skip(message)
+
+
+needs_compiler = pytest.mark.skipif(
+    shutil.which(os.environ.get("CXX") or "c++") is None,
+    reason="no C++ compiler, and so no native core; Debian, Ubuntu: apt-get install g++",
+)
+"""Marks tests of the native core. With a compiler they run, and fail if the core was not built."""

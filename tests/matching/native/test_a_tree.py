@@ -7,7 +7,6 @@ watched cost work. Removing expressions frees memory. Errors are the same as in 
 from __future__ import annotations
 
 import random
-import shutil
 import threading
 
 import msgpack
@@ -22,11 +21,10 @@ from matching.expressions.values import Value
 from matching.indexes.a_tree import ATree
 from matching.indexes.scan import LinearScan
 from matching.registry import NATIVE
+from tests.harness.programs import needs_compiler
 from tests.matching.indexes.test_every_index import IndexBesideScan
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("c++") is None, reason="no C++ compiler, and so no native core; Debian, Ubuntu: apt-get install g++"
-)
+pytestmark = needs_compiler
 
 
 def native(name: str = "a-tree", **options: object) -> Matcher:

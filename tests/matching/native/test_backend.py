@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,15 +14,12 @@ from hypothesis.stateful import run_state_machine_as_test
 import matching
 from matching import registry
 from matching.errors import BackendMissingError, UnknownIndexError
+from tests.harness.programs import needs_compiler
 from tests.matching.indexes.test_every_index import IndexBesideScan
 
 ROOT = Path(__file__).resolve().parents[3]
 
 NATIVE_NAMES = registry.names("native")
-
-needs_native = pytest.mark.skipif(
-    shutil.which("c++") is None, reason="no C++ compiler, and so no native core; Debian, Ubuntu: apt-get install g++"
-)
 
 HIDES_THE_MODULE = """
 import importlib.util, sys
@@ -45,7 +41,7 @@ def test_the_native_backend_answers_as_the_scan_does(name: str) -> None:
     run_state_machine_as_test(Machine, settings=settings(max_examples=40, stateful_step_count=30, deadline=None))
 
 
-@needs_native
+@needs_compiler
 def test_auto_uses_the_native_indexes_when_they_are_there() -> None:
     index = matching.create("auto")
     index.add(1, "a = 1")
@@ -57,7 +53,7 @@ def test_auto_uses_the_native_indexes_when_they_are_there() -> None:
     assert type(matching.create("auto", backend="python")) is registry.info("auto").load("python")
 
 
-@needs_native
+@needs_compiler
 def test_the_version_tells_the_backend() -> None:
     assert "native core" in _run("import mercast, sys; sys.argv = ['mercast', '--version']; mercast.main()")
 
@@ -91,7 +87,7 @@ def test_a_backend_that_an_index_lacks_is_refused_by_name() -> None:
         matching.create("flat", backend="python")
 
 
-@needs_native
+@needs_compiler
 def test_matching_natively_loads_no_numpy_and_little_memory() -> None:
     """Importing takes at most 15 MB more than a bare interpreter."""
     resident = "import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"

@@ -6,6 +6,7 @@ subscriptions to refine its grids, and to split and move its lists and slots.
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import random
 import threading
@@ -30,8 +31,11 @@ from matching.expressions.model import Operator
 from matching.expressions.values import Value
 from matching.indexes.scan import LinearScan
 from tests.harness.expression_strategies import conjunctions, publications
+from tests.harness.programs import needs_compiler
 
-flat = pytest.importorskip("matching.native.flat", reason="the native core is not built")
+pytestmark = needs_compiler
+if importlib.util.find_spec("matching._native") is not None:
+    from matching.native import flat
 
 
 def random_conjunction(random: random.Random) -> Expression:
