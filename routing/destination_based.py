@@ -375,7 +375,7 @@ class DestinationBased:
     def tick(self) -> None:
         self.apply_link_states()
         for domain in self._domains.values():
-            domain.tick()
+            domain.tick(self.settings.detection_ticks)
         for reorganisation in self._reorganisations.values():
             reorganisation.tick()
         self._neighbour_silence.tick(dict.fromkeys(self._missing_neighbours(), 0))

@@ -383,11 +383,12 @@ class Domain:
         for update in self._update_sender.flush():
             self.multicast.send(update)
 
-    def tick(self) -> None:
+    def tick(self, detection_ticks: int) -> None:
         for update in self._update_sender.repeat():
             self.multicast.send(update)
         silent = {**self.silent_members(), **self.gaps(None)}
-        self._silence.tick({broker: self._first_known_ticks.get(broker, 0) for broker in silent})
+        known = {broker: self._first_known_ticks.get(broker, 0) for broker in silent}
+        self._silence.tick(known, remember=detection_ticks)
         self._converging_ticks = max(0, self._converging_ticks - 1)
         self._send_inquiries()
         self._request_openings()
