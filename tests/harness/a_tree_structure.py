@@ -1,4 +1,4 @@
-"""What must hold in an A-Tree at any time, and ways to look at one, shared by the tests of the index."""
+"""Checks the invariants of an A-Tree, and shows its structure as plain values."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def is_one(attribute: str) -> Predicate:
 
 
 def cost(index: ATree) -> int:
-    """Nodes and edges [THESIS 9.1]."""
+    """The number of nodes and edges [THESIS 9.1]."""
     structure = index.describe()
     return structure.nodes + structure.details["edges"]
 
 
 def meaning(node: Node, known: dict[Node, Hashable] | None = None) -> Hashable:
-    """What the node says, without order."""
+    """The expression of the node, without the order of operands."""
     known = {} if known is None else known
     if node not in known:
         says: Hashable = frozenset(meaning(operand, known) for operand in node.operands)
@@ -38,17 +38,18 @@ def meaning(node: Node, known: dict[Node, Hashable] | None = None) -> Hashable:
 
 
 def edges(index: ATree) -> dict[Hashable, frozenset[Hashable]]:
-    """From each node to what it is built from."""
+    """The children of each node, as expressions."""
     known: dict[Node, Hashable] = {}
     return {meaning(node, known): frozenset(meaning(child, known) for child in node.children) for node in index.nodes()}
 
 
 def visited(index: ATree, number: int) -> set[Hashable]:
-    """The nodes that had a part in matching the publication with this number, counted from 1."""
+    """The nodes that were seen or queued for the publication with this number. The first publication has number 1."""
     return {meaning(node) for node in index.nodes() if number in (node.seen, node.queued)}
 
 
 def check_structure(index: ATree) -> None:
+    """Asserts all invariants of the tree."""
     nodes = list(index.nodes())
     assert len({meaning(node) for node in nodes}) == len(nodes), "one node for each expression"
     _check_uses(nodes)
@@ -66,7 +67,7 @@ def check_structure(index: ATree) -> None:
 
 
 def _covered(node: Node) -> set[Node]:
-    """The operands for which the node's children stand."""
+    """The operands that the node's children represent."""
     covered: set[Node] = set()
     for child in node.children:
         covered |= set(child.operands) if node.kind in ASSOCIATIVE and child.kind is node.kind else {child}

@@ -1,4 +1,4 @@
-"""Brokers for tests, on free loopback ports: several in one event loop, or one process for each."""
+"""Overlay files with free loopback ports, and their brokers in one event loop or in one process each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Tables = Mapping[str, Mapping[str, object]]
 
 
 class OverlayFileMaker:
-    """An overlay file in which every broker has a port of its own."""
+    """Writes an overlay file in which each broker has its own ports."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ def _line(key: str, value: object) -> str:
 
 
 def run(test: Callable[[], Awaitable[None]], within_s: float = 180.0) -> None:
-    """A test that is a coroutine; it cannot hang."""
+    """Runs a test that is a coroutine, with a timeout."""
 
     async def in_time() -> None:
         async with asyncio.timeout(within_s):
@@ -80,7 +80,7 @@ def run(test: Callable[[], Awaitable[None]], within_s: float = 180.0) -> None:
 
 
 class InLoop:
-    """The overlay's brokers in this event loop, linked."""
+    """The brokers of an overlay file in this event loop. In the block, all links are up."""
 
     def __init__(self, file: OverlayFileMaker) -> None:
         self.file = file
@@ -110,7 +110,7 @@ class InLoop:
         await self.servers.pop(id).stop()
 
     async def linked(self) -> None:
-        """Every wanted link stands, and every broker knows the whole overlay."""
+        """Waits until all required links are up and all brokers know the overlay."""
         await until(
             lambda: all(
                 set(server.neighbours.links)

@@ -1,4 +1,4 @@
-"""Frames of clients and brokers, drawn by Hypothesis."""
+"""Hypothesis strategies for the frames between clients and brokers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mercast` as its users start it: a process with arguments, output, and an exit code."""
+"""Runs the command `mercast` as a process, and returns its output and exit code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 WITHIN_S = 120.0
-"""Far more than any command takes: the machine that runs the tests may be busy."""
+"""Far more than any command needs: the machine may be busy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +22,11 @@ class Outcome:
     code: int
     out: str
     talk: str
+    """The standard error."""
 
 
 class CommandLine:
-    """Commands that share a run folder, and know no server unless they are told of one."""
+    """Runs commands with a shared run folder, and without a server from the environment."""
 
     def __init__(self, run_folder: Path, place: Path) -> None:
         self._place = place
@@ -48,6 +49,7 @@ class CommandLine:
         return Outcome(done.returncode, done.stdout, done.stderr)
 
     def succeed(self, *words: str, input: str | None = None) -> Outcome:
+        """Runs a command and asserts that its exit code is 0."""
         outcome = self.run(*words, input=input)
         assert outcome.code == 0, outcome
         return outcome
@@ -59,6 +61,7 @@ class CommandLine:
 
     @contextmanager
     def started(self, *words: str) -> Iterator[subprocess.Popen[str]]:
+        """Starts a command, and kills it at the end of the block."""
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "mercast", *words],
             stdin=subprocess.DEVNULL,
@@ -76,6 +79,7 @@ class CommandLine:
 
 
 def line_of(process: subprocess.Popen[str], *, is_talk: bool = False) -> str:
+    """The next line of the standard output, or of the standard error with `is_talk`."""
     stream = process.stderr if is_talk else process.stdout
     assert stream is not None
     return stream.readline().strip()

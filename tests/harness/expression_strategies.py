@@ -1,9 +1,9 @@
-"""Hypothesis strategies for values, predicates, expressions and publications, shared by all tests.
+"""Hypothesis strategies for values, predicates, expressions and publications.
 
-Domains are small, so that matches happen: most predicates and most publications use an attribute with its usual
-class (`a` and `b` are numbers, `s` and `t` strings, `f` a boolean), and both draw from the same few values. The rest
-is what indexes get wrong: other classes under the same name, missing attributes, integers that no double holds,
-infinite numbers in publications, empty and non-ASCII strings, names that need quotes.
+Domains are small, so that matches are frequent. Most predicates and publications use an attribute with its usual class:
+`a` and `b` are numbers, `s` and `t` strings, `f` is a boolean. Both draw from the same few values. The rest are hard
+cases for indexes: other classes under the same name, missing attributes, integers that no double can represent,
+infinite numbers in publications, empty and non-ASCII strings, and names that need quotes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ USUAL_CLASSES = {
     "and": TypeClass.BOOLEAN,
 }
 ATTRIBUTES = ("a", "b", "s", "t", "f")
-"""Enough for an index; the odd names are for the languages' round trips."""
+"""Enough for an index. The odd names are for round trips of the languages."""
 ODD_ATTRIBUTES = tuple(USUAL_CLASSES)
 
 SMALL_INTS = (-2, -1, 0, 1, 2, 3, 4, 5)
@@ -57,7 +57,7 @@ PATTERNS = ("a", "^a", "b$", "^ab?$", "a|é", "^$", "a.b", "(a+)+$", "[^ab]", "(
 
 
 def numbers() -> st.SearchStrategy[Value]:
-    """Finite, as predicates hold them. Mostly small."""
+    """Finite numbers, as in predicates. Most are small."""
     small = st.sampled_from([*SMALL_INTS, *SMALL_FLOATS])
     return st.one_of(small, small, small, st.sampled_from([*LARGE_INTS, *LARGE_FLOATS]))
 
@@ -72,13 +72,13 @@ def values_of(type_class: TypeClass) -> st.SearchStrategy[Value]:
 
 
 def values() -> st.SearchStrategy[Value]:
-    """Any value that a predicate can hold."""
+    """Any value of a predicate."""
     return st.one_of(numbers(), strings(), st.booleans())
 
 
 @cache
 def published_values() -> st.SearchStrategy[Value]:
-    """Any value that a publication can hold: infinite numbers too."""
+    """Any value of a publication, including infinite numbers."""
     return st.one_of(values(), st.sampled_from(INFINITIES))
 
 
@@ -120,7 +120,7 @@ def _operands(operator: Operator, type_class: TypeClass) -> st.SearchStrategy[tu
         return st.lists(one, min_size=1, max_size=4).map(tuple)
     if operator in RANGE_OPERATORS:
         pairs = st.tuples(one, one)
-        # Mostly in order, as people write them; the other way round is empty, and allowed.
+        # Most are in order, as people write them. The reverse is allowed, and matches no value.
         in_order: st.SearchStrategy[tuple[Value, ...]] = pairs.map(lambda pair: tuple(sorted(pair)))
         return st.one_of(in_order, in_order, in_order, pairs)
     return st.tuples(one)
@@ -132,7 +132,7 @@ def conjunctions(
     attributes: Sequence[str] = ATTRIBUTES,
     operators: Sequence[Operator] = tuple(Operator),
 ) -> st.SearchStrategy[Expression]:
-    """A predicate, or an AND of several, often on the same attribute. With `min_size=0`, TRUE too."""
+    """A predicate, or an AND of several, often on the same attribute. Also TRUE if `min_size` is 0."""
     parts = st.lists(predicates(attributes, operators), min_size=min_size, max_size=max_size)
     return parts.map(And.of)
 
@@ -142,7 +142,7 @@ def expressions(
     attributes: Sequence[str] = ATTRIBUTES,
     operators: Sequence[Operator] = tuple(Operator),
 ) -> st.SearchStrategy[Expression]:
-    """Any expression: nested, with every connective, constants, and subexpressions that occur twice."""
+    """Any expression: nested, with all connectives, constants, and repeated subexpressions."""
     one = predicates(attributes, operators)
     leaves = st.one_of(one, one, one, one, one, st.sampled_from((TRUE, FALSE)))
     return st.recursive(leaves, _combined, max_leaves=max_leaves)
@@ -172,7 +172,7 @@ _REPETITIONS: tuple[Callable[[Expression, Expression], Expression], ...] = (
 def publications(
     draw: st.DrawFn, attributes: Sequence[str] = ATTRIBUTES, max_size: int | None = None
 ) -> dict[str, Value]:
-    """Some of the attributes, each with a value that is mostly of its usual class."""
+    """Some of the attributes. Most values are of the attribute's usual class."""
     chosen = draw(st.lists(st.sampled_from(attributes), unique=True, max_size=max_size))
     publication: dict[str, Value] = {}
     for attribute in chosen:

@@ -1,9 +1,9 @@
-"""Broker cores joined by queues: no sockets, no sleeps, and time that only moves when something is due.
+"""Broker cores connected by queues, without sockets and sleeps, in simulated time.
 
-Delays, losses and the order in which links deliver come from one seeded generator. A link keeps its order while it is
-up; what is under way when it goes down is gone. A broker that crashes loses its memory and keeps what its store had
-committed, if it has one: records are written in transactions, one at a time, and reported a moment after the commit.
-Clients sit beside the brokers and note what they get.
+Delays, losses and the order of arrivals on different links come from one seeded generator. A link keeps the order of
+its frames while it is up, and loses the frames in flight when it goes down. A broker that crashes loses its memory. If
+it is durable it keeps the committed records. Records are written in transactions, one at a time, and each commit is
+reported a moment later. The world records what clients receive.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ def link(first: str, second: str) -> Link:
 
 @dataclass(slots=True)
 class Seat:
-    """Where a broker stands: its present incarnation, its store, and the clients beside it."""
+    """A broker across its restarts: its core while it is up, its incarnation, store and timers."""
 
     clusters: tuple[str, ...]
     broker: Broker | None = None
     incarnation: int = 0
     store: dict[tuple[str, ...], object] = field(default_factory=dict)
-    """What is committed."""
+    """The committed records."""
     unwritten: list[Persist | Forget] = field(default_factory=list)
     is_writing: bool = False
     timers: dict[str, int] = field(default_factory=dict)
@@ -81,6 +81,8 @@ class Seat:
 
 
 class World:
+    """The brokers, links, clients and the clock of one test."""
+
     def __init__(
         self,
         protocol: str,
@@ -96,34 +98,34 @@ class World:
     ) -> None:
         self.protocol = protocol
         self.options = options
-        """The router's own."""
+        """Options of the router."""
         self.matcher = matcher
         self.settings = settings or Settings()
         self.loss = loss
         self.is_lost: Callable[[Message], bool] = lambda _: False
-        """Loses what a test chooses."""
+        """Whether a message is lost. Tests may replace it."""
         self.now = 0
         self.random = random.Random(seed)
         self.links: dict[Link, int] = {}
-        """Links that exist and are up, with the number of times they came up."""
+        """Links that are up. The number is different each time that a link comes up."""
         self.seats: dict[str, Seat] = {}
         self.flaps: list[tuple[Link, int, int]] = []
-        """Links that a broker reset because it heard nothing, from and until."""
+        """Links that a broker reset because the neighbour was silent, with the start and end of the interruption."""
         self.delivered: Counter[tuple[PublicationId, str]] = Counter()
         self.delivered_in_life: Counter[tuple[PublicationId, str, int]] = Counter()
-        """The same by incarnation: after a restart, a durable broker repeats what was not acknowledged."""
+        """Deliveries by incarnation: after a restart, a durable broker repeats those that were not acknowledged."""
         self.got: dict[tuple[PublicationId, str], tuple[str, ...]] = {}
         self.accepted: dict[PublicationId, dict[str, Value]] = {}
         self.published_at: dict[PublicationId, int] = {}
         self.accepted_as: dict[PublicationId, int] = {}
-        """When publications were accepted: numbers that grow with everything that happens."""
+        """The moments of acceptance, see `moment`."""
         self.confirmed_as: dict[tuple[str, str], int] = {}
-        """The same for subscriptions and advertisements, by client and name."""
+        """The moments at which subscriptions and advertisements were confirmed, by client and name."""
         self.lost_with: dict[PublicationId, str] = {}
-        """In memory mode: publications that a broker which crashed alone knew of, or had to deliver."""
+        """In memory mode: publications lost by a crash, with the broker that alone knew or had to deliver them."""
         self.refused: list[Refuse] = []
         self.records: list[tuple[str, Record]] = []
-        """With the broker whose record it is."""
+        """Records, each with its broker."""
         self.sent: Counter[str] = Counter()
         self.hops: list[tuple[str, str, Publish]] = []
         self._limits = reading or Limits()
@@ -135,7 +137,7 @@ class World:
         self._publishing: dict[int, tuple[int, dict[str, Value]]] = {}
         self._lives = itertools.count(1)
         self.configured = [link(*each) for each in links]
-        """The links that brokers know from their configurations."""
+        """The links of the configuration."""
         for name in sorted({end for each in self.configured for end in each} | set(clusters or ())):
             self.seats[name] = Seat((clusters or {}).get(name, ()))
         for name in self.seats:
@@ -144,7 +146,7 @@ class World:
             self.connect(*each)
 
     def start(self, name: str) -> None:
-        """A broker starts, or starts again with what its store kept."""
+        """Starts a broker, with the records of its store."""
         seat = self.seats[name]
         seat.incarnation += 1
         seat.timers = {}
@@ -161,7 +163,7 @@ class World:
         return create(self.protocol, name, seat.incarnation, self.matcher, seat.clusters, options=self.options)
 
     def crash(self, name: str) -> None:
-        """Without a word: neighbours notice by silence."""
+        """Ends a broker without a message. Its neighbours notice its silence after two seconds."""
         seat = self.seats[name]
         victim, seat.broker = seat.broker, None
         if not self.settings.is_durable:
@@ -174,8 +176,11 @@ class World:
             self._later(2 * SECOND, lambda other=other, each=each: self._notice(other, name, each))  # type: ignore[misc]
 
     def _note_lost(self, name: str, victim: Broker) -> None:
-        """What a broker has yet to deliver or pass on dies with it, unless another one waits for its answer. What it
-        only retains dies with it if no other broker has it, or if it alone looks after brokers out of reach."""
+        """Records the publications that are lost with a crashed broker in memory mode.
+
+        A publication that it had to deliver or forward is lost, unless another broker waits for its answer. A
+        publication that it only retains is lost if no other broker has it, or if unreachable brokers may want it.
+        """
         others = [seat.broker for seat in self.seats.values() if seat.broker is not None]
         for id in self.accepted:
             if any(name in other.awaits(id) for other in others):
@@ -207,7 +212,7 @@ class World:
             self.input(second, PeerLost(first, self.seats[first].has_left))
 
     def _reset(self, name: str, peer: str) -> None:
-        """What a driver does about a silent neighbour: close, wait, dial again."""
+        """Does what a driver does about a silent neighbour: closes the link, waits, and dials again."""
         if link(name, peer) in self.links:
             self.flaps.append((link(name, peer), self.now, self.now + SECOND))
             self.cut(name, peer)
@@ -259,12 +264,14 @@ class World:
             self.accepted_as[effect.publication] = next(self._moments)
 
     def moment(self) -> int:
-        """A number for what happens now, comparable with those of acceptance."""
+        """The next number in the order of all acceptances, confirmations and withdrawals."""
         return next(self._moments)
 
     def _write(self, name: str) -> None:
-        """All that has come up since the last commit goes into one transaction. A crash comes before the commit, or
-        between the commit and the report of it, or after both."""
+        """Writes all changes since the last commit in one transaction, and reports it later.
+
+        A crash may happen before the commit, between commit and report, or after both.
+        """
         seat = self.seats[name]
         if seat.is_writing or not seat.unwritten:
             return
@@ -289,7 +296,7 @@ class World:
                 self._write(name)
 
         if broker is None:
-            # At the very start; nothing can come between.
+            # During the start. No input can come in between.
             seat.is_writing = False
             seat.unwritten = batch
             return
@@ -324,7 +331,7 @@ class World:
             return
         frame = encode(effect.message, effect.sequence)
         direction = (name, effect.peer)
-        # A link keeps its order: nothing arrives before what was sent earlier.
+        # A link keeps the order of its frames.
         at = max(self._busy_until.get(direction, 0), self.now + self.random.randrange(1, 5) * MILLISECOND)
         self._busy_until[direction] = at
 
@@ -350,7 +357,7 @@ class World:
         self.now = end
 
     def settle(self) -> None:
-        """Long enough for everything to have been repeated."""
+        """Runs long enough for all retransmissions."""
         self.run(20 * SECOND)
 
     def broker(self, name: str) -> Broker:
@@ -377,7 +384,7 @@ class World:
         self.input(broker, ClientLeft(client))
 
     def publish(self, broker: str, client: str, attributes: dict[str, Value]) -> PublicationId | None:
-        """The id, unless the broker refused or has yet to persist it."""
+        """Returns the id, or None if the broker refused the publication or has not committed it yet."""
         reference = next(self._references)
         self._publishing[reference] = (self.now, attributes)
         before = set(self.accepted)

@@ -1,4 +1,4 @@
-"""Messages that are well formed and untrue: what a broker might say that somebody took over."""
+"""Random messages of a compromised broker: well-formed, with false content."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ EXPRESSIONS = ("TRUE", "n = 1", "n > 'a' AND", "", "x" * 300, "NOT " * 50 + "n =
 
 
 class Liar:
-    """Draws messages about these brokers, and about one that does not exist."""
+    """Draws messages about these brokers, and about brokers that do not exist."""
 
     def __init__(self, draws: Random, brokers: tuple[str, ...], domains: tuple[str, ...], incarnation: int) -> None:
         self._draws = draws

@@ -1,4 +1,4 @@
-"""Several hosts on one machine: network namespaces with cables between them, for tests that may make them."""
+"""Several hosts on one machine, as network namespaces with virtual cables between them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.harness.programs import path_of
 
 
 def need_namespaces() -> None:
-    """Skips the test where namespaces are not allowed, and says so; fails where changes are judged as root."""
+    """Skips the test if this process may not create network namespaces."""
     ip = path_of("ip")
     name = f"mc-try-{uuid.uuid4().hex[:6]}"
     made = subprocess.run([ip, "netns", "add", name], capture_output=True, text=True, check=False)
@@ -61,7 +61,7 @@ class Hosts:
                 if stream is not None:
                     stream.close()
         for host in range(1, self._count + 1):
-            # With a namespace go its cables.
+            # Deletes its cables too.
             subprocess.run([self._ip, "netns", "delete", self._name(host)], capture_output=True, check=False)
 
     def address(self, host: int) -> str:
@@ -85,7 +85,7 @@ class Hosts:
         for here, there in ((one, other), (other, one)):
             self._within(here, "link", "set", f"to{there}", "up")
         for here, there in ((one, other), (other, one)):
-            # Routes go with a cable that is cut.
+            # The kernel removes routes over a cable that is cut.
             self._route(here, there)
 
     def _lay_cable(self, one: int, other: int) -> None:

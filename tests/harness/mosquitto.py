@@ -1,4 +1,4 @@
-"""A real mosquitto on a free loopback port, and its clients, for tests."""
+"""A mosquitto process on a free loopback port, and its command-line clients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ READY = "listening-to-it-all"
 
 
 class Mosquitto:
-    """`start` and `stop` may be repeated: the port stays, and with persistence so do sessions."""
+    """An MQTT broker. It can be started again after `stop`, with the same port and sessions."""
 
     def __init__(self, folder: Path, *, port: int | None = None, settings: str = "") -> None:
         self.port = port or free_port()
@@ -54,23 +54,23 @@ class Mosquitto:
             self._process = None
 
     def publish(self, topic: str, message: str | bytes, *options: str) -> None:
-        """With mosquitto_pub; an option `-r` retains, `-q 1` wants an acknowledgement."""
+        """Publishes with mosquitto_pub. The option `-r` retains the message, `-q 1` waits for an acknowledgement."""
         content = message.encode() if isinstance(message, str) else message
         command = [path_of("mosquitto_pub"), "-p", str(self.port), "-t", topic, *options]
         command += ["-s"] if content else ["-n"]
         subprocess.run(command, input=content, check=True, timeout=WAIT_S)
 
     def publish_lines(self, topic: str, lines: list[str], *options: str) -> None:
-        """One message for each line."""
+        """Publishes one message for each line."""
         command = [path_of("mosquitto_pub"), "-p", str(self.port), "-t", topic, "-l", *options]
         subprocess.run(command, input="\n".join(lines).encode(), check=True, timeout=4 * WAIT_S)
 
     @contextlib.contextmanager
     def listening(self, topic: str, *options: str, form: str = "%t %p") -> Iterator[Listener]:
-        """With mosquitto_sub, subscribed from the start of the block on."""
+        """Runs mosquitto_sub, which is subscribed when the block starts."""
         self.publish("test/ready", READY, "-r")
         command = [path_of("mosquitto_sub"), "-p", str(self.port), "-t", topic, "-F", form, "-q", "1", *options]
-        # The retained message of the topic that is subscribed to last says that the first is subscribed to as well.
+        # mosquitto_sub subscribes to this topic last. Its retained message shows that both subscriptions are active.
         command += ["-t", "test/ready"]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, bufsize=1)
         listener = Listener(process)
@@ -107,6 +107,7 @@ class Listener:
         self._process.stdout.close()
 
     def wait_for(self, count: int, within_s: float = WAIT_S) -> list[str]:
+        """Waits for `count` lines, and returns all lines."""
         wait_until(
             lambda: len(self.lines) >= count,
             within_s,

@@ -1,4 +1,4 @@
-"""Parameters that make a small overlay of each model."""
+"""Parameters of a small overlay for each topology model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Overlays for random scenarios: of every shape in which brokers may wait for each other, or clusters meet."""
+"""Overlays for random scenarios, of all shapes in which brokers may wait for each other or clusters may meet."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def overlay_of(shape: str, generator: random.Random) -> topologies.Overlay:
 
 
 def ring_of_clusters(count: int, has_inner: bool) -> topologies.Overlay:
-    """Neighbouring clusters share an edge broker; each cluster may have a broker of its own between its two edges."""
+    """Neighbouring clusters share an edge broker. With `has_inner` each cluster has one more broker."""
     names = [f"c{number}" for number in range(count)]
     edges = [Broker(f"e{number}", (names[number], names[(number + 1) % count])) for number in range(count)]
     links = [Link(f"e{number}", f"e{(number + 1) % count}") for number in range(count)]
@@ -42,7 +42,10 @@ def ring_of_clusters(count: int, has_inner: bool) -> topologies.Overlay:
 
 
 def shared_link(has_other_way: bool) -> topologies.Overlay:
-    """Two edge brokers in the same two clusters: the link between them is a bridge in one, and may be in the other."""
+    """Two linked edge brokers in the same two clusters.
+
+    Their link is a bridge in cluster y, and also in x unless `has_other_way`.
+    """
     brokers = [Broker("e1", ("x", "y")), Broker("e2", ("x", "y")), Broker("a", ("x",)), Broker("z", ("y",))]
     links = [Link("e1", "e2"), Link("a", "e1"), Link("z", "e2")]
     if has_other_way:
@@ -51,7 +54,7 @@ def shared_link(has_other_way: bool) -> topologies.Overlay:
 
 
 def two_edges(has_third_cluster: bool) -> topologies.Overlay:
-    """Two edge brokers between two clusters, not linked with each other; the second may serve a third cluster too."""
+    """Two edge brokers between two clusters, without a link between them. The second may be in a third cluster."""
     further = ("w",) if has_third_cluster else ()
     brokers = [Broker("e1", ("x", "y")), Broker("e2", ("x", "y", *further)), Broker("a", ("x",)), Broker("z", ("y",))]
     links = [Link("a", "e1"), Link("a", "e2"), Link("z", "e1"), Link("z", "e2")]

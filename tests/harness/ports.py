@@ -1,7 +1,7 @@
-"""Loopback ports for servers that tests start.
+"""Free loopback ports for servers that tests start.
 
-They lie below those that the system gives to outgoing connections: a port that is free now stays free until the server
-takes it, and while the server is restarted.
+They are below the ports of outgoing connections. So a free port stays free until the server listens on it, and while
+the server restarts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _given: set[int] = set()
 
 
 def free_ports(count: int) -> list[int]:
-    """None of them was given out before in this process."""
+    """Free ports that no earlier call in this process returned."""
     ports: list[int] = []
     while len(ports) < count:
         port = _generator.randrange(_LOWEST, _HIGHEST)

@@ -29,7 +29,7 @@ HEARTBEATS = {"heartbeat": {"every": "30s", "dead_after": "90s"}}
 
 @dataclass
 class PublicationPath:
-    """What the hook recorded."""
+    """The recorded functions."""
 
     functions: dict[tuple[str, str], None] = field(default_factory=dict)
     """File and function, in the order of the first call."""

@@ -1,12 +1,12 @@
-"""Random overlays with random clients, churn and faults, and an oracle that knows what is owed.
+"""Random overlays with random clients, churn and faults, and an oracle that knows the owed deliveries.
 
-A scenario is made from a seed alone, so a failure is replayed by its seed. The oracle's rule: a publication that a
-living broker accepted, and that matches a subscription which its broker had confirmed and has not withdrawn, is
-delivered exactly once, or is a counted drop that names it. In memory mode it may also be lost with a broker that
-crashed and that alone knew it. No time of grace is given, after nothing.
+A scenario depends on its seed only, so that a failure can be replayed. The oracle's rule: an accepted publication is
+owed to each client with a matching subscription that was confirmed before and is not withdrawn. It is delivered exactly
+once, or a counted drop names it. In memory mode it may also be lost with a crashed broker that alone knew it. The rule
+allows no delay: it holds from the first moment after a subscription or a fault.
 
-Every scenario ends with a check of liveness: after healing, a probe from every broker arrives at every broker, and
-nothing is held, waits or stays in a store.
+Each scenario ends with a check of liveness. After all faults are repaired, a probe from each broker arrives at each
+broker, and then no publication, frame or change is left in a queue or store.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from tests.harness.overlay_shapes import SHAPES, overlay_of
 
 FOREVER = 2**62
 SETTLED = 20 * SECOND
-"""After so long without a change, every broker that must know of an entry does."""
+"""After this time without a change, all brokers that must know of an entry do."""
 REACH = 70 * SECOND
-"""So long a publication may be about, while nothing is restarted."""
+"""The longest time that a publication is in the overlay while no broker restarts."""
 MOST_UNREST = 300 * SECOND
-"""So long after healing, everything has come to rest."""
+"""The longest time after `heal` until all queues are empty."""
 
 EXPRESSIONS = (
     "a < 3",
@@ -53,6 +53,8 @@ PROBES = "EXISTS probe"
 
 @dataclass(slots=True)
 class Entry:
+    """A subscription or advertisement of a client."""
+
     broker: str
     client: str
     name: str
@@ -60,7 +62,7 @@ class Entry:
     added: int
     removed: int = FOREVER
     removed_as: int | None = None
-    """The moment of its withdrawal, in the order of all that happens."""
+    """The moment of its withdrawal, see `World.moment`."""
 
     @property
     def is_live(self) -> bool:
@@ -69,6 +71,8 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
+    """An accepted publication, with the time at which it was published."""
+
     id: PublicationId
     attributes: dict[str, Value]
     at: int
@@ -76,6 +80,8 @@ class Sent:
 
 @dataclass(slots=True)
 class Scenario:
+    """One random run, with its kind in the fields and its result in `pairs`."""
+
     seed: int
     protocol: str
     matcher: str = "auto"
@@ -85,7 +91,7 @@ class Scenario:
     has_faults: bool = False
     reorganises: bool = False
     options: dict[str, object] = field(default_factory=dict)
-    """The router's own; each is switched on."""
+    """Options of the router. Each is switched on."""
     random: random.Random = field(init=False)
     world: World = field(init=False)
     shape: str = field(init=False)
@@ -93,10 +99,10 @@ class Scenario:
     subscriptions: list[Entry] = field(default_factory=list)
     advertisements: list[Entry] = field(default_factory=list)
     outages: list[tuple[str, int, int]] = field(default_factory=list)
-    """Brokers that were down, from and until."""
+    """Brokers that were down, with start and end."""
     departed: dict[str, int] = field(default_factory=dict)
     pairs: Counter[str] = field(default_factory=Counter)
-    """What became of the expected pairs of publication and client: set by `check`."""
+    """The number of expected pairs of publication and client by result. Set by `check`."""
     _names: int = 0
 
     def __post_init__(self) -> None:
@@ -118,6 +124,7 @@ class Scenario:
         self.world.run(self.random.choice((0, MILLISECOND, SECOND)))
 
     def command(self) -> str:
+        """The command that replays the scenario."""
         options = {
             "--durable": self.is_durable,
             "--strict": not self.is_open,
@@ -131,7 +138,7 @@ class Scenario:
         )
 
     def run(self) -> None:
-        """Clients come; churn, with faults in between if there are to be any; then everything heals and is checked."""
+        """Subscribes, runs churn and faults, repairs all faults, and checks the result."""
         for _ in range(4):
             self.subscribe()
         if self.has_faults:
@@ -146,7 +153,7 @@ class Scenario:
         self.finish()
 
     def finish(self) -> None:
-        """Everything is checked, after it has healed and come to rest."""
+        """Repairs all faults, waits until all queues are empty, and checks the result."""
         self.heal()
         self.world.loss = 0.0
         self.come_to_rest()
@@ -160,7 +167,7 @@ class Scenario:
         return [Sent(id, attributes, world.published_at[id]) for id, attributes in world.accepted.items()]
 
     def brokers(self) -> list[str]:
-        """Those that are up and have not left."""
+        """The brokers that are up and have not left."""
         return [
             name for name, seat in self.world.seats.items() if seat.broker is not None and name not in self.departed
         ]
@@ -226,7 +233,7 @@ class Scenario:
     def publish(self) -> None:
         broker, client = self._someone()
         if not self.is_open and self.random.random() < 0.8:
-            # Outside what was advertised a publication is refused, which is not worth many tries.
+            # A publication that is not advertised is refused. A few of them are enough.
             live = [each for each in self.advertisements if each.is_live and each.broker in self.brokers()]
             if live:
                 chosen = self.random.choice(live)
@@ -285,7 +292,7 @@ class Scenario:
             self._restart(self.random.choice(down))
 
     def _restart(self, name: str) -> None:
-        """Clients come back; in memory mode most of them enter anew what they had entered."""
+        """Restarts a broker. Its clients reconnect; in memory mode they enter most of their entries again."""
         crashed = max(start for each, start, _ in self.outages if each == name)
         self.world.start(name)
         self.outages = [
@@ -303,7 +310,7 @@ class Scenario:
                 self._repair(link(each.a, each.b))
 
     def bounce(self) -> None:
-        """A broker crashes and is back soon, perhaps twice: the second time while it recovers."""
+        """Crashes and restarts a broker once or twice, the second time during its recovery."""
         up = self.brokers()
         if len(up) < 3:
             return
@@ -329,21 +336,21 @@ class Scenario:
             self.world.cut(*each)
 
     def heal(self) -> None:
-        """Everything comes back."""
+        """Restarts all brokers that are down, and connects all links."""
         for name in [name for name, seat in self.world.seats.items() if seat.broker is None]:
             self._restart(name)
         for each in self.overlay.links:
             self._repair(link(each.a, each.b))
 
     def come_to_rest(self) -> None:
-        """Runs until nothing is under way."""
+        """Runs until `unrest` finds nothing. Fails after MOST_UNREST."""
         start = self.world.now
         while (unrest := self.unrest()) and self.world.now < start + MOST_UNREST:
             self.world.run(5 * SECOND)
         assert not unrest, f"{unrest} after {MOST_UNREST // SECOND} s\nreplay: {self.command()}"
 
     def unrest(self) -> list[str]:
-        """What brokers still hold: publications, deliveries, frames, changes of tables, records."""
+        """The publications, deliveries, frames, changes of tables and records that brokers still have, as texts."""
         found: list[str] = []
         for name in self.brokers():
             broker, store = self.world.broker(name), self.world.seats[name].store
@@ -361,7 +368,7 @@ class Scenario:
         return found
 
     def check(self) -> None:
-        """Every expected pair was delivered once, or has a reason why not."""
+        """Asserts that each expected pair was delivered once or has a reason, and that no other pair was delivered."""
         replay = f"replay: {self.command()}"
         twice = {pair: count for pair, count in self.world.delivered_in_life.items() if count > 1}
         assert not twice, f"delivered twice: {twice}\n{replay}"
@@ -379,7 +386,7 @@ class Scenario:
             assert not strangers, f"{sent} reached {strangers}\n{replay}"
 
     def dropped(self) -> dict[PublicationId, str]:
-        """Publications that a counted drop names, with its reason. Drops of frames do not count: they are repeated."""
+        """Publications that a counted drop names, with its reason. Dropped frames are excluded: they are sent again."""
         rows = [record.row for _, record in self.world.records if isinstance(record.row, DroppedRow)]
         return {row.publication: row.reason for row in rows if row.publication and row.reason in TERMINAL_DROPS}
 
@@ -408,13 +415,16 @@ class Scenario:
 
     @property
     def is_weak(self) -> bool:
-        """Less than half of the expected pairs are owed: the scenario hardly tests anything."""
+        """Whether less than half of the expected pairs are owed, so that the scenario tests little."""
         owed = self.pairs["delivered"] + self.pairs["missed"]
         return 2 * owed < self.pairs.total()
 
     def allowed(self, sent: Sent) -> set[str]:
-        """Clients with a subscription while the publication was about. Brokers' outages prolong that, and so does the
-        loss of frames: what is not settled is repeated after a minute at last."""
+        """Clients that may receive the publication: they had a matching subscription while it was in the overlay.
+
+        Outages of brokers prolong that time. Lost frames prolong it too: an unsettled publication is sent again after
+        at most a minute.
+        """
         until = sent.at + (3 * REACH if self.loss else REACH)
         for _, start, end in sorted(self.outages, key=lambda outage: outage[1]):
             if sent.at <= start < until:
@@ -426,7 +436,7 @@ class Scenario:
         }
 
     def check_liveness(self) -> None:
-        """A probe from every broker arrives at every broker, at once and without a drop, and everything rests again."""
+        """Asserts that a probe from each broker arrives at each broker without a drop, and that queues get empty."""
         names = self.brokers()
         for name in names:
             self._subscribe(name, f"{name}-probed", PROBES)
@@ -449,7 +459,7 @@ class Scenario:
         self.check()
 
     def check_tables(self) -> None:
-        """Each D-DBR broker holds the subscriptions of the others that its advertisements call for, and no more."""
+        """Asserts that each D-DBR broker has exactly the remote subscriptions that intersect its advertisements."""
         live = [entry for entry in self.subscriptions if entry.is_live]
         for name in self.brokers():
             own = [each.expression for each in self.advertisements if each.broker == name and each.is_live]

@@ -1,4 +1,4 @@
-"""A client that speaks bytes: for frames that no proper client would send, and for one that does not read."""
+"""A client that sends and reads single frames, also frames that no correct client sends."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RawClient:
         await self._writer.drain()
 
     async def raw_frame(self) -> bytes:
-        """The next frame; empty when the broker has closed."""
+        """The next frame, or no bytes if the broker has closed the connection."""
         try:
             prefix = await self._reader.readexactly(4)
             return prefix + await self._reader.readexactly(int.from_bytes(prefix, "big"))
@@ -45,7 +45,7 @@ class RawClient:
         return welcome
 
     async def goodbye(self) -> Goodbye:
-        """What the broker says at last, whatever comes before."""
+        """Skips frames up to the goodbye, and asserts that the broker closes the connection after it."""
         while True:
             frame = await self.frame()
             if isinstance(frame, Goodbye):

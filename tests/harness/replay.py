@@ -1,4 +1,4 @@
-"""Runs random scenarios: one again, by the command that a failing test prints, or many (`--count`).
+"""Runs one random scenario, with the command that a failing test prints, or many with `--count`.
 
 python -m tests.harness.replay 17 --protocol merc --durable --faults
 python -m tests.harness.replay 0 --count 5000
@@ -17,7 +17,7 @@ from tests.harness.random_scenario import Scenario
 
 
 def any_scenario(seed: int) -> Scenario:
-    """A scenario of any kind, by its seed alone."""
+    """A scenario whose kind depends on the seed only."""
     chosen = random.Random(f"kind of {seed}")
     protocol = names()[seed % len(names())]
     options: dict[str, object] = {}
@@ -36,7 +36,7 @@ def any_scenario(seed: int) -> Scenario:
 
 
 def outcome(seed: int) -> tuple[str, Counter[str], bool]:
-    """The failure if there was one, what became of the pairs, and whether the scenario was weak."""
+    """Runs a scenario. Returns the failure or no text, the counts of pairs by result, and whether it was weak."""
     scenario = any_scenario(seed)
     try:
         scenario.run()
@@ -46,6 +46,7 @@ def outcome(seed: int) -> tuple[str, Counter[str], bool]:
 
 
 def run_many(first: int, count: int) -> bool:
+    """Runs scenarios on all cores and prints a summary. Returns whether all passed."""
     pairs: Counter[str] = Counter()
     failed = weak = 0
     with ProcessPoolExecutor(os.cpu_count()) as pool:

@@ -1,4 +1,4 @@
-"""A broker's routing tables as plain values, to be compared with what a paper prints."""
+"""The routing tables of a broker as plain values, for comparison with tables of the papers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from routing.shortest_paths import TopologyTable
 from tests.harness.fake_wire import World
 
 Rows = list[tuple[str, str]]
-"""The broker at which an entry was made, and the table's source for it."""
+"""The broker of an entry, and the source that the table has for it."""
 
 
 def router_of(world: World, broker: str) -> DestinationBased:
@@ -19,12 +19,12 @@ def router_of(world: World, broker: str) -> DestinationBased:
 
 
 def local_advertisements(world: World, broker: str) -> list[str]:
-    """The L-SRT's clients."""
+    """The clients in the L-SRT."""
     return sorted(router_of(world, broker)._local_advertisements._clients.values())
 
 
 def local_subscriptions(world: World, broker: str) -> list[str]:
-    """The L-PRT's clients."""
+    """The clients in the L-PRT."""
     return sorted(client for client, _ in router_of(world, broker)._local_subscriptions._clients.values())
 
 
@@ -43,7 +43,7 @@ def topology(world: World, broker: str, domain: str = "") -> TopologyTable:
 
 
 def holders(world: World, entry_of: str) -> list[str]:
-    """The brokers with a subscription made at the given broker in an R-PRT."""
+    """The brokers whose R-PRT has a subscription of the given broker."""
     return [name for name in world.seats if any(entry.broker == entry_of for entry in _remote_entries(world, name))]
 
 
@@ -52,10 +52,11 @@ def _remote_entries(world: World, broker: str) -> list[EntryId]:
 
 
 def matching_brokers(world: World, publication: PublicationId) -> list[str]:
-    """The brokers that matched a publication, in the order in which they did; each once however many tables."""
+    """The brokers that matched a publication, in order. A broker is listed once, also if it matched several tables."""
     rows = [(name, record.row) for name, record in world.records if isinstance(record.row, MatchedRow)]
     return list(dict.fromkeys(name for name, row in rows if row.publication == publication))
 
 
 def way_of(world: World, publication: PublicationId) -> list[tuple[str, str]]:
+    """The links over which the publication was sent, as sender and receiver, in order."""
     return [(sender, receiver) for sender, receiver, message in world.hops if message.id == publication]

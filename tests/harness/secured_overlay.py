@@ -1,4 +1,4 @@
-"""Overlays with certificates and access lists, made for one test."""
+"""Overlay files with certificates, tokens and access lists."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TLS = {"ca": "certs/ca.pem", "certificate": "certs/{broker}.pem", "key": "certs/
 def with_certificates(
     folder: Path, brokers: Iterable[str], links: Iterable[tuple[str, str]] = (), acl: str | None = None
 ) -> OverlayFileMaker:
-    """Brokers that speak TLS, with certificates for them and for the clients desk and lab."""
+    """An overlay with TLS, and certificates for the brokers and the clients desk and lab."""
     names = tuple(brokers)
     write_certificates(folder / "certs", "test", dict.fromkeys(names, HERE), ("desk", "lab"))
     tables: dict[str, Mapping[str, object]] = {"tls": TLS, "limits": {"hello": "500ms"}}
@@ -31,7 +31,7 @@ def with_certificates(
 def with_tokens(
     folder: Path, acl: str, brokers: Iterable[str] = ("b1",), links: Iterable[tuple[str, str]] = ()
 ) -> OverlayFileMaker:
-    """Brokers in the clear that know each other by a token, and clients by the access list."""
+    """An overlay without TLS. Brokers authenticate each other by a token, and clients by the access list."""
     (folder / "access.toml").write_text(acl)
     (folder / "brokers.token").write_text("the brokers of this overlay know this\n")
     tables = {"acl": {"file": "access.toml", "brokers_token_file": "brokers.token"}}
@@ -39,7 +39,7 @@ def with_tokens(
 
 
 def shown(folder: Path, client: str | None = None) -> ssl.SSLContext:
-    """What a client with its certificate, or without one, connects with."""
+    """The TLS context of a client, with its certificate if `client` names one."""
     certs = folder / "certs"
     if client is None:
         return tls(certs / "ca.pem")
@@ -47,6 +47,7 @@ def shown(folder: Path, client: str | None = None) -> ssl.SSLContext:
 
 
 def rule(name: str, token: str = "", **rights: str) -> str:
+    """An entry of an access list."""
     lines = ["[[client]]", f'name = "{name}"']
     if token:
         lines.append(f'token_sha256 = "{hashlib.sha256(token.encode()).hexdigest()}"')

@@ -1,7 +1,7 @@
-"""One durable broker without neighbours, whose store commits when a test says so, and a disk that outlives the broker.
+"""A durable broker without neighbours, whose store commits when the test calls `write`.
 
-As in the real store, what came up since the last commit is taken together, written in one transaction, and reported
-afterwards; meanwhile the broker goes on.
+As in the real store, all changes since the last commit are one transaction. The commit is reported later, and the
+broker handles inputs meanwhile.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ Key = tuple[str, ...]
 
 
 class SlowPlace:
+    """A core, the changes that wait for its store, and a disk that survives crashes."""
+
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings(is_durable=True)
         self.disk: dict[Key, object] = {}
@@ -26,7 +28,7 @@ class SlowPlace:
         self.start()
 
     def start(self) -> None:
-        """After a crash: with what was committed, and nothing else."""
+        """Starts the broker, also after a crash, with the committed records only."""
         self.incarnation += 1
         self.broker = Broker(
             create("d-dbr", "b1", self.incarnation), "b1", self.incarnation, self.settings, has_lived=False
@@ -34,7 +36,7 @@ class SlowPlace:
         self._changes: list[Persist | Forget] = []
         self._written: list[Persist | Forget] | None = None
         self.effects: list[Effect] = []
-        """Since a test looked last."""
+        """Effects since the last `settle`."""
         if self.disk:
             self.handle(Restored(dict(self.disk)))
 
@@ -46,7 +48,7 @@ class SlowPlace:
         return effects
 
     def write(self) -> None:
-        """A transaction is committed, and not reported yet."""
+        """Commits a transaction and does not report it to the broker."""
         assert self._written is None
         self._written, self._changes = self._changes, []
         for change in self._written:
@@ -56,13 +58,14 @@ class SlowPlace:
                 self.disk.pop(change.key, None)
 
     def report(self) -> None:
+        """Reports the committed transaction to the broker."""
         written, self._written = self._written or [], None
         for key in dict.fromkeys(each.key for each in written if isinstance(each, Persist)):
             self.handle(Persisted(key))
 
     @property
     def is_written(self) -> bool:
-        """Is there a transaction that was not reported?"""
+        """Whether a committed transaction is not reported yet."""
         return self._written is not None
 
     def commit(self) -> None:
@@ -70,7 +73,7 @@ class SlowPlace:
         self.report()
 
     def settle(self) -> list[Effect]:
-        """Until the broker asks the store for nothing more; all effects since the last look."""
+        """Commits until no change is left. Returns all effects since the last call."""
         self.report()
         while self._changes:
             self.commit()
@@ -87,12 +90,12 @@ class SlowPlace:
         return self.handle(Published(client, reference, msgpack.packb({"n": n})))
 
     def stored(self, client: str) -> list[Key]:
-        """What the disk has of the client's session."""
+        """The keys of the client's session on the disk."""
         return [key for key in self.disk if key[0] not in ("publication", "arrival") and key[1] == client]
 
 
 def answers(effects: list[Effect], client: str) -> list[tuple[bool, int | str]]:
-    """Whether requests were accepted, and which."""
+    """The client's answered requests: whether each was accepted, and its reference."""
     return [
         (isinstance(each, Accept), each.reference)
         for each in effects

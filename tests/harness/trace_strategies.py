@@ -1,4 +1,4 @@
-"""Rows of traces for Hypothesis, made from the tables' own definition."""
+"""Hypothesis strategies for rows of traces, derived from the schema of the tables."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Hypothesis strategies for every message that brokers exchange, and frames made by hand.
+"""Hypothesis strategies for all messages between brokers, and functions that build frames from any bytes.
 
-A message's fields are listed by name, so that a test can see that none was left out.
+The fields of messages are listed by name, so that a test can check that none is missing.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ MESSAGES: st.SearchStrategy[Message] = st.one_of([messages_of(kind) for kind in 
 
 @st.composite
 def numbered_messages(draw: st.DrawFn) -> tuple[Message, int | None]:
-    """A message with what it needs to be sent: publications may have a number, others never have one."""
+    """A message and its sequence number. Only publications may have a number."""
     message = draw(MESSAGES)
     return message, draw(st.none() | NUMBERS) if isinstance(message, Publish) else None
 
@@ -149,7 +149,7 @@ _START = Struct(">IBBBBI")
 
 
 def frame_of(kind: int, packed: bytes, body: bytes = b"", version: int = VERSION) -> bytes:
-    """A frame with these bytes for its fields, whatever they are."""
+    """A frame with these bytes in place of its fields, valid or not."""
     header = _START.size - 4 + len(packed)
     return _START.pack(header + len(body), 0x94, version, kind, 0xCE, header) + packed + body
 
