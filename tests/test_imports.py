@@ -172,6 +172,16 @@ def test_simulation_runtime_and_client_do_not_know_each_other() -> None:
         assert not ROOMS[f"broker/{driver}"] & drivers
 
 
+def test_the_parts_of_a_running_broker_do_not_know_the_server() -> None:
+    """The server connects the parts. A part that imports it, even for a type, could reach all others."""
+    folder = ROOT / "broker" / "runtime"
+    # The package itself exports the server.
+    server = {"broker.runtime", "broker.runtime.server"}
+    importing = {path.name for path in folder.rglob("*.py") if server & set(targets(path))}
+    assert importing <= {"__init__.py", "__main__.py", "process.py", "server.py"}
+    assert len((folder / "server.py").read_text().splitlines()) <= 150
+
+
 def test_no_packages_import_each_other_in_a_circle() -> None:
     """At each level, the modules and packages of one package are the nodes; a circle may not pass through a package."""
     importing: dict[str, set[str]] = {}

@@ -10,20 +10,26 @@ A POST must carry the header X-Mercast. A web page of another origin cannot add 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from aiohttp import web
 
 from broker.config.address import Address
-from broker.runtime.status import as_prometheus, status_of
-
-if TYPE_CHECKING:
-    from broker.runtime.server import BrokerServer
+from broker.runtime.status import Status, as_prometheus
 
 
 class AdminPages:
-    def __init__(self, server: BrokerServer) -> None:
-        self._server = server
+    def __init__(
+        self,
+        broker: str,
+        status: Callable[[], Status],
+        is_stopping: Callable[[], bool],
+        request_leave: Callable[[], None],
+    ) -> None:
+        self._broker = broker
+        self._read_status = status
+        self._is_stopping = is_stopping
+        self._request_leave = request_leave
         self._runner: web.AppRunner | None = None
 
     async def start(self, address: Address) -> Address:
@@ -49,19 +55,19 @@ class AdminPages:
             await self._runner.cleanup()
 
     async def _healthz(self, _request: web.Request) -> web.Response:
-        if self._server.is_stopping:
+        if self._is_stopping():
             return web.Response(status=503, text="stopping\n")
         return web.Response(text="ok\n")
 
     async def _metrics(self, _request: web.Request) -> web.Response:
-        text = as_prometheus(status_of(self._server))
+        text = as_prometheus(self._read_status())
         return web.Response(body=text.encode(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
 
     async def _status(self, _request: web.Request) -> web.Response:
-        return web.json_response(status_of(self._server).as_json())
+        return web.json_response(self._read_status().as_json())
 
     async def _leave(self, request: web.Request) -> web.Response:
         if "X-Mercast" not in request.headers:
             return web.Response(status=403, text="a POST must carry the header X-Mercast\n")
-        self._server.leave_requested.set()
-        return web.Response(text=f"{self._server.config.id} leaves the overlay\n")
+        self._request_leave()
+        return web.Response(text=f"{self._broker} leaves the overlay\n")

@@ -7,8 +7,10 @@ The broker still reads the client's acknowledgements and other requests meanwhil
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import Protocol
 
+from broker.config.overlay_config import OverlayConfig
 from broker.core.effects import Accept, Greet, Refuse
 from broker.core.inputs import (
     Advertised,
@@ -24,8 +26,11 @@ from broker.core.inputs import (
 )
 from broker.core.settings import MILLISECOND
 from broker.runtime.connection import Connection
+from broker.runtime.core_driver import CoreDriver
+from broker.runtime.rights_enforcement import RightsEnforcement
+from broker.runtime.violations import Violations
 from broker.security.access import NO_RIGHTS
-from broker.security.authentication import PeerCredentials
+from broker.security.authentication import PeerCredentials, Security
 from broker.wire.client_codec import DeliveryWriter, decode, encode
 from broker.wire.client_frames import (
     Acknowledge,
@@ -49,30 +54,56 @@ from broker.wire.client_frames import (
     Unsubscribe,
     Welcome,
 )
-from broker.wire.limits import LARGEST_NUMBER, WireError, attribute_count
-
-if TYPE_CHECKING:
-    from broker.runtime.server import BrokerServer
+from broker.wire.limits import LARGEST_NUMBER, Limits, WireError, attribute_count
 
 MAX_ANSWERS_PER_FRAME = 4_000
 """Pairs of a reference and a counter."""
+
+
+class Sessions(Protocol):
+    """The registry that the session is in."""
+
+    waiting_publishers: dict[ClientSession, None]
+
+    @property
+    def accepts_publications(self) -> bool: ...
+
+    def remove(self, session: ClientSession) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SessionContext:
+    """The parts of the broker that its sessions use."""
+
+    overlay: OverlayConfig
+    limits: Limits
+    driver: CoreDriver
+    clients: Sessions
+    rights: RightsEnforcement
+    security: Security
+    violations: Violations
 
 
 class ClientSession:
     """The receiver at the broker's end of a client's connection, from its Hello on."""
 
     def __init__(
-        self, server: BrokerServer, connection: Connection, hello: Hello, credentials: PeerCredentials
+        self, context: SessionContext, connection: Connection, hello: Hello, credentials: PeerCredentials
     ) -> None:
         self.name = hello.client
         self.session = hello.session
         self.is_reliable = hello.mode is DeliveryMode.AT_LEAST_ONCE
-        self.window = min(hello.window, server.config.overlay.delivery.outbox)
+        self.window = min(hello.window, context.overlay.delivery.outbox)
         self.connection = connection
         self._credentials = credentials
-        self._rights = server.security.authenticator.rights(credentials) or NO_RIGHTS
-        self._server = server
-        self._limits = server.limits
+        self._security = context.security
+        self._rights = context.security.authenticator.rights(credentials) or NO_RIGHTS
+        self._enforcement = context.rights
+        self._driver = context.driver
+        self._clients = context.clients
+        self._violations = context.violations
+        self._overlay_limits = context.overlay.limits
+        self._limits = context.limits
         self._answers: list[int] = []
         self._is_reset_unconfirmed = False
         """The Welcome told the client to send its entries again, and the client has sent nothing since."""
@@ -97,58 +128,57 @@ class ClientSession:
 
     def _publish(self, request: PublishRequest) -> None:
         self._unanswered += 1
-        if self._waiting or not self._server.accepts_publications:
+        if self._waiting or not self._clients.accepts_publications:
             self._enqueue(request)
         else:
             self._submit(request)
 
     def _enqueue(self, request: PublishRequest) -> None:
-        window = self._server.config.overlay.limits.publish_window
+        window = self._overlay_limits.publish_window
         self._waiting.append(request)
-        self._server.waiting_publishers[self] = None
+        self._clients.waiting_publishers[self] = None
         if len(self._waiting) < window:
             return
         if not self.is_reliable:
             # It receives no answers, so it cannot count its waiting publications.
             self.connection.pause_reading()
         elif self._unanswered > window:
-            self._server.count_violation("publish_window", self.name)
+            self._violations.count("publish_window", self.name)
             self.end(Reason.LIMIT, f"more than {window} publications wait for an answer")
 
     def submit_waiting(self) -> bool:
         """Submits waiting publications while the broker accepts them. Returns whether none is left."""
-        while self._waiting and self._server.accepts_publications:
+        while self._waiting and self._clients.accepts_publications:
             self._submit(self._waiting.popleft())
         if not self._waiting:
             self.connection.resume_reading()
         return not self._waiting
 
     def _submit(self, request: PublishRequest) -> None:
-        server = self._server
-        limit = server.config.overlay.limits.attributes
+        limit = self._overlay_limits.attributes
         count = attribute_count(request.attributes)
         if count > limit:
-            server.count_violation("attributes", self.name)
+            self._violations.count("attributes", self.name)
             reason = f"{count} attributes are too many; the limit is {limit}"
             self.refuse(Refuse(self.name, request.reference, reason, Reason.LIMIT))
             return
         forbidden = self._rights.refusal_to_publish(request.attributes)
         if forbidden is not None:
-            server.count_violation("forbidden", self.name, "publish")
+            self._violations.count("forbidden", self.name, "publish")
             self.refuse(Refuse(self.name, request.reference, forbidden, Reason.FORBIDDEN))
             return
-        expires = _expiry(server.now(), request.lifetime_ms)
-        server.publish(
+        expires = _expiry(self._driver.now(), request.lifetime_ms)
+        self._driver.publish(
             Published(self.name, request.reference, request.attributes, request.payload, expires, request.is_traced)
         )
 
     def _handle_request(self, content: ClientFrame) -> None:
-        handle = self._server.handle
+        handle = self._driver.handle
         match content:
             case Acknowledge():
                 self._acknowledge(content.number)
             case Subscribe() | Advertise() if (reason := self._access_refusal(content)) is not None:
-                self._server.count_violation("forbidden", self.name, type(content).__name__.lower())
+                self._violations.count("forbidden", self.name, type(content).__name__.lower())
                 self.connection.send(encode(RequestRefused(content.request, Reason.FORBIDDEN, reason)))
             case Subscribe():
                 handle(Subscribed(self.name, content.name, content.expression, str(content.request)))
@@ -163,8 +193,8 @@ class ClientSession:
             case Pong():
                 pass
             case TraceQuery():
-                steps = self._server.tracer.steps_of(content.publication)
-                self.connection.send(encode(TraceAnswer(content.request, self._server.core.me, steps)))
+                steps = self._driver.tracer.steps_of(content.publication)
+                self.connection.send(encode(TraceAnswer(content.request, self._driver.core.me, steps)))
             case Goodbye():
                 self._leave(content)
             case _:
@@ -177,9 +207,9 @@ class ClientSession:
 
     def update_rights(self) -> None:
         """Applies the rights of a reloaded access list. Disconnects the client if it loses access or entries."""
-        rights = self._server.security.authenticator.rights(self._credentials)
+        rights = self._security.authenticator.rights(self._credentials)
         if rights is None:
-            self._server.count_violation("unauthorised", self.name)
+            self._violations.count("unauthorised", self.name)
             self.end(Reason.UNAUTHORISED, "the access list does not let this client in any more")
         else:
             self._rights = rights
@@ -188,7 +218,7 @@ class ClientSession:
 
     def enforce_rights(self) -> bool:
         """Revokes entries that the client's rights do not cover. Returns whether there were any."""
-        return self._server.rights.enforce(self.name, self._rights)
+        return self._enforcement.enforce(self.name, self._rights)
 
     def disconnect_after_revocation(self) -> None:
         """Ends the connection. The client reconnects, sends its entries again, and receives a refusal for each one
@@ -211,21 +241,21 @@ class ClientSession:
         if acknowledged > 0:
             for _ in range(acknowledged):
                 number = self._unacknowledged.popleft()
-            self._server.handle(DeliveryAcknowledged(self.name, number))
+            self._driver.handle(DeliveryAcknowledged(self.name, number))
 
     def _leave(self, goodbye: Goodbye) -> None:
-        self._server.remove_client(self)
-        self._server.handle(ClientLost(self.name) if goodbye.is_kept else ClientLeft(self.name))
+        self._clients.remove(self)
+        self._driver.handle(ClientLost(self.name) if goodbye.is_kept else ClientLeft(self.name))
         self.connection.close()
 
     def greet(self, effect: Greet) -> None:
         """Sends the Welcome. After revocations it denies that the session is resumed."""
-        limits = self._server.config.overlay.limits
-        has_revocations = self._server.rights.clear_revoked(self.name)
+        limits = self._overlay_limits
+        has_revocations = self._enforcement.clear_revoked(self.name)
         self._is_reset_unconfirmed = has_revocations or not effect.is_resumed
         welcome = Welcome(
-            self._server.core.me,
-            self._server.core.incarnation,
+            self._driver.core.me,
+            self._driver.core.incarnation,
             not self._is_reset_unconfirmed,
             effect.accepted_through,
             limits.frame_bytes,
@@ -265,13 +295,13 @@ class ClientSession:
             self.connection.send(encode(PublicationsAccepted(batch)))
 
     def paused(self) -> None:
-        self._server.handle(ClientPaused(self.name))
+        self._driver.handle(ClientPaused(self.name))
 
     def resumed(self) -> None:
-        self._server.handle(ClientResumed(self.name))
+        self._driver.handle(ClientResumed(self.name))
 
     def malformed(self, error: WireError) -> None:
-        self._server.count_violation("malformed", self.name, str(error))
+        self._violations.count("malformed", self.name, str(error))
         self.end(Reason.MALFORMED, str(error))
 
     def end(self, reason: Reason, text: str) -> None:
@@ -280,10 +310,10 @@ class ClientSession:
         self.lost()
 
     def lost(self) -> None:
-        if self._server.remove_client(self):
+        if self._clients.remove(self):
             if self._is_reset_unconfirmed:
-                self._server.rights.mark_revoked(self.name)
-            self._server.handle(ClientLost(self.name))
+                self._enforcement.mark_revoked(self.name)
+            self._driver.handle(ClientLost(self.name))
 
 
 def _expiry(now: int, lifetime_ms: int) -> int | None:

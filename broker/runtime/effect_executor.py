@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from broker.core.effects import (
     Accept,
@@ -26,6 +26,13 @@ from broker.core.effects import (
 )
 from broker.core.inputs import Persisted, TimerFired
 from broker.core.settings import SECOND
+from broker.log import Log
+from broker.runtime.client_session import ClientSession
+from broker.runtime.core_driver import CoreDriver
+from broker.runtime.internal_errors import InternalErrors
+from broker.runtime.neighbours import Neighbours
+from broker.runtime.store import Store
+from broker.runtime.violations import Violations
 from broker.wire import link_handshake
 from broker.wire.broker_codec import encode
 from broker.wire.client_codec import DeliveryWriter, pack_subscriptions
@@ -33,19 +40,31 @@ from broker.wire.client_frames import Reason
 from broker.wire.limits import WireError
 from routing.messages import PublicationId, is_free
 
-if TYPE_CHECKING:
-    from broker.runtime.server import BrokerServer
-
 MAX_PACKED_NAMES = 50_000
 
 
 class EffectExecutor:
-    def __init__(self, server: BrokerServer) -> None:
+    def __init__(
+        self,
+        driver: CoreDriver,
+        sessions: Mapping[str, ClientSession],
+        neighbours: Neighbours,
+        store: Store | None,
+        violations: Violations,
+        errors: InternalErrors,
+        log: Log,
+    ) -> None:
+        """`sessions`: those of connected clients, by name. Without a store every record counts as stored at once."""
         self.sent = 0
         """Publications sent to neighbours."""
         self.delivered = 0
-        self._server = server
-        self._sessions = server.clients
+        self._driver = driver
+        self._sessions = sessions
+        self._links = neighbours.links
+        self._store = store
+        self._violations = violations
+        self._errors = errors
+        self._log = log
         self._loop = asyncio.get_running_loop()
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._writer: DeliveryWriter | None = None
@@ -62,10 +81,10 @@ class EffectExecutor:
             Persist: self._persist,
             Forget: self._forget,
             Record: self._record,
-            ResetLink: lambda effect: server.neighbours.reset(effect.peer),
-            OpenLink: lambda effect: server.neighbours.open(effect.peer, effect.address),
-            CloseLink: lambda effect: server.neighbours.close(effect.peer),
-            Failed: lambda effect: server.errors.report("core failed", effect.error, input=effect.input),
+            ResetLink: lambda effect: neighbours.reset(effect.peer),
+            OpenLink: lambda effect: neighbours.open(effect.peer, effect.address),
+            CloseLink: lambda effect: neighbours.close(effect.peer),
+            Failed: lambda effect: errors.report("core failed", effect.error, input=effect.input),
         }
 
     def perform(self, effects: list[Effect]) -> None:
@@ -75,7 +94,7 @@ class EffectExecutor:
             try:
                 handlers[type(effect)](effect)
             except WireError as error:
-                self._server.errors.report("frame not written", error, effect=type(effect).__name__)
+                self._errors.report("frame not written", error, effect=type(effect).__name__)
 
     def _deliver(self, effect: Deliver) -> None:
         session = self._sessions.get(effect.client)
@@ -94,15 +113,14 @@ class EffectExecutor:
         self.delivered += 1
 
     def _send(self, effect: Send) -> None:
-        server = self._server
-        link = server.neighbours.links.get(effect.peer)
+        link = self._links.get(effect.peer)
         if link is None:
             return
         frame = encode(effect.message, effect.sequence)
         if effect.sequence is not None:
             self.sent += 1
-        if link.wants_times and server.recorder is not None and not is_free(effect.message):
-            link.connection.send(link_handshake.encode(server.recorder.times_of(effect.message)))
+        if link.wants_times and (recorder := self._driver.recorder) is not None and not is_free(effect.message):
+            link.connection.send(link_handshake.encode(recorder.times_of(effect.message)))
         link.connection.send(frame)
 
     def _accept(self, effect: Accept) -> None:
@@ -121,31 +139,32 @@ class EffectExecutor:
     def _disconnect(self, effect: Disconnect) -> None:
         session = self._sessions.get(effect.client)
         if session is not None:
-            self._server.count_violation("slow", effect.client)
+            self._violations.count("slow", effect.client)
             session.end(Reason.SLOW, effect.reason)
 
     def _set_timer(self, effect: SetTimer) -> None:
         earlier = self._timers.get(effect.name)
         if earlier is not None:
             earlier.cancel()
-        delay = (effect.at - self._server.now()) / SECOND
-        self._timers[effect.name] = self._loop.call_later(delay, self._server.handle, TimerFired(effect.name))
+        delay = (effect.at - self._driver.now()) / SECOND
+        self._timers[effect.name] = self._loop.call_later(delay, self._driver.handle, TimerFired(effect.name))
 
     def _persist(self, effect: Persist) -> None:
-        if self._server.store is not None:
-            self._server.store.put(effect.key, effect.record)
+        if self._store is not None:
+            self._store.put(effect.key, effect.record)
         else:
-            self._server.handle(Persisted(effect.key))
+            self._driver.handle(Persisted(effect.key))
 
     def _forget(self, effect: Forget) -> None:
-        if self._server.store is not None:
-            self._server.store.remove(effect.key)
+        if self._store is not None:
+            self._store.remove(effect.key)
 
     def _record(self, effect: Record) -> None:
         row = effect.row
         if isinstance(row, DroppedRow):
-            self._server.log.debug("dropped", reason=row.reason, publication=str(row.publication), detail=row.detail)
+            self._log.debug("dropped", reason=row.reason, publication=str(row.publication), detail=row.detail)
 
     def stop(self) -> None:
+        """Cancels the timers."""
         for timer in self._timers.values():
             timer.cancel()

@@ -3,27 +3,52 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
+from broker.config.tables import LimitsTable
 from broker.core.settings import SECOND
+from broker.runtime.client_registry import ClientRegistry
+from broker.runtime.core_driver import CoreDriver
+from broker.runtime.internal_errors import InternalErrors
 from broker.runtime.pending_connection import PendingConnection
+from broker.runtime.store import Store
+from broker.runtime.violations import Violations
 from broker.wire import link_handshake
 from broker.wire.client_frames import Reason
 
-if TYPE_CHECKING:
-    from broker.runtime.server import BrokerServer
-
 
 class Housekeeping:
-    def __init__(self, server: BrokerServer) -> None:
-        self._server = server
-        self._limits = server.config.overlay.limits
+    def __init__(
+        self,
+        limits: LimitsTable,
+        driver: CoreDriver,
+        clients: ClientRegistry,
+        pending: Collection[PendingConnection],
+        store: Store | None,
+        violations: Violations,
+        errors: InternalErrors,
+    ) -> None:
+        self.rates: dict[str, float] = {}
+        """Publications per second since the last run, by kind."""
+        self._limits = limits
+        self._driver = driver
+        self._clients = clients
+        self._pending = pending
+        self._store = store
+        self._violations = violations
+        self._errors = errors
         self._loop = asyncio.get_running_loop()
-        self._totals = server.totals()
-        self._counted_at = self._loop.time()
 
-    async def run(self) -> None:
-        """Runs until it is cancelled."""
+    def start(self) -> None:
+        self._totals = self._driver.totals()
+        self._counted_at = self._loop.time()
+        self._task = asyncio.create_task(self._run(), name="housekeeping")
+        self._errors.watch(self._task, self._errors.fail)
+
+    def stop(self) -> None:
+        self._task.cancel()
+
+    async def _run(self) -> None:
         limits = self._limits
         while True:
             await asyncio.sleep(min(1.0, limits.idle / SECOND / 4, limits.hello / SECOND / 4))
@@ -31,33 +56,34 @@ class Housekeeping:
             self._update_rates(now)
             self._close_idle(now)
             self._record_state()
-            self._server.tracer.remove_expired()
-            self._server.submit_waiting_publications()
+            self._driver.tracer.remove_expired()
+            self._clients.submit_waiting()
 
     def _update_rates(self, now: float) -> None:
-        before, totals = self._totals, self._server.totals()
+        before, totals = self._totals, self._driver.totals()
         span = now - self._counted_at
-        self._server.rates = {kind: round((total - before[kind]) / span, 1) for kind, total in totals.items()}
+        self.rates = {kind: round((total - before[kind]) / span, 1) for kind, total in totals.items()}
         self._totals, self._counted_at = totals, now
 
     def _close_idle(self, now: float) -> None:
-        server, limits = self._server, self._limits
-        for pending in list(server.pending_connections):
+        limits = self._limits
+        for pending in list(self._pending):
             if now - pending.connection.last_received_s > limits.hello / SECOND:
                 self._refuse_silent(pending)
-        for session in list(server.clients.values()):
+        for session in list(self._clients.sessions.values()):
             if now - session.connection.last_received_s > limits.idle / SECOND:
-                server.count_violation("idle", session.name)
+                self._violations.count("idle", session.name)
                 session.end(Reason.IDLE, f"nothing was heard for {limits.idle / SECOND:g} s")
 
     def _refuse_silent(self, pending: PendingConnection) -> None:
         # TLS handshakes have their own timeout.
         if pending.connection.is_established:
-            self._server.count_violation("hello", pending.connection.remote_address)
+            self._violations.count("hello", pending.connection.remote_address)
             pending.refuse(Reason.IDLE, link_handshake.LIMIT, "nothing was said in time")
 
     def _record_state(self) -> None:
-        server = self._server
-        if server.recorder is not None:
-            waiting = len(server.waiting_publishers) + (server.store.pending_count if server.store is not None else 0)
-            server.recorder.state(server.core.router.counts(), waiting)
+        recorder = self._driver.recorder
+        if recorder is not None:
+            pending_writes = self._store.pending_count if self._store is not None else 0
+            waiting = len(self._clients.waiting_publishers) + pending_writes
+            recorder.state(self._driver.core.router.counts(), waiting)

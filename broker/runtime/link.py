@@ -2,48 +2,63 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from broker.core.inputs import FrameReceived, PeerLost, PeerUp
+from broker.runtime.client_registry import ClientRegistry
 from broker.runtime.connection import Connection
+from broker.runtime.core_driver import CoreDriver
+from broker.runtime.violations import Violations
 from broker.wire import link_handshake
 from broker.wire.broker_codec import decode
-from broker.wire.limits import WireError
+from broker.wire.limits import Limits, WireError
 from broker.wire.link_handshake import LinkGoodbye, LinkHello, LinkTimes
 from routing.messages import Publish, is_free
-
-if TYPE_CHECKING:
-    from broker.runtime.server import BrokerServer
 
 MAX_UNSENT_BYTES = 256 << 20
 """Control frames are never held back. With more unsent bytes than this, the link to the neighbour is aborted."""
 
 
+@dataclass(frozen=True, slots=True)
+class LinkContext:
+    """The parts of the broker that its links use."""
+
+    limits: Limits
+    driver: CoreDriver
+    clients: ClientRegistry
+    violations: Violations
+    remove: Callable[[Link], bool]
+    """Removes a link that is down. Returns False if it is not the current link to its peer."""
+
+
 class Link:
     """The receiver at one end of a link."""
 
-    def __init__(self, server: BrokerServer, connection: Connection, other: LinkHello, is_dialled: bool) -> None:
+    def __init__(self, context: LinkContext, connection: Connection, other: LinkHello, is_dialled: bool) -> None:
         self.peer = other.broker
         self.hello = other
         self.is_dialled = is_dialled
         """Whether this end dialled."""
         self.connection = connection
-        self.up_since = server.now()
+        self.up_since = context.driver.now()
         self.goodbye: LinkGoodbye | None = None
         """The other end's goodbye, if it sent one."""
-        self.wants_times = server.recorder is not None and link_handshake.TIMES_WANTED in other.capabilities
+        self.wants_times = context.driver.recorder is not None and link_handshake.TIMES_WANTED in other.capabilities
         self._times: LinkTimes | None = None
-        self._server = server
-        self._limits = server.limits
+        self._limits = context.limits
+        self._driver = context.driver
+        self._clients = context.clients
+        self._violations = context.violations
+        self._remove = context.remove
 
     def activate(self, cost: int) -> None:
-        server = self._server
-        remembers = 0 < self.hello.remembered < server.core.incarnation
-        server.handle(PeerUp(self.peer, self.hello.greeting, cost, remembers))
-        server.submit_waiting_publications()
+        remembers = 0 < self.hello.remembered < self._driver.core.incarnation
+        self._driver.handle(PeerUp(self.peer, self.hello.greeting, cost, remembers))
+        self._clients.submit_waiting()
 
     def received(self, frames: list[bytes]) -> None:
-        server = self._server
+        driver = self._driver
         for frame in frames:
             if len(frame) > 6 and frame[6] in link_handshake.KINDS:
                 self._handle_link_frame(frame)
@@ -52,15 +67,15 @@ class Link:
                 continue
             message, sequence = decode(frame, self._limits)
             if type(message) is Publish:
-                server.publication_received(self.peer, message)
-            if server.recorder is not None and not is_free(message):
-                server.recorder.received(self.peer, message, frame, self._times)
+                driver.publication_received(self.peer, message)
+            if driver.recorder is not None and not is_free(message):
+                driver.recorder.received(self.peer, message, frame, self._times)
                 self._times = None
-            server.handle(FrameReceived(self.peer, message, sequence))
+            driver.handle(FrameReceived(self.peer, message, sequence))
             if self.connection.is_closing:
                 return
-        if server.waiting_publishers:
-            server.submit_waiting_publications()
+        if self._clients.waiting_publishers:
+            self._clients.submit_waiting()
 
     def _handle_link_frame(self, frame: bytes) -> None:
         content = link_handshake.decode(frame, self._limits)
@@ -75,7 +90,7 @@ class Link:
 
     def before_writing(self) -> None:
         if self.connection.unsent_bytes > MAX_UNSENT_BYTES:
-            self._server.count_violation("link buffer", self.peer)
+            self._violations.count("link buffer", self.peer)
             self.connection.abort()
 
     def paused(self) -> None:
@@ -85,7 +100,7 @@ class Link:
         """Does nothing: a link holds nothing back."""
 
     def malformed(self, error: WireError) -> None:
-        self._server.count_violation("malformed", self.peer, str(error))
+        self._violations.count("malformed", self.peer, str(error))
         self.end(link_handshake.MALFORMED, str(error))
 
     def end(self, code: str, reason: str) -> None:
@@ -93,6 +108,6 @@ class Link:
         self.lost()
 
     def lost(self) -> None:
-        if self._server.neighbours.remove(self):
+        if self._remove(self):
             has_left = self.goodbye is not None and self.goodbye.code == link_handshake.LEFT
-            self._server.handle(PeerLost(self.peer, has_left))
+            self._driver.handle(PeerLost(self.peer, has_left))

@@ -9,22 +9,25 @@ from __future__ import annotations
 import asyncio
 import random
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from broker.config.address import Address, AddressError, parse_address
+from broker.config.overlay_config import BrokerConfig
 from broker.core.settings import SECOND
-from broker.runtime.connection import Connection
-from broker.runtime.link import Link
+from broker.log import Log
+from broker.runtime.client_registry import ClientRegistry
+from broker.runtime.connection import Connection, FlushQueue
+from broker.runtime.core_driver import CoreDriver
+from broker.runtime.internal_errors import InternalErrors
+from broker.runtime.link import Link, LinkContext
+from broker.runtime.listener import Listener
 from broker.runtime.pending_connection import PendingConnection
-from broker.security.authentication import PeerCredentials
+from broker.runtime.violations import Violations
+from broker.security.authentication import PeerCredentials, Security
 from broker.wire import broker_codec, link_handshake
 from broker.wire.client_frames import Reason
-from broker.wire.limits import WireError
+from broker.wire.limits import Limits, WireError
 from broker.wire.link_handshake import LinkGoodbye, LinkHello, LinkWelcome
 from routing.registry import info as protocol_info
-
-if TYPE_CHECKING:
-    from broker.runtime.server import BrokerServer
 
 DIAL_TIMEOUT_S = 3.0
 LINK_BUFFER_BYTES = 1 << 20
@@ -41,18 +44,47 @@ class _RequiredLink:
 
 
 class Neighbours:
-    def __init__(self, server: BrokerServer, generator: random.Random) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        driver: CoreDriver,
+        clients: ClientRegistry,
+        listener: Listener,
+        security: Security,
+        flush_queue: FlushQueue,
+        violations: Violations,
+        errors: InternalErrors,
+        log: Log,
+        generator: random.Random,
+    ) -> None:
         self.links: dict[str, Link] = {}
         self.dials = 0
         self.is_closed = False
-        self._server = server
+        self._config = config
+        self._heartbeat = config.overlay.heartbeat
+        self._limits = config.wire_limits()
+        self._driver = driver
+        self._listener = listener
+        self._security = security
+        self._flush_queue = flush_queue
+        self._violations = violations
+        self._errors = errors
+        self._log = log
         self._random = generator
+        self._link_context = LinkContext(self._limits, driver, clients, violations, self.remove)
         self._required: dict[str, _RequiredLink] = {}
         self._known_incarnations: dict[str, int] = {}
         self._down_events: dict[str, asyncio.Event] = {}
         self._joining: set[asyncio.Task[None]] = set()
         self._dialling: set[str] = set()
         """Brokers that this broker dialled and that have not answered yet."""
+
+    def start(self, join: Address | None) -> None:
+        """Dials the neighbours of the configuration, and the broker at `join`."""
+        for neighbour in self._config.neighbours:
+            self.require_link(neighbour.id, neighbour.address, neighbour.cost)
+        if join is not None:
+            self.join(join)
 
     def require_link(self, peer: str, address: Address | None, cost: int = 1) -> None:
         """Keeps a link to this broker from now on."""
@@ -61,7 +93,7 @@ class Neighbours:
         required = self._required[peer] = _RequiredLink(peer, address, cost)
         if address is not None:
             required.task = asyncio.create_task(self._maintain(required, address), name=f"link to {peer}")
-            self._server.errors.watch(required.task)
+            self._errors.watch(required.task)
 
     def release_link(self, peer: str) -> None:
         required = self._required.pop(peer, None)
@@ -73,7 +105,7 @@ class Neighbours:
         try:
             self.require_link(peer, parse_address(address))
         except AddressError as error:
-            self._server.log.warning("link not opened", peer=peer, reason=str(error))
+            self._log.warning("link not opened", peer=peer, reason=str(error))
 
     def close(self, peer: str) -> None:
         """Closes a link on request of the router, and does not dial it again."""
@@ -86,7 +118,7 @@ class Neighbours:
         """Aborts the link to a silent neighbour. A required link is dialled again."""
         link = self.links.get(peer)
         if link is not None:
-            self._server.log.warning("neighbour silent", peer=peer)
+            self._log.warning("neighbour silent", peer=peer)
             link.connection.abort()
             link.lost()
 
@@ -95,10 +127,10 @@ class Neighbours:
         task = asyncio.create_task(self._join(address), name=f"join at {address}")
         self._joining.add(task)
         task.add_done_callback(self._joining.discard)
-        self._server.errors.watch(task)
+        self._errors.watch(task)
 
     async def _join(self, address: Address) -> None:
-        wait = self._server.config.overlay.heartbeat.redial_first
+        wait = self._heartbeat.redial_first
         while not self.is_closed:
             link = await self._dial(address, None)
             if link is not None:
@@ -107,10 +139,10 @@ class Neighbours:
             wait = await self._back_off(wait)
 
     async def _maintain(self, required: _RequiredLink, address: Address) -> None:
-        heartbeat = self._server.config.overlay.heartbeat
+        heartbeat = self._heartbeat
         wait = heartbeat.redial_first
         while not self.is_closed:
-            if self._server.core.me > required.peer and required.peer not in self.links:
+            if self._driver.core.me > required.peer and required.peer not in self.links:
                 await asyncio.sleep(heartbeat.redial_at_most / SECOND)
             if required.peer not in self.links and await self._dial(address, required) is not None:
                 wait = heartbeat.redial_first
@@ -122,30 +154,29 @@ class Neighbours:
     async def _back_off(self, wait: int) -> int:
         """Sleeps for `wait` with jitter. Returns the next wait: twice as long, up to the maximum."""
         await asyncio.sleep(wait / SECOND * self._random.uniform(0.5, 1.5))
-        return min(2 * wait, self._server.config.overlay.heartbeat.redial_at_most)
+        return min(2 * wait, self._heartbeat.redial_at_most)
 
     async def _dial(self, address: Address, required: _RequiredLink | None) -> Link | None:
-        server = self._server
         self.dials += 1
         dialler: _Dialler | None = None
 
         def connected() -> Connection:
             nonlocal dialler
-            connection = Connection(server.flush_queue, server.limits, LINK_BUFFER_BYTES)
-            dialler = connection.receiver = _Dialler(self, connection, required)
+            connection = Connection(self._flush_queue, self._limits, LINK_BUFFER_BYTES)
+            dialler = connection.receiver = _Dialler(self, connection, required, self._limits, self._log)
             return connection
 
         try:
             async with asyncio.timeout(DIAL_TIMEOUT_S):
                 await asyncio.get_running_loop().create_connection(
-                    connected, address.host, address.port, ssl=server.security.link_tls
+                    connected, address.host, address.port, ssl=self._security.link_tls
                 )
                 assert dialler is not None
                 self._dialling.add(required.peer if required else "")
                 dialler.connection.send(link_handshake.encode(self.hello_to(required.peer if required else "")))
                 return await dialler.answer
         except (OSError, TimeoutError) as error:
-            server.log.debug("dial failed", address=str(address), reason=str(error) or type(error).__name__)
+            self._log.debug("dial failed", address=str(address), reason=str(error) or type(error).__name__)
             return None
         finally:
             self._dialling.discard(required.peer if required else "")
@@ -153,34 +184,34 @@ class Neighbours:
                 dialler.connection.abort()
 
     def hello_to(self, to: str) -> LinkHello:
-        server = self._server
+        config, core = self._config, self._driver.core
         return LinkHello(
-            server.core.me,
-            server.core.incarnation,
-            server.config.overlay.name,
-            server.config.overlay.protocol,
-            server.config.clusters,
-            str(server.address),
-            server.core.router.greeting(),
-            server.security.token,
+            core.me,
+            core.incarnation,
+            config.overlay.name,
+            config.overlay.protocol,
+            config.clusters,
+            str(self._listener.contact_address),
+            core.router.greeting(),
+            self._security.token,
             to,
             self._known_incarnations.get(to, 0),
             (*link_handshake.CAPABILITIES, link_handshake.TIMES_WANTED)
-            if server.recorder is not None
+            if self._driver.recorder is not None
             else link_handshake.CAPABILITIES,
         )
 
     def hello_received(self, pending: PendingConnection, other: LinkHello) -> None:
         """Handles the hello of a broker that dialled: refuses it, or answers and activates the link."""
         code, reason = self._refusal(other)
-        if not code and self._server.core.me < other.broker and self._has_dialled(other):
-            code, reason = link_handshake.DUPLICATE, f"{self._server.core.me} has dialled already"
+        if not code and self._driver.core.me < other.broker and self._has_dialled(other):
+            code, reason = link_handshake.DUPLICATE, f"{self._driver.core.me} has dialled already"
         if code:
             pending.refuse(Reason.UNAUTHORISED, code, reason)
             return
-        self._server.pending_connections.pop(pending, None)
+        pending.release()
         pending.connection.send(link_handshake.encode(LinkWelcome(self.hello_to(other.broker))))
-        self._activate(Link(self._server, pending.connection, other, is_dialled=False))
+        self._activate(Link(self._link_context, pending.connection, other, is_dialled=False))
 
     def _has_dialled(self, other: LinkHello) -> bool:
         """Whether this end dialled the other broker and the link is up or pending.
@@ -199,28 +230,27 @@ class Neighbours:
         credentials = PeerCredentials(
             other.broker, True, other.token, connection.remote_address, connection.certificate
         )
-        unauthorised = self._server.security.authenticator.refusal(credentials)
+        unauthorised = self._security.authenticator.refusal(credentials)
         if unauthorised is not None:
-            self._server.count_violation("unauthorised", other.broker)
+            self._violations.count("unauthorised", other.broker)
             code, reason = link_handshake.UNAUTHORISED, unauthorised
-        if not code and current is not None and not current.is_dialled and other.broker < self._server.core.me:
+        if not code and current is not None and not current.is_dialled and other.broker < self._driver.core.me:
             code, reason = link_handshake.DUPLICATE, f"{other.broker} has dialled already"
         if code:
             connection.close(link_handshake.encode(LinkGoodbye(code, reason)))
-            self._server.log.warning("link refused", peer=other.broker, reason=reason)
+            self._log.warning("link refused", peer=other.broker, reason=reason)
             return None
-        link = Link(self._server, connection, other, is_dialled=True)
+        link = Link(self._link_context, connection, other, is_dialled=True)
         self._activate(link)
         return link
 
     def _refusal(self, other: LinkHello) -> tuple[str, str]:
         """The code and the reason to refuse a link, both empty if there is none."""
-        server = self._server
-        config = server.config
+        config = self._config
         if self.is_closed:
             return link_handshake.STOPPING, f"{config.id} is stopping"
         if other.to not in ("", config.id):
-            return link_handshake.REFUSED, f"{server.listen} belongs to {config.id}, not to {other.to[:80]}"
+            return link_handshake.REFUSED, f"{self._listener.address} belongs to {config.id}, not to {other.to[:80]}"
         if other.broker == config.id:
             return link_handshake.REFUSED, f"the id {config.id} is in use"
         if other.overlay != config.overlay.name:
@@ -240,7 +270,7 @@ class Neighbours:
         if missing:
             return link_handshake.REFUSED, f"{other.broker} lacks {', '.join(missing)}"
         if len(self.links) >= config.overlay.limits.neighbours and other.broker not in self.links:
-            server.count_violation("neighbours", other.broker)
+            self._violations.count("neighbours", other.broker)
             return link_handshake.LIMIT, f"{config.id} has {len(self.links)} neighbours, and takes no more"
         return "", ""
 
@@ -251,10 +281,10 @@ class Neighbours:
         link.connection.receiver = link
         self.links[link.peer] = link
         self._down_events[link.peer] = asyncio.Event()
-        link.hello = replace(link.hello, remembered=min(link.hello.remembered, self._server.core.incarnation))
+        link.hello = replace(link.hello, remembered=min(link.hello.remembered, self._driver.core.incarnation))
         self._known_incarnations[link.peer] = link.hello.incarnation
         required = self._required.get(link.peer)
-        self._server.log.info("link up", peer=link.peer, is_dialled=link.is_dialled)
+        self._log.info("link up", peer=link.peer, is_dialled=link.is_dialled)
         link.activate(required.cost if required is not None else 1)
 
     def remove(self, link: Link) -> bool:
@@ -264,8 +294,8 @@ class Neighbours:
         del self.links[link.peer]
         goodbye = link.goodbye
         reason = f"{goodbye.code}: {goodbye.reason}" if goodbye is not None else "connection lost"
-        self._server.log.info("link down", peer=link.peer, reason=reason)
-        self._server.record_link_down(link)
+        self._log.info("link down", peer=link.peer, reason=reason)
+        self._driver.record_link_down(link.peer, link.up_since)
         if goodbye is not None and goodbye.code in (link_handshake.CLOSED, link_handshake.LEFT):
             self.release_link(link.peer)
         self._down_events[link.peer].set()
@@ -287,22 +317,33 @@ class Neighbours:
     def required_peers(self) -> tuple[str, ...]:
         return tuple(sorted(self._required))
 
+    def has_required_links(self) -> bool:
+        return self.links.keys() >= self._required.keys()
+
 
 class _Dialler:
     """The receiver at the dialling end until the other broker answers."""
 
-    def __init__(self, neighbours: Neighbours, connection: Connection, required: _RequiredLink | None) -> None:
+    def __init__(
+        self,
+        neighbours: Neighbours,
+        connection: Connection,
+        required: _RequiredLink | None,
+        limits: Limits,
+        log: Log,
+    ) -> None:
         self.connection = connection
         self.answer: asyncio.Future[Link | None] = asyncio.get_running_loop().create_future()
         self._neighbours = neighbours
         self._required = required
+        self._limits = limits
+        self._log = log
 
     def received(self, frames: list[bytes]) -> None:
         first, *rest = frames
-        server = self._neighbours._server
         if len(first) > 5 and first[5] != broker_codec.VERSION:
             raise WireError(f"version {first[5]} of the protocol is not spoken here; this is {broker_codec.VERSION}")
-        content = link_handshake.decode(first, server.limits)
+        content = link_handshake.decode(first, self._limits)
         if isinstance(content, LinkWelcome):
             other = content.hello
             if self._required is not None and other.broker != self._required.peer:
@@ -313,7 +354,7 @@ class _Dialler:
                 link.received(rest)
             return
         reason = f"{content.code}: {content.reason}" if isinstance(content, LinkGoodbye) else "no welcome"
-        server.log.warning("dial refused", other_end=self.connection.remote_address, reason=reason)
+        self._log.warning("dial refused", other_end=self.connection.remote_address, reason=reason)
         self.connection.close()
         self._resolve(None)
 
@@ -331,9 +372,7 @@ class _Dialler:
         """Does nothing: a hello always fits into the write buffer."""
 
     def malformed(self, error: WireError) -> None:
-        self._neighbours._server.log.warning(
-            "dial refused", other_end=self.connection.remote_address, reason=str(error)
-        )
+        self._log.warning("dial refused", other_end=self.connection.remote_address, reason=str(error))
         self.connection.close(link_handshake.encode(LinkGoodbye(link_handshake.MALFORMED, str(error))))
         self._resolve(None)
 

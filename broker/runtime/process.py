@@ -39,7 +39,7 @@ async def _serve(config: BrokerConfig, join: str | None, is_insecure: bool, trac
     print(json.dumps(_addresses(server)), flush=True)
     stopping = asyncio.create_task(stop.wait())
     leaving = asyncio.create_task(server.leave_requested.wait())
-    async with run_gateway(server):
+    async with run_gateway(config, server.security, server.listen, server.parts):
         await asyncio.wait((stopping, leaving, server.failed), return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
     leaving.cancel()
@@ -55,6 +55,6 @@ def _addresses(server: BrokerServer) -> dict[str, object]:
     return {
         "broker": server.config.id,
         "listen": str(server.listen),
-        "admin": str(server.admin_address) if server.admin_address else None,
+        "admin": str(server.admin.address) if server.admin.address else None,
         "pid": os.getpid(),
     }

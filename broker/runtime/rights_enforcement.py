@@ -10,22 +10,32 @@ a refusal for each one that its rights do not cover.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Protocol
 
 from broker.core.client import Client
 from broker.core.inputs import RightsNarrowed
 from broker.core.sessions import ENTRY_RECORDS
+from broker.log import Log
+from broker.runtime.core_driver import CoreDriver
 from broker.security.access import Rights
 
-if TYPE_CHECKING:
-    from broker.runtime.server import BrokerServer
+
+class ConnectedSession(Protocol):
+    def disconnect_after_revocation(self) -> None: ...
 
 
 class RightsEnforcement:
-    def __init__(self, server: BrokerServer) -> None:
+    def __init__(
+        self, driver: CoreDriver, sessions: Mapping[str, ConnectedSession], max_sessions: int, log: Log
+    ) -> None:
+        """`sessions`: those of connected clients, by name. `max_sessions`: the limit of kept sessions."""
         self.revoked_count = 0
         """Revoked subscriptions and advertisements since the start."""
-        self._server = server
+        self._driver = driver
+        self._sessions = sessions
+        self._max_sessions = max_sessions
+        self._log = log
         self._enforced: dict[str, Rights] = {}
         """The rights last enforced on each client. Equal rights are not checked again, because checking thousands of
         subscriptions takes long."""
@@ -41,12 +51,12 @@ class RightsEnforcement:
         if not is_forced and name not in self._revoked_clients and self._enforced.get(name) == rights:
             return False
         self._remember(name, rights)
-        client = self._server.core.client(name)
+        client = self._driver.core.client(name)
         revoked = revoked_entries(client, rights) if client is not None else None
         if revoked is None:
             return False
-        self._server.handle(revoked)
-        self._server.log.warning(
+        self._driver.handle(revoked)
+        self._log.warning(
             "rights withdrawn",
             client=name,
             subscriptions=revoked.subscriptions,
@@ -65,10 +75,10 @@ class RightsEnforcement:
         if record[0] not in ENTRY_RECORDS:
             return
         kind, name, entry = record
-        rights, client = self._enforced.get(name), self._server.core.client(name)
+        rights, client = self._enforced.get(name), self._driver.core.client(name)
         if rights is None or client is None or not exceeds_rights(client, kind, entry, rights):
             return
-        session = self._server.clients.get(name)
+        session = self._sessions.get(name)
         if self.enforce(name, rights, is_forced=True) and session is not None:
             session.disconnect_after_revocation()
 
@@ -87,8 +97,8 @@ class RightsEnforcement:
 
     def _remember(self, name: str, rights: Rights) -> None:
         """Keeps the enforced rights. Removes clients without a session when there are too many."""
-        if len(self._enforced) >= 2 * self._server.config.overlay.limits.sessions:
-            sessions = {client.name for client in self._server.core.clients}
+        if len(self._enforced) >= 2 * self._max_sessions:
+            sessions = {client.name for client in self._driver.core.clients}
             self._enforced = {each: enforced for each, enforced in self._enforced.items() if each in sessions}
             self._revoked_clients &= sessions
         self._enforced[name] = rights

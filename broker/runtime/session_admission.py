@@ -2,48 +2,48 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from broker.config.overlay_config import BrokerConfig
 from broker.core.inputs import ClientConnected
-from broker.runtime.client_session import ClientSession
+from broker.runtime.client_registry import ClientRegistry
+from broker.runtime.client_session import ClientSession, SessionContext
 from broker.runtime.pending_connection import PendingConnection
 from broker.security.authentication import PeerCredentials
 from broker.wire.client_frames import Hello, Reason
 
-if TYPE_CHECKING:
-    from broker.runtime.server import BrokerServer
-
 
 class SessionAdmission:
-    def __init__(self, server: BrokerServer) -> None:
-        self._server = server
+    def __init__(self, config: BrokerConfig, clients: ClientRegistry, context: SessionContext) -> None:
+        """`context`: the parts that new sessions use."""
+        self._config = config
+        self._clients = clients
+        self._context = context
+        self._driver = context.driver
+        self._violations = context.violations
 
     def admit(self, pending: PendingConnection, hello: Hello, credentials: PeerCredentials) -> None:
-        server = self._server
         refusal = self._refusal(hello)
         if refusal is not None:
             reason, text = refusal
             pending.refuse(reason, "", text)
             return
-        current = server.clients.get(hello.client)
+        current = self._clients.sessions.get(hello.client)
         if current is not None:
             current.end(Reason.NAME_IN_USE, "the same session connected again")
-        server.pending_connections.pop(pending, None)
-        session = ClientSession(server, pending.connection, hello, credentials)
+        pending.release()
+        session = ClientSession(self._context, pending.connection, hello, credentials)
         pending.connection.receiver = session
-        server.clients[hello.client] = session
-        server.log.debug("client connected", client=hello.client, other_end=pending.connection.remote_address)
+        self._clients.add(session)
         session.enforce_rights()
-        delivery = server.config.overlay.delivery
+        delivery = self._config.overlay.delivery
         keep = None if hello.is_durable else delivery.session if session.is_reliable else 0
-        server.handle(ClientConnected(hello.client, hello.session, session.is_reliable, keep, session.window))
+        self._driver.handle(ClientConnected(hello.client, hello.session, session.is_reliable, keep, session.window))
 
     def _refusal(self, hello: Hello) -> tuple[Reason, str] | None:
         """The reason to refuse a session to this client, or None."""
-        server = self._server
-        if hello.is_durable and server.store is None:
-            return Reason.NOT_DURABLE, f"{server.config.id} has no data directory and keeps nothing for durable clients"
-        current = server.clients.get(hello.client)
+        if hello.is_durable and self._config.data_dir is None:
+            text = f"{self._config.id} has no data directory and keeps nothing for durable clients"
+            return Reason.NOT_DURABLE, text
+        current = self._clients.sessions.get(hello.client)
         if current is None:
             return self._limit_refusal(hello.client)
         if current.session != hello.session:
@@ -52,12 +52,13 @@ class SessionAdmission:
         return None
 
     def _limit_refusal(self, client: str) -> tuple[Reason, str] | None:
-        server, limits = self._server, self._server.config.overlay.limits
-        if len(server.clients) >= limits.connections:
-            server.count_violation("connections", client)
-            return Reason.LIMIT, f"{len(server.clients)} clients are connected, and no more may be"
-        sessions = len(server.core.clients)
-        if sessions >= limits.sessions and server.core.client(client) is None:
-            server.count_violation("sessions", client)
+        limits, core = self._config.overlay.limits, self._driver.core
+        connections = len(self._clients.sessions)
+        if connections >= limits.connections:
+            self._violations.count("connections", client)
+            return Reason.LIMIT, f"{connections} clients are connected, and no more may be"
+        sessions = len(core.clients)
+        if sessions >= limits.sessions and core.client(client) is None:
+            self._violations.count("sessions", client)
             return Reason.LIMIT, f"{sessions} sessions are kept, of clients here or away, and no more may be"
         return None

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
 
+from broker.config.address import Address
+from broker.config.overlay_config import BrokerConfig
 from broker.process_memory import memory_bytes
-
-if TYPE_CHECKING:
-    from broker.runtime.server import BrokerServer
+from broker.runtime.client_registry import ClientRegistry
+from broker.runtime.core_driver import CoreDriver
+from broker.runtime.housekeeping import Housekeeping
+from broker.runtime.internal_errors import InternalErrors
+from broker.runtime.neighbours import Neighbours
+from broker.runtime.process_parts import ProcessParts
+from broker.runtime.rights_enforcement import RightsEnforcement
+from broker.runtime.store import Store
+from broker.runtime.violations import Violations
 
 CLIENTS_SHOWN = 200
 
@@ -103,8 +110,26 @@ class Status:
         return asdict(self)
 
 
-def status_of(server: BrokerServer) -> Status:
-    config, core = server.config, server.core
+@dataclass(frozen=True, slots=True)
+class StatusSources:
+    """The parts of a broker that its status shows."""
+
+    config: BrokerConfig
+    driver: CoreDriver
+    neighbours: Neighbours
+    clients: ClientRegistry
+    rights: RightsEnforcement
+    store: Store | None
+    housekeeping: Housekeeping
+    parts: ProcessParts
+    violations: Violations
+    errors: InternalErrors
+    started: float = field(default_factory=time.time)
+
+
+def status_of(sources: StatusSources, listen: Address, admin: Address | None) -> Status:
+    """The status of a broker that listens at `listen` and has its admin pages, if any, at `admin`."""
+    config, core = sources.config, sources.driver.core
     counts = core.router.counts()
     clients = sorted(core.clients, key=lambda client: client.name)
     return Status(
@@ -113,12 +138,12 @@ def status_of(server: BrokerServer) -> Status:
         protocol=config.overlay.protocol,
         matcher=config.overlay.general.matcher,
         incarnation=core.incarnation,
-        uptime_s=round(time.time() - server.started, 3),
-        listen=str(server.listen),
-        admin=str(server.admin_address or ""),
-        is_durable=server.store is not None,
+        uptime_s=round(time.time() - sources.started, 3),
+        listen=str(listen),
+        admin=str(admin or ""),
+        is_durable=sources.store is not None,
         memory_bytes=memory_bytes(),
-        neighbours=_neighbours(server),
+        neighbours=_neighbours(sources),
         client_count=len(clients),
         clients=tuple(
             ClientStatus(
@@ -143,33 +168,33 @@ def status_of(server: BrokerServer) -> Status:
         queues=Queues(
             core.in_custody,
             core.unsettled,
-            len(server.waiting_publishers),
-            server.store.pending_count if server.store else 0,
+            len(sources.clients.waiting_publishers),
+            sources.store.pending_count if sources.store else 0,
             core.postponed,
             core.retained,
         ),
-        rates=dict(server.rates),
-        totals=server.totals(),
+        rates=dict(sources.housekeeping.rates),
+        totals=sources.driver.totals(),
         drops=dict(core.drops),
-        violations=dict(server.violations),
-        parts={name: status() for name, status in server.parts.items()},
-        errors=dict(server.errors.counts),
-        withdrawn=server.rights.revoked_count,
-        trace=server.trace_state,
+        violations=dict(sources.violations.counts),
+        parts=sources.parts.statuses(),
+        errors=dict(sources.errors.counts),
+        withdrawn=sources.rights.revoked_count,
+        trace=sources.driver.trace_state,
     )
 
 
-def _neighbours(server: BrokerServer) -> tuple[NeighbourStatus, ...]:
-    links = server.neighbours.links
-    queues = server.core.links.queues()
+def _neighbours(sources: StatusSources) -> tuple[NeighbourStatus, ...]:
+    links = sources.neighbours.links
+    queues = sources.driver.core.links.queues()
     shown = []
-    for id in sorted({*links, *server.neighbours.required_peers()}):
+    for id in sorted({*links, *sources.neighbours.required_peers()}):
         link = links.get(id)
         if link is None:
             shown.append(NeighbourStatus(id, False, "", 0.0, 0, 0, 0, 0))
             continue
         waiting, in_flight = queues.get(id, (0, 0))
-        up_s = round((server.now() - link.up_since) / 1e9, 3)
+        up_s = round((sources.driver.now() - link.up_since) / 1e9, 3)
         traffic = (link.connection.bytes_in, link.connection.bytes_out)
         shown.append(NeighbourStatus(id, True, link.hello.address, up_s, waiting, in_flight, *traffic))
     return tuple(shown)

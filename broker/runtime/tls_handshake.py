@@ -8,22 +8,31 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from typing import TYPE_CHECKING
 
-from broker.core.settings import SECOND
+from broker.runtime.internal_errors import InternalErrors
 from broker.runtime.pending_connection import PendingConnection
-
-if TYPE_CHECKING:
-    from broker.runtime.server import BrokerServer
+from broker.runtime.violations import Violations
 
 
 class TlsHandshake(asyncio.Protocol):
     """Performs the handshake, then hands the encrypted transport to the pending connection."""
 
-    def __init__(self, server: BrokerServer, pending: PendingConnection, context: ssl.SSLContext) -> None:
-        self._server = server
+    def __init__(
+        self,
+        pending: PendingConnection,
+        context: ssl.SSLContext,
+        within_s: float,
+        running: set[asyncio.Task[None]],
+        violations: Violations,
+        errors: InternalErrors,
+    ) -> None:
+        """`running`: the handshakes of the broker that have not ended."""
         self._pending = pending
         self._context = context
+        self._within_s = within_s
+        self._running = running
+        self._violations = violations
+        self._errors = errors
         self._early = bytearray()
         self._is_lost = False
 
@@ -32,21 +41,20 @@ class TlsHandshake(asyncio.Protocol):
         # The handshake must read the first bytes.
         transport.pause_reading()
         handshake = asyncio.create_task(self._perform_handshake(transport), name="TLS handshake")
-        self._server.tls_handshakes.add(handshake)
-        handshake.add_done_callback(self._server.tls_handshakes.discard)
-        self._server.errors.watch(handshake)
+        self._running.add(handshake)
+        handshake.add_done_callback(self._running.discard)
+        self._errors.watch(handshake)
 
     async def _perform_handshake(self, transport: asyncio.Transport) -> None:
-        server, connection = self._server, self._pending.connection
+        connection = self._pending.connection
         host, port = transport.get_extra_info("peername")[:2]
-        within_s = server.config.overlay.limits.hello / SECOND
         try:
             encrypted = await asyncio.get_running_loop().start_tls(
-                transport, self, self._context, server_side=True, ssl_handshake_timeout=within_s
+                transport, self, self._context, server_side=True, ssl_handshake_timeout=self._within_s
             )
         except OSError as error:
-            server.pending_connections.pop(self._pending, None)
-            server.count_violation("tls", f"{host}:{port}", _reason(error))
+            self._pending.release()
+            self._violations.count("tls", f"{host}:{port}", _reason(error))
             return
         if encrypted is None or connection.is_closing:
             transport.abort()

@@ -125,7 +125,9 @@ class InLoop:
         """All that brokers had to tell each other was told, and twice nothing more came up."""
         for _ in range(2):
             await until(
-                lambda: all(not server.core.router.counts().unacknowledged_changes for server in self.servers.values()),
+                lambda: all(
+                    not server.driver.core.router.counts().unacknowledged_changes for server in self.servers.values()
+                ),
                 what="all changes are acknowledged",
             )
             # Time for changes that follow from the acknowledged ones.

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from broker import connect
-from broker.runtime.status import as_prometheus, status_of
+from broker.runtime.status import as_prometheus
 from broker.trace.files import iter_rows
 from broker.trace.schema import BrokerRow, DeliveryRow, HopRow, LinkRow, MatchRow, PublicationRow
 from broker.wire.client_frames import Ping, Pong, PublishRequest
@@ -62,9 +62,9 @@ def test_counters_for_prometheus_are_exact_however_large(tmp_path: Path) -> None
 
     async def test() -> None:
         async with InLoop(file) as overlay:
-            overlay["b1"].published_here = 12_345_678_901
-            overlay["b1"].violations["idle"] = 7_654_321
-            status = replace(status_of(overlay["b1"]), uptime_s=1_234_567.125)
+            overlay["b1"].driver.published_here = 12_345_678_901
+            overlay["b1"].violations.counts["idle"] = 7_654_321
+            status = replace(overlay["b1"].status(), uptime_s=1_234_567.125)
             lines = as_prometheus(status).splitlines()
             assert 'mercast_publications_published_total{broker="b1"} 12345678901' in lines
             assert 'mercast_violations_total{broker="b1",limit="idle"} 7654321' in lines
@@ -134,9 +134,9 @@ def test_the_trace_tables_are_those_of_a_simulation(tmp_path: Path) -> None:
             for n in range(3):
                 await publisher.publish({"n": n}, b"body")
                 await stream.next(40.0)
-            recorder = overlay["b2"].recorder
+            recorder = overlay["b2"].driver.recorder
             assert recorder is not None
-            await until(lambda: overlay["b1"].is_settled)
+            await until(lambda: overlay["b1"].drain.is_settled)
             # Brokers record their state once a second.
             await asyncio.sleep(1.1)
         await overlay.__aexit__()
@@ -175,10 +175,10 @@ def test_no_state_is_kept_for_publications_that_are_sent_again_after_their_answe
                 await raw.send(*frames, *frames, Ping(1))
                 while not isinstance(await raw.frame(), Pong):
                     pass
-                assert b1.published_here == 5
-                assert not b1._traced_requests
-                assert b1.recorder is not None
-                assert not b1.recorder._requests
+                assert b1.driver.published_here == 5
+                assert not b1.driver._traced_requests
+                assert b1.driver.recorder is not None
+                assert not b1.driver.recorder._requests
         finally:
             await overlay.stop("b1")
 

@@ -14,7 +14,6 @@ from broker.client import client
 from broker.client.errors import NotAdvertisedError, RefusedError, TimeoutExpiredError
 from broker.client.subscription import Subscription
 from broker.core.effects import Deliver, Send
-from broker.runtime.status import status_of
 from broker.wire.client_frames import Ping, Pong
 from routing.messages import PublicationId, Publish
 from tests.harness.broker_processes import InLoop, OverlayFileMaker, run
@@ -51,7 +50,7 @@ def test_publications_cross_brokers_in_order_and_reach_only_matching_subscriptio
                 await publisher.publish({"n": n}, b"payload")
             assert await numbers(large, 10) == list(range(10, 20))
             assert await numbers(small, 10) == list(range(10))
-            await until(lambda: all(server.is_settled for server in overlay.servers.values()))
+            await until(lambda: all(server.drain.is_settled for server in overlay.servers.values()))
             assert not len(large)
             assert not len(small)
 
@@ -104,11 +103,11 @@ def test_publications_for_a_disconnected_client_are_delivered_once_when_it_recon
                 await publisher.publish({"n": n})
             assert await numbers(stream, 3) == [0, 1, 2]
             # The broker aborts the connection while deliveries are not acknowledged.
-            overlay["b2"].clients["reader"].connection.abort()
+            overlay["b2"].clients.sessions["reader"].connection.abort()
             for n in range(5, 8):
                 await publisher.publish({"n": n})
             assert await numbers(stream, 5) == [3, 4, 5, 6, 7]
-            session = overlay["b2"].core.client("reader")
+            session = overlay["b2"].driver.core.client("reader")
             assert session is not None
             # The client acknowledges a delivery when it requests the next one.
             await until(lambda: [each.attributes for each in session.undelivered()] == [b"\x81\xa1n\x07"])
@@ -126,11 +125,11 @@ def test_a_session_ends_when_its_client_stays_away(tmp_path: Path) -> None:
             client = connect(file.url("b1"), name="gone")
             await client.open()
             async with client.subscribe("TRUE"):
-                assert overlay["b1"].core.router.counts().local_subscriptions == 1
-                overlay["b1"].clients["gone"].connection.abort()
+                assert overlay["b1"].driver.core.router.counts().local_subscriptions == 1
+                overlay["b1"].clients.sessions["gone"].connection.abort()
                 client._is_closing = True
-                await until(lambda: overlay["b1"].core.client("gone") is None)
-                assert overlay["b1"].core.router.counts().local_subscriptions == 0
+                await until(lambda: overlay["b1"].driver.core.client("gone") is None)
+                assert overlay["b1"].driver.core.router.counts().local_subscriptions == 0
             await client.close()
 
     run(test)
@@ -154,7 +153,7 @@ def test_a_publication_that_expired_while_its_client_was_away_is_dropped_and_cou
             # The lifetime ends.
             await asyncio.sleep(0.2)
             assert await numbers(stream, 1) == [2]
-            assert overlay["b1"].core.drops["expired"] == 1
+            assert overlay["b1"].driver.core.drops["expired"] == 1
 
     run(test)
 
@@ -185,8 +184,8 @@ def test_a_lifetime_beyond_all_clocks_means_never_at_every_broker(
             await overlay.quiet()
             await asyncio.gather(publisher.publish({"n": 1}, expires=expires), bystander.publish({"n": 2}))
             assert sorted(map(str, await numbers(stream, 2))) == ["1", "2"]
-            await until(lambda: overlay["b1"].is_settled)
-            assert not overlay["b2"].violations
+            await until(lambda: overlay["b1"].drain.is_settled)
+            assert not overlay["b2"].violations.counts
             assert not overlay["b1"].errors.counts
             assert publisher.reconnects == bystander.reconnects == 0
 
@@ -208,7 +207,7 @@ def test_a_durable_broker_restarts_with_a_publication_that_never_expires(tmp_pat
             await overlay.stop("b2")
             async with connect(file.url("b1")) as publisher:
                 await publisher.publish({"n": 1}, expires=1e13)
-            assert overlay["b1"].core.in_custody == 1
+            assert overlay["b1"].driver.core.in_custody == 1
             await overlay.stop("b1")
             await overlay.start("b1")
             await overlay.start("b2")
@@ -233,7 +232,7 @@ def test_an_effect_that_cannot_be_written_does_not_affect_others(tmp_path: Path)
             server = overlay["b1"]
             broken, sound = (PublicationId("b1", incarnation, 7) for incarnation in (1 << 64, 1))
             body = (msgpack.packb({"n": 1}), b"")
-            before = server.totals()
+            before = server.driver.totals()
             server.executor.perform(
                 [
                     Send("b2", Publish(sound, "b1", "", ("b2",), (), *body, expires=1 << 64), 1),
@@ -243,8 +242,8 @@ def test_an_effect_that_cannot_be_written_does_not_affect_others(tmp_path: Path)
             )
             assert await numbers(stream, 1) == [1]
             assert server.errors.counts == {"frame not written": 2}
-            assert server.totals() == {**before, "delivered": before["delivered"] + 1}
-            assert status_of(server).errors == {"frame not written": 2}
+            assert server.driver.totals() == {**before, "delivered": before["delivered"] + 1}
+            assert server.status().errors == {"frame not written": 2}
             await stream.unsubscribe()
             assert reader.reconnects == 0, "the numbers of deliveries have no gap"
 
@@ -263,7 +262,7 @@ def test_at_most_once_needs_no_acknowledgement(tmp_path: Path) -> None:
             for n in range(10):
                 await client.publish({"n": n})
             assert await numbers(stream, 10) == list(range(10))
-            session = overlay["b1"].core.client("reader")
+            session = overlay["b1"].driver.core.client("reader")
             assert session is not None
             assert not session.in_flight
             assert session.keep == 0
@@ -298,7 +297,7 @@ def test_publications_wait_while_the_broker_has_no_room_and_keep_their_order(tmp
             answers = [await publisher.publish_soon({"n": n}) for n in range(200)]
             assert await numbers(stream, 200) == list(range(200))
             assert all([await answer is not None for answer in answers])
-            assert not overlay["b1"].core.drops
+            assert not overlay["b1"].driver.core.drops
 
     run(test)
 
@@ -318,7 +317,7 @@ def test_a_client_without_answers_is_not_read_while_there_is_no_room(tmp_path: P
             for n in range(300):
                 await publisher.publish({"n": n})
             assert await numbers(stream, 300) == list(range(300))
-            assert not overlay["b1"].violations
+            assert not overlay["b1"].violations.counts
 
     run(test)
 
@@ -338,8 +337,8 @@ def test_a_publisher_whose_connection_breaks_publishes_nothing_twice_and_loses_n
                 if n % 100 == 50:
                     # The client sends a part of them before the connection breaks.
                     await asyncio.sleep(0)
-                    await until(lambda: "source" in overlay["b1"].clients)
-                    overlay["b1"].clients["source"].connection.abort()
+                    await until(lambda: "source" in overlay["b1"].clients.sessions)
+                    overlay["b1"].clients.sessions["source"].connection.abort()
             await publisher.flush()
             assert await numbers(stream, 300) == list(range(300))
             assert publisher.reconnects == 3
@@ -363,7 +362,7 @@ def test_replacing_a_subscription_by_its_name_changes_what_it_matches(tmp_path: 
             await client.publish({"n": 1})
             await client.publish({"n": 2})
             assert await numbers(stream, 1) == [2]
-            assert overlay["b1"].core.router.counts().local_subscriptions == 1
+            assert overlay["b1"].driver.core.router.counts().local_subscriptions == 1
 
     run(test)
 
@@ -380,7 +379,7 @@ def test_a_closed_client_loses_its_subscriptions(tmp_path: Path) -> None:
                 with pytest.raises(TimeoutExpiredError):
                     await stream.next(0.05)
             await overlay.quiet()
-            assert overlay["b1"].core.router.counts().remote_subscriptions == 0
+            assert overlay["b1"].driver.core.router.counts().remote_subscriptions == 0
 
     run(test)
 
@@ -393,12 +392,12 @@ def test_a_client_that_may_have_missed_the_welcome_of_a_new_session_gets_it_agai
             for _ in range(2):
                 async with RawClient(file.ports["b1"]) as raw:
                     assert not (await raw.greet()).is_resumed
-                await until(lambda: not overlay["b1"].clients)
+                await until(lambda: not overlay["b1"].clients.sessions)
             async with RawClient(file.ports["b1"]) as raw:
                 assert not (await raw.greet()).is_resumed
                 await raw.send(Ping(1))
                 assert await raw.frame() == Pong(1)
-            await until(lambda: not overlay["b1"].clients)
+            await until(lambda: not overlay["b1"].clients.sessions)
             async with RawClient(file.ports["b1"]) as raw:
                 assert (await raw.greet()).is_resumed
 

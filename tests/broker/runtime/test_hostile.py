@@ -60,7 +60,7 @@ def test_a_malformed_first_frame_is_refused_by_name(tmp_path: Path, what: str) -
                 answer = await raw.goodbye()
                 assert answer.reason == Reason.MALFORMED
                 assert reason in answer.text
-            assert overlay["b1"].violations == {"malformed": 1}
+            assert overlay["b1"].violations.counts == {"malformed": 1}
             await still_serves(file)
 
     run(test)
@@ -77,7 +77,7 @@ def test_a_client_of_another_version_is_refused_with_both_versions(tmp_path: Pat
             answer = await raw.goodbye()
             assert answer.reason == Reason.VERSION
             assert "version 9" in answer.text
-            assert overlay["b1"].violations == {"version": 1}
+            assert overlay["b1"].violations.counts == {"version": 1}
             await still_serves(file)
 
     run(test)
@@ -166,7 +166,7 @@ def test_a_client_that_misbehaves_later_is_disconnected_by_name(tmp_path: Path, 
             answer = await raw.goodbye()
             assert answer.reason == Reason.MALFORMED
             assert reason in answer.text
-            assert overlay["b1"].violations["malformed"] == 1
+            assert overlay["b1"].violations.counts["malformed"] == 1
             await still_serves(file)
 
     run(test)
@@ -204,7 +204,7 @@ def test_random_bytes_and_cut_frames_leave_the_broker_serving(tmp_path: Path) ->
         async with InLoop(file) as overlay:
             for _ in range(200):
                 await attack(file.ports["b1"])
-            assert overlay["b1"].violations["malformed"] > 20
+            assert overlay["b1"].violations.counts["malformed"] > 20
             await overlay.quiet()
             assert "b2" in overlay["b1"].neighbours.links
             await still_serves(file)
@@ -220,7 +220,7 @@ def test_silent_connections_are_closed(tmp_path: Path) -> None:
             await idle.greet()
             assert (await mute.goodbye()).reason == Reason.IDLE
             assert (await idle.goodbye()).reason == Reason.IDLE
-            assert overlay["b1"].violations == {"hello": 1, "idle": 1}
+            assert overlay["b1"].violations.counts == {"hello": 1, "idle": 1}
 
     run(test)
 
@@ -243,8 +243,8 @@ def test_limits_of_a_client_are_named_and_counted(tmp_path: Path) -> None:
                 await client.publish({"a": 1, "b": 2, "c": 3, "d": 4})
             with pytest.raises(Exception, match="too much; the limit is 1000"):
                 await client.publish({"a": 1}, bytes(2000))
-            assert server.violations == {"connections": 1, "attributes": 1}
-            assert server.core.drops == {"refused: limit of subscriptions": 1, "refused: too-large": 1}
+            assert server.violations.counts == {"connections": 1, "attributes": 1}
+            assert server.driver.core.drops == {"refused: limit of subscriptions": 1, "refused: too-large": 1}
 
     run(test)
 
@@ -271,17 +271,17 @@ def test_sessions_are_bounded_also_those_of_clients_that_are_away(tmp_path: Path
         async with InLoop(file) as overlay:
             for n in range(3):
                 await connect_and_disconnect(f"sensor-{n}")
-            await until(lambda: not overlay["b1"].clients)
+            await until(lambda: not overlay["b1"].clients.sessions)
             assert await refused("sensor-3") == "3 sessions are kept, of clients here or away, and no more may be"
-            assert overlay["b1"].violations == {"sessions": 1}
-            assert len(overlay["b1"].core.clients) == 3
+            assert overlay["b1"].violations.counts == {"sessions": 1}
+            assert len(overlay["b1"].driver.core.clients) == 3
             await overlay.stop("b1")
             await overlay.start("b1")
             assert "3 sessions are kept" in await refused("sensor-4"), "the limit applies after a restart"
             await connect_and_disconnect("sensor-1")
             async with connect(file.url("b1"), name="sensor-2"):
                 pass
-            await until(lambda: len(overlay["b1"].core.clients) == 2)
+            await until(lambda: len(overlay["b1"].driver.core.clients) == 2)
             await connect_and_disconnect("sensor-3")
 
     run(test)
@@ -308,7 +308,7 @@ def test_more_publications_than_the_window_end_the_connection(tmp_path: Path) ->
             await raw.send(*(PublishRequest(n + 1, attributes) for n in range(100)))
             answer = await raw.goodbye()
             assert answer.reason == Reason.LIMIT
-            assert overlay["b1"].violations["publish_window"] == 1
-            await until(lambda: overlay["b1"].is_settled)
+            assert overlay["b1"].violations.counts["publish_window"] == 1
+            await until(lambda: overlay["b1"].drain.is_settled)
 
     run(test)

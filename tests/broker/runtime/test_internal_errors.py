@@ -10,7 +10,7 @@ import pytest
 
 from broker import connect
 from broker.runtime.server import BrokerServer
-from broker.runtime.status import as_prometheus, status_of
+from broker.runtime.status import as_prometheus
 from broker.trace import recorder
 from broker.trace.files import TraceWriter
 from broker.trace.schema import Row, TraceWriteError
@@ -47,16 +47,16 @@ def test_publications_are_answered_and_delivered_while_the_trace_has_no_room(
             reader.subscribe("n >= 0") as stream,
         ):
             await overlay.quiet()
-            assert status_of(overlay["b1"]).trace == "recording"
+            assert overlay["b1"].status().trace == "recording"
             FullDisk.is_full = True
             for n in range(5):
                 await publisher.publish({"n": n})
             assert [(await stream.next(20.0))["n"] for _ in range(5)] == list(range(5))
             assert publisher.reconnects == reader.reconnects == 0
             for server in overlay.servers.values():
-                assert server.recorder is None
+                assert server.driver.recorder is None
                 assert server.errors.counts == {"trace not written": 1}
-                status = status_of(server)
+                status = server.status()
                 assert status.trace.startswith("ended: cannot write")
                 assert 'what="trace not written"} 1' in as_prometheus(status)
         await overlay.__aexit__()
@@ -78,7 +78,7 @@ def test_a_trace_folder_that_is_gone_ends_the_trace_and_not_the_housekeeping(
         async with connect(file.url("b1")) as client:
             await client.publish({"n": 1})
             shutil.rmtree(tmp_path / "out")
-            await until(lambda: server.trace_state.startswith("ended: "))
+            await until(lambda: server.driver.trace_state.startswith("ended: "))
             reader, writer = await asyncio.open_connection("127.0.0.1", file.ports["b1"])
             assert await asyncio.wait_for(reader.read(), 10.0), "a silent connection still gets a Goodbye"
             writer.close()
@@ -99,7 +99,7 @@ def test_housekeeping_that_breaks_down_ends_the_broker_with_its_error(
     async def test() -> None:
         async with InLoop(file) as overlay:
             server = overlay["b1"]
-            server.tracer.remove_expired = break_down  # type: ignore[method-assign]
+            server.driver.tracer.remove_expired = break_down  # type: ignore[method-assign]
             with pytest.raises(RuntimeError, match="nobody expected this"):
                 await asyncio.wait_for(server.failed, 10.0)
             assert server.errors.counts == {"task ended": 1}

@@ -44,7 +44,7 @@ async def flow(file: OverlayFileMaker, overlay: InLoop, disturb: object) -> list
             # A rate at which links break and return while publications flow.
             await asyncio.sleep(0.01)
         arrived = [(await stream.next(40.0))["n"] for _ in range(60)]
-        await until(lambda: all(server.is_settled for server in overlay.servers.values()))
+        await until(lambda: all(server.drain.is_settled for server in overlay.servers.values()))
         assert not len(stream)
         return arrived
 
@@ -115,7 +115,7 @@ def test_a_broker_joins_a_running_overlay_and_leaves_it_again(tmp_path: Path) ->
             del overlay.servers["b9"]
             await joining.stop(leaves=True)
             await until(lambda: "b9" not in overlay["b2"].neighbours.links)
-            router = overlay["b1"].core.router
+            router = overlay["b1"].driver.core.router
             await until(lambda: not router.is_reachable("", "b9"))
             assert overlay["b2"].neighbours.required_peers() == ("b1",)
 

@@ -274,9 +274,9 @@ def test_a_client_that_leaves_while_it_is_stored_leaves_its_names_free(tmp_path:
                     assert await raw.frame() == RequestAccepted(1)
                 await raw.send(Goodbye(Reason.DONE))
                 assert await raw.raw_frame() == b""
-            await until(lambda: overlay["b1"].core.client("desk") is None)
+            await until(lambda: overlay["b1"].driver.core.client("desk") is None)
         async with InLoop(file) as overlay:
-            assert overlay["b1"].core.client("desk") is None
+            assert overlay["b1"].driver.core.client("desk") is None
 
     run(test)
 
@@ -349,7 +349,7 @@ def test_a_durable_client_finds_its_subscriptions_and_undelivered_publications_a
                 await publisher.publish({"n": 0})
                 assert (await stream.next(40.0))["n"] == 0
             await publisher.publish({"n": 1})
-            await until(lambda: overlay["b1"].is_settled)
+            await until(lambda: overlay["b1"].drain.is_settled)
             await overlay.stop("b2")
             await publisher.publish({"n": 2})
             await overlay.start("b2")
@@ -391,11 +391,11 @@ def test_an_error_over_one_stored_record_does_not_affect_others(
             server = overlay["b1"]
             assert server.store is not None
             # The broken record is in the same batch as the publications, and before them.
-            server.core._pending_writes._waiting["acknowledged", "nobody"] = deque([break_down])
+            server.driver.core._pending_writes._waiting["acknowledged", "nobody"] = deque([break_down])
             server.store.put(("acknowledged", "nobody"), 1)
             assert all(await asyncio.gather(*(client.publish({"n": n}) for n in range(3))))
             assert server.errors.counts == {"core failed": 1}
-            assert server.core.failures == {"Persisted": 1}
+            assert server.driver.core.failures == {"Persisted": 1}
             assert not server.store.pending_count
 
     run(test)

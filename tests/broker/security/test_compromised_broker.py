@@ -117,7 +117,7 @@ def test_it_cannot_take_the_place_of_another_broker(tmp_path: Path) -> None:
                 answer = await b3.greet("b2")
                 assert isinstance(answer, LinkGoodbye)
                 assert (answer.code, "not one of broker b2" in answer.reason) == (link_handshake.UNAUTHORISED, True)
-            assert overlay["b1"].violations["unauthorised"] == 1
+            assert overlay["b1"].violations.counts["unauthorised"] == 1
             assert overlay["b1"].neighbours.links["b2"] is before
 
     run(test)
@@ -134,7 +134,7 @@ def test_it_cannot_connect_as_a_client_even_if_it_knows_the_access_rule(tmp_path
                     async with connect(file.url("b1"), name=name, token=token, tls=shown(tmp_path, "b3")):
                         pass
                 assert refused.value.reason == Reason.UNAUTHORISED
-            assert overlay["b1"].violations["unauthorised"] == 3
+            assert overlay["b1"].violations.counts["unauthorised"] == 3
 
     run(test)
 
@@ -163,10 +163,10 @@ def test_damaged_frames_and_false_messages_do_not_stop_others_from_serving_their
     async def test() -> None:
         async with others(file) as overlay:
             server = overlay["b1"]
-            liar = Liar(draws, ("b1", "b2", "b3"), domains, server.core.incarnation)
+            liar = Liar(draws, ("b1", "b2", "b3"), domains, server.driver.core.incarnation)
             for turn in range(30):
                 await send_lies(server, liar, is_damaged=turn % 2 == 1)
-            assert server.violations["malformed"] > 5
+            assert server.violations.counts["malformed"] > 5
             async with (
                 connect(file.url("b1"), name="desk", tls=shown(tmp_path, "desk")) as client,
                 client.subscribe("room = 'lab'") as stream,
@@ -191,7 +191,7 @@ def test_a_frame_beyond_the_limits_ends_its_link_and_no_other(tmp_path: Path) ->
             answer = await b3.link_frame()
             assert isinstance(answer, LinkGoodbye)
             assert "frame_bytes" in answer.reason
-            assert overlay["b1"].violations["malformed"] == 1
+            assert overlay["b1"].violations.counts["malformed"] == 1
             assert set(overlay["b1"].neighbours.links) == {"b2"}
 
     run(test)
@@ -209,9 +209,9 @@ def test_it_cannot_end_a_subscription_of_another_brokers_client(tmp_path: Path) 
         ):
             assert isinstance(await b3.greet(), LinkWelcome)
             server = overlay["b1"]
-            ends = tuple(Unsubscribe(EntryId("b1", server.core.incarnation, number)) for number in range(20))
+            ends = tuple(Unsubscribe(EntryId("b1", server.driver.core.incarnation, number)) for number in range(20))
             for source in ("b1", "b2", "b3"):
-                await b3.send(Update(source, server.core.incarnation, "", (Turn("b1", 1, 1),), ends))
+                await b3.send(Update(source, server.driver.core.incarnation, "", (Turn("b1", 1, 1),), ends))
             await until(lambda: server.neighbours.links["b3"].connection.bytes_in > 600)
             await client.publish({"room": "lab", "n": 1})
             assert (await stream.next(20.0))["n"] == 1
@@ -268,7 +268,7 @@ def test_it_can_spread_false_link_states_that_outlive_its_link(tmp_path: Path) -
 
     async def test() -> None:
         async with others(file) as overlay:
-            router = overlay["b1"].core.router
+            router = overlay["b1"].driver.core.router
             assert router.is_reachable("", "b2")
             async with compromised_broker(tmp_path, file) as b3:
                 assert isinstance(await b3.greet(), LinkWelcome)
@@ -306,7 +306,7 @@ def test_it_can_hold_back_publications_and_they_arrive_when_it_is_repaired(tmp_p
                 # Time for a delivery that must not come.
                 await asyncio.sleep(0.5)
                 assert len(stream) == 0
-                assert overlay["b1"].core.in_custody == 1
+                assert overlay["b1"].driver.core.in_custody == 1
                 performers[Send] = send
                 assert (await stream.next(60.0))["n"] == 1
 

@@ -74,7 +74,7 @@ def test_a_client_without_certificate_or_token_is_refused_and_counted(tmp_path: 
             error = await refused_error(file.url("b1"), tls=shown(tmp_path))
             assert isinstance(error, RefusedError)
             assert error.reason == Reason.UNAUTHORISED
-            assert overlay["b1"].violations["unauthorised"] == 1
+            assert overlay["b1"].violations.counts["unauthorised"] == 1
 
     run(test)
 
@@ -95,8 +95,8 @@ def test_a_certificate_of_another_authority_is_refused_at_the_handshake(
             error = await refused_error(file.url("b1"), tls=stranger)
             assert isinstance(error, ConnectError)
             assert "does not take this certificate" in str(error)
-            assert not overlay["b1"].clients
-            assert overlay["b1"].violations["tls"] == 1
+            assert not overlay["b1"].clients.sessions
+            assert overlay["b1"].violations.counts["tls"] == 1
             assert "signature" in logged(caplog) or "issuer" in logged(caplog)
 
     run(test)
@@ -112,8 +112,8 @@ def test_an_expired_certificate_is_refused(tmp_path: Path, caplog: pytest.LogCap
             error = await refused_error(file.url("b1"), tls=shown(tmp_path, "old"))
             assert isinstance(error, ConnectError)
             assert "does not take this certificate" in str(error)
-            assert not overlay["b1"].clients
-            assert overlay["b1"].violations["tls"] == 1
+            assert not overlay["b1"].clients.sessions
+            assert overlay["b1"].violations.counts["tls"] == 1
             assert "certificate has expired" in logged(caplog)
 
     run(test)
@@ -132,7 +132,7 @@ def test_a_client_refuses_a_broker_of_another_authority_or_of_another_host(tmp_p
             assert "TLS" in str(wrong_host)
             assert "certificate verify failed" in str(wrong_host).replace("_", " ").lower()
             assert "TLS" in str(await refused_error(file.url("b1"), tls=others))
-            await until(lambda: overlay["b1"].violations["tls"] == 2)
+            await until(lambda: overlay["b1"].violations.counts["tls"] == 2)
 
     run(test)
 
@@ -149,8 +149,8 @@ def test_older_tls_and_plain_connections_are_refused(tmp_path: Path) -> None:
             in_the_clear = await refused_error(file.url("b1"))
             assert isinstance(in_the_clear, ConnectError)
             assert "perhaps it speaks TLS: set MERCAST_CA" in str(in_the_clear)
-            assert not overlay["b1"].clients
-            await until(lambda: overlay["b1"].violations["tls"] >= 2)
+            assert not overlay["b1"].clients.sessions
+            await until(lambda: overlay["b1"].violations.counts["tls"] >= 2)
 
     run(test)
 
@@ -161,10 +161,10 @@ def test_a_connection_without_a_tls_handshake_is_closed_after_the_hello_time(tmp
     async def test() -> None:
         async with InLoop(file) as overlay:
             reader, writer = await asyncio.open_connection("127.0.0.1", file.ports["b1"])
-            await until(lambda: len(overlay["b1"].pending_connections) == 1)
+            await until(lambda: len(overlay["b1"].listener.pending) == 1)
             assert await reader.read() == b""
-            assert overlay["b1"].violations == {"tls": 1}
-            assert not overlay["b1"].pending_connections
+            assert overlay["b1"].violations.counts == {"tls": 1}
+            assert not overlay["b1"].listener.pending
             writer.close()
 
     run(test)
@@ -181,7 +181,7 @@ def test_a_missing_or_wrong_token_is_refused_without_saying_which(tmp_path: Path
                 str(await refused_error(file.url("b1"), name="nobody", token=SECRET)),
             }
             assert len(texts) == 1
-            assert overlay["b1"].violations["unauthorised"] == 3
+            assert overlay["b1"].violations.counts["unauthorised"] == 3
             async with connect(file.url("b1"), name="desk", token=SECRET) as client:
                 assert await client.publish({"a": 1}) is not None
 
@@ -205,7 +205,7 @@ def test_nobody_publishes_subscribes_or_advertises_beyond_its_rights(tmp_path: P
             with pytest.raises(RefusedError, match="may advertise only"):
                 await client.advertise("room = 'hall'")
             await client.advertise("room = 'lab' AND temperature > 3")
-            assert overlay["b1"].violations["forbidden"] == 3
+            assert overlay["b1"].violations.counts["forbidden"] == 3
 
     run(test)
 
@@ -219,7 +219,7 @@ def test_a_broker_that_is_not_in_the_overlay_is_refused_even_with_a_certificate(
         async with InLoop(file) as overlay:
             server = BrokerServer(intruder.broker("b9"))
             await server.start()
-            await until(lambda: overlay["b1"].violations["unauthorised"] > 0)
+            await until(lambda: overlay["b1"].violations.counts["unauthorised"] > 0)
             assert set(overlay["b1"].neighbours.links) == {"b2"}
             await server.stop()
 
@@ -236,7 +236,7 @@ def test_a_broker_cannot_take_the_name_of_another(tmp_path: Path) -> None:
         servers = {id: BrokerServer(file.broker(id)) for id in ("b1", "b2")}
         for server in servers.values():
             await server.start()
-        await until(lambda: sum(server.violations["unauthorised"] for server in servers.values()) > 0)
+        await until(lambda: sum(server.violations.counts["unauthorised"] for server in servers.values()) > 0)
         assert not servers["b1"].neighbours.links
         for server in servers.values():
             await server.stop()
@@ -261,7 +261,7 @@ def test_without_tls_brokers_authenticate_by_their_token(tmp_path: Path) -> None
         servers = [BrokerServer(file.broker("b1")), BrokerServer(read_config(guess / "test.toml").broker("b2"))]
         for server in servers:
             await server.start()
-        await until(lambda: any(server.violations["unauthorised"] for server in servers))
+        await until(lambda: any(server.violations.counts["unauthorised"] for server in servers))
         assert not servers[0].neighbours.links
         for server in servers:
             await server.stop()
@@ -346,7 +346,7 @@ def test_a_broker_joins_one_that_lets_others_join_by_their_token_only(tmp_path: 
             servers = [BrokerServer(stranger.broker("b8")), BrokerServer(friend.broker("b9"))]
             for server in servers:
                 await server.start(b1.listen)
-            await until(lambda: "b9" in b1.neighbours.links and b1.violations["unauthorised"] > 0)
+            await until(lambda: "b9" in b1.neighbours.links and b1.violations.counts["unauthorised"] > 0)
             assert set(b1.neighbours.links) == {"b9"}
             for server in servers:
                 await server.stop()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from broker import RefusedError, connect
-from broker.runtime.status import as_prometheus, status_of
+from broker.runtime.status import as_prometheus
 from broker.runtime.store import Store
 from broker.wire.client_codec import decode
 from broker.wire.client_frames import Delivery, Goodbye, Hello, Ping, Reason, RequestAccepted, Subscribe, Welcome
@@ -60,18 +60,18 @@ def test_on_reload_a_client_loses_subscriptions_beyond_its_rights_and_is_notifie
             assert (await everything.next(20.0))["n"] == 1
             allow(tmp_path, subscribe=PUBLIC)
             b1.reload_security()
-            client = b1.core.client("desk")
+            client = b1.driver.core.client("desk")
             assert client is None or set(client.subscriptions) == {"some"}
             with pytest.raises(RefusedError, match="may subscribe to only what public = TRUE covers"):
                 await everything.next(20.0)
             await overlay.quiet()
-            assert overlay["b2"].core.router.counts().remote_subscriptions == 1
+            assert overlay["b2"].driver.core.router.counts().remote_subscriptions == 1
             await source.publish({"public": False, "n": 2})
             await source.publish({"public": True, "n": 3})
             assert (await some.next(20.0))["n"] == 3
             assert not len(some)
             assert desk.reconnects == 1
-            status = status_of(b1)
+            status = b1.status()
             assert status.withdrawn == 1
             assert 'mercast_withdrawn_total{broker="b1"} 1' in as_prometheus(status)
 
@@ -98,7 +98,7 @@ def test_a_reload_that_revokes_nothing_keeps_connections(tmp_path: Path) -> None
             await source.publish({"public": True, "n": 3})
             assert (await stream.next(20.0))["n"] == 3
             assert desk.reconnects == 0
-            assert status_of(overlay["b1"]).withdrawn == 0
+            assert overlay["b1"].status().withdrawn == 0
 
     run(test)
 
@@ -131,10 +131,10 @@ def test_deliveries_queued_for_an_absent_client_are_dropped_beyond_its_rights(tm
             else:
                 await overlay.stop("b1")
                 await overlay.start("b1")
-            core = overlay["b1"].core
+            core = overlay["b1"].driver.core
             async with RawClient(file.ports["b1"]) as raw:
                 assert not (await greet(raw)).is_resumed, "a subscription was revoked"
-            await until(lambda: "desk" not in overlay["b1"].clients)
+            await until(lambda: "desk" not in overlay["b1"].clients.sessions)
             async with RawClient(file.ports["b1"]) as raw:
                 assert not (await greet(raw)).is_resumed, (
                     "the first connection may have closed before the client read the answer"
@@ -178,7 +178,7 @@ def test_advertisements_are_revoked_with_their_right(tmp_path: Path) -> None:
             overlay["b1"].reload_security()
             await until(lambda: desk.reconnects == 1)
             await desk.publish({"n": 1})
-            client = overlay["b1"].core.client("desk")
+            client = overlay["b1"].driver.core.client("desk")
             assert client is not None
             assert [client.expressions[entry] for entry in client.advertisements.values()] == [
                 str(parse("public = TRUE AND n > 0"))
@@ -193,7 +193,7 @@ def test_a_request_that_was_allowed_and_is_committed_after_the_reload_is_revoked
 
     async def test() -> None:
         async with InLoop(file) as overlay, RawClient(file.ports["b1"]) as raw:
-            core = overlay["b1"].core
+            core = overlay["b1"].driver.core
             await greet(raw)
             await raw.send(Subscribe(1, "all", "TRUE"))
             # Without a pause: the write may be committed within a few milliseconds.
@@ -236,19 +236,19 @@ def test_a_request_that_is_committed_after_its_connection_and_its_right_ended_is
                 await until(lambda: not store.pending_count and store._writing is None)
                 monkeypatch.setattr(Store, "_commit", commit_later)
                 await raw.send(Subscribe(1, "all", "TRUE"))
-                await until(lambda: ("subscription", "desk", "all") in b1.core._pending_writes)
+                await until(lambda: ("subscription", "desk", "all") in b1.driver.core._pending_writes)
                 allow(tmp_path, subscribe=PUBLIC)
                 b1.reload_security()
-            await until(lambda: not b1.clients)
+            await until(lambda: not b1.clients.sessions)
             if comes_back == "after it is stored":
                 may_commit.set()
-                await until(lambda: ("subscription", "desk", "all") not in b1.core._pending_writes)
+                await until(lambda: ("subscription", "desk", "all") not in b1.driver.core._pending_writes)
             async with RawClient(file.ports["b1"]) as raw:
                 await raw.send(Hello("desk", session, SECRET, is_durable=True))
                 assert isinstance(await raw.frame(), Welcome)
                 may_commit.set()
-                await until(lambda: ("subscription", "desk", "all") not in b1.core._pending_writes)
-                client = b1.core.client("desk")
+                await until(lambda: ("subscription", "desk", "all") not in b1.driver.core._pending_writes)
+                client = b1.driver.core.client("desk")
                 assert client is not None
                 assert not client.subscriptions
 
