@@ -2,7 +2,8 @@
 
 A source never has an unsettled publication that is more than a window older than its newest. Each publication within
 the window takes one bit. An older publication can still arrive, from a broker that learned late of a subscription. Then
-it is unknown whether it arrived before.
+it is unknown whether it arrived before, unless it is one of those that are remembered beyond the window: a copy over a
+slow path may come that late.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 from routing.messages import PublicationId
 
 DEFAULT_WINDOW = 4096
+REMEMBERED_WINDOWS = 4
+"""Arrivals are remembered for so many windows, to recognise late copies."""
 INCARNATIONS = 8
 """The number of incarnations of each broker that are remembered."""
 
@@ -17,8 +20,10 @@ INCARNATIONS = 8
 class SeenPublications:
     def __init__(self, window: int = DEFAULT_WINDOW) -> None:
         self._window = window
+        self._remembered = REMEMBERED_WINDOWS * window
+        self._mask = (1 << self._remembered) - 1
         self._sources: dict[tuple[str, int], tuple[int, int]] = {}
-        """For each source: the highest counter seen, and a bit for each counter in the window below it."""
+        """For each source: the highest counter seen, and a bit for each remembered counter below it."""
 
     def add_if_new(self, publication: PublicationId) -> bool:
         """Adds the id. Returns False if it was already there, or is before the window."""
@@ -28,8 +33,8 @@ class SeenPublications:
         if behind >= self._window or (behind >= 0 and bits >> behind & 1):
             return False
         if behind < 0:
-            # The shift is at most the window, because the counter may have grown by millions meanwhile.
-            bits = (bits << min(-behind, self._window)) & ((1 << self._window) - 1) | 1
+            # The shift is bounded, because the counter may have grown by millions meanwhile.
+            bits = (bits << min(-behind, self._remembered)) & self._mask | 1
             highest = publication.counter
         else:
             bits |= 1 << behind
@@ -39,13 +44,13 @@ class SeenPublications:
         return True
 
     def __contains__(self, publication: PublicationId) -> bool:
-        """Whether the publication arrived, as far as the window tells."""
+        """Whether the publication arrived, as far as is remembered."""
         highest, bits = self._sources.get((publication.broker, publication.incarnation), (-1, 0))
         behind = highest - publication.counter
-        return 0 <= behind < self._window and bool(bits >> behind & 1)
+        return 0 <= behind < self._remembered and bool(bits >> behind & 1)
 
     def is_before_window(self, publication: PublicationId) -> bool:
-        """Whether the publication is so old that it is unknown whether it arrived before."""
+        """Whether the publication is older than the window. It never counts as new."""
         highest, _ = self._sources.get((publication.broker, publication.incarnation), (-1, 0))
         return highest - publication.counter >= self._window
 

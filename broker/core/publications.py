@@ -255,7 +255,7 @@ class Publications:
         drop."""
         if self._served.add_if_new(message.id):
             return False
-        if self._served.is_before_window(message.id):
+        if message.id not in self._served:
             self._context.drop("beyond the window", message.id, f"from {message.source}")
         return True
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.deduplication import INCARNATIONS, SeenPublications
+from broker.core.deduplication import INCARNATIONS, REMEMBERED_WINDOWS, SeenPublications
 from routing.messages import PublicationId
 
 
@@ -55,7 +55,19 @@ def test_a_window_takes_no_more_memory_than_its_bits() -> None:
     for counter in range(10_000):
         seen.add_if_new(id(counter))
     ((_, bits),) = seen._sources.values()
-    assert bits.bit_length() <= 64
+    assert bits.bit_length() <= REMEMBERED_WINDOWS * 64
+
+
+def test_a_copy_beyond_the_window_is_recognised_for_some_windows() -> None:
+    seen = SeenPublications(4)
+    seen.add_if_new(id(0))
+    seen.add_if_new(id(9))
+    assert not seen.add_if_new(id(0))
+    assert id(0) in seen
+    assert not seen.add_if_new(id(1)), "too old to be new"
+    assert id(1) not in seen, "nobody knows whether it arrived"
+    seen.add_if_new(id(4 * REMEMBERED_WINDOWS))
+    assert id(0) not in seen
 
 
 def test_of_a_brokers_incarnations_the_early_ones_are_forgotten() -> None:
