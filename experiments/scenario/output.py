@@ -15,7 +15,7 @@ _SECTIONS = ("brokers", "clients", "reorganise", "fbr", "fault_rates", "run")
 
 
 def to_toml(scenario: Scenario) -> str:
-    """Returns the text. Equal scenarios give equal text: the name of a run's folder is a hash of it."""
+    """Returns the text. It depends on the scenario alone: the name of a run's folder has a hash of it."""
     document: dict[str, Any] = {name: getattr(scenario, name) for name in _PLAIN}
     by_protocol = {protocol: _flat(setup) for protocol, setup in scenario.overlay_by_protocol.items()}
     document["overlay"] = {**_flat(scenario.overlay), **by_protocol}
