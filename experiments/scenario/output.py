@@ -15,14 +15,20 @@ _SECTIONS = ("brokers", "clients", "reorganise", "fbr", "fault_rates", "run")
 
 
 def to_toml(scenario: Scenario) -> str:
-    """Returns the text. It depends on the scenario alone: the name of a run's folder has a hash of it."""
+    document = to_document(scenario)
+    faults = [format_array_table("fault", keys) for keys in document.pop("fault")]
+    return "\n".join([tomli_w.dumps(document), *faults])
+
+
+def to_document(scenario: Scenario) -> dict[str, Any]:
+    """Returns the sections and keys of the scenario's file."""
     document: dict[str, Any] = {name: getattr(scenario, name) for name in _PLAIN}
     by_protocol = {protocol: _flat(setup) for protocol, setup in scenario.overlay_by_protocol.items()}
     document["overlay"] = {**_flat(scenario.overlay), **by_protocol}
     document["workload"] = _flat(scenario.workload)
     document |= {name: _keys(getattr(scenario, name)) for name in _SECTIONS}
-    faults = [format_array_table("fault", _keys(fault)) for fault in scenario.faults]
-    return "\n".join([tomli_w.dumps(document), *faults])
+    document["fault"] = [_keys(fault) for fault in scenario.faults]
+    return document
 
 
 def _flat(setup: OverlaySetup | WorkloadSetup) -> dict[str, Any]:
