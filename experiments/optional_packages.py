@@ -9,6 +9,7 @@ from experiments.errors import PackageMissingError
 SIMULATION = ("simpy",)
 TRACES = ("pyarrow",)
 FIGURES = ("matplotlib",)
+PAGES = ("jinja2",)
 
 
 def check_packages(purpose: str, extra: str, packages: tuple[str, ...]) -> None:

@@ -66,6 +66,7 @@ ONLY_IN = {
     "aiomqtt": ("broker/mqtt/",),
     "paho": ("broker/mqtt/",),
     "yaml": ("broker/deployment/manifests/rendering.py",),
+    "jinja2": ("broker/deployment/manifests/rendering.py", "experiments/html_pages.py"),
 }
 HEAVY = (
     "pyspark",

@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import tomli_w
+
 from broker.mqtt.bench_workload import ROOMS, expressions
 
 WITHIN_S = 120.0
@@ -156,10 +158,13 @@ def _listens(port: int) -> bool:
 def _broker(folder: Path, mqtt_port: int) -> Iterator[tuple[int, Callable[[], dict[str, object]]]]:
     """Yields the process id, and a function that returns the gateway's status."""
     overlay = folder / "overlay.toml"
-    overlay.write_text(
-        'schema = 1\n[overlay]\nname = "bench"\n[mqtt]\ntopics = ["devices/{room}/{sensor}"]\n'
-        f'[[broker]]\nid = "b1"\nlisten = "127.0.0.1:0"\nmqtt = "127.0.0.1:{mqtt_port}"\n'
-    )
+    document = {
+        "schema": 1,
+        "overlay": {"name": "bench"},
+        "mqtt": {"topics": ["devices/{room}/{sensor}"]},
+        "broker": [{"id": "b1", "listen": "127.0.0.1:0", "mqtt": f"127.0.0.1:{mqtt_port}"}],
+    }
+    overlay.write_text(tomli_w.dumps(document), encoding="utf-8")
     command = [sys.executable, "-m", "mercast", "broker", str(overlay), "--id", "b1", "--log", "warning"]
     log = folder / "broker.log"
     with _process(command, log, reads=True) as process:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import secrets
 import sys
 from pathlib import Path
 
+import tomli_w
+
 from broker.config.overlay_config import OverlayConfig, read_config
 from broker.config.tables import ConfigError
+from topologies.files.toml import format_array_table
 
 THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 
@@ -31,7 +33,8 @@ def issue_certificates(overlay: Path, out: Path, clients: tuple[str, ...]) -> No
             raise ConfigError(f"{name!r} is no name for a client's files")
     written = write_certificates(out, config.name, brokers, clients)
     print(f"wrote {len(written)} files into {out}; for {overlay}:", file=sys.stderr)
-    print(f'[tls]\nca = "{out}/ca.pem"\ncertificate = "{out}/{{broker}}.pem"\nkey = "{out}/{{broker}}.key"')
+    table = {"ca": f"{out}/ca.pem", "certificate": f"{out}/{{broker}}.pem", "key": f"{out}/{{broker}}.key"}
+    print(tomli_w.dumps({"tls": table}), end="")
     print(
         f"{out}/ca.key can sign certificates that every broker trusts. This is a set for trying out: for production "
         "keep that key elsewhere, and give each machine its own certificate and key only.",
@@ -54,6 +57,5 @@ def issue_token(name: str) -> None:
     token = secrets.token_urlsafe(32)
     digest = hashlib.sha256(token.encode()).hexdigest()
     print(token)
-    rule = ["[[client]]", f"name = {json.dumps(f'{name}*')}", f'token_sha256 = "{digest}"']
-    rule += [f'{right} = "TRUE"' for right in ("publish", "subscribe", "advertise")]
-    print("\n".join(rule), file=sys.stderr)
+    rule = {"name": f"{name}*", "token_sha256": digest, **dict.fromkeys(("publish", "subscribe", "advertise"), "TRUE")}
+    print(format_array_table("client", rule), end="", file=sys.stderr)

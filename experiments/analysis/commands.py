@@ -60,10 +60,12 @@ def analyse(
     from experiments.analysis import session
     from experiments.analysis.signals import Interrupts
     from experiments.analysis.spark_session import check_memory, check_programs
+    from experiments.optional_packages import FIGURES, PAGES, check_packages
     from experiments.output_paths import check_file, check_folder
 
     check_memory(memory)
     check_programs()
+    check_packages("the analysis's figures and pages", "spark", FIGURES + PAGES)
     for name in ("tables", "figures"):
         check_folder(out / name)
     check_file(out / "index.html")

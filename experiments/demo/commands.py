@@ -138,10 +138,11 @@ def demo(
       mercast demo --out /tmp/demo --force
     """
     from experiments.analysis.spark_session import check_programs
-    from experiments.optional_packages import FIGURES, SIMULATION, TRACES, check_packages
+    from experiments.optional_packages import FIGURES, PAGES, SIMULATION, TRACES, check_packages
 
     check_packages("the demo's simulations", "sim,spark", SIMULATION + TRACES)
     check_packages("the demo's figures", "sim,spark", FIGURES)
+    check_packages("the demo's pages", "sim,spark", PAGES)
     check_programs()
     from broker.progress import remaining_time_bar
     from experiments.figures.run_figure import evaluate_runs, run_points

@@ -26,8 +26,10 @@ def experiment_report(
       mercast experiment report --results runs/results/quick --out runs/quick.html
       mercast experiment report --redraw
     """
-    from experiments.optional_packages import FIGURES, check_packages
+    from experiments.optional_packages import FIGURES, PAGES, check_packages
     from experiments.output_paths import check_file, check_folder
+
+    check_packages("pages", "spark", PAGES)
     from experiments.report.page import redraw_figures, write_page
 
     check_file(out)

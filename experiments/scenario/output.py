@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from typing import Any
 
+import tomli_w
+
 from experiments.scenario.model import OverlaySetup, Scenario, WorkloadSetup
-from topologies.files.toml_writer import toml_line
+from topologies.files.toml import format_array_table
 
 _PLAIN = ("name", "title", "protocols", "matcher", "advertise", "seed")
 _SECTIONS = ("brokers", "clients", "reorganise", "fbr", "fault_rates", "run")
 
 
 def to_toml(scenario: Scenario) -> str:
-    lines = [toml_line(name, getattr(scenario, name)) for name in _PLAIN]
-    lines += _section("overlay", _flat(scenario.overlay))
-    for protocol, setup in scenario.overlay_by_protocol.items():
-        lines += _section(f"overlay.{protocol}", _flat(setup))
-    lines += _section("workload", _flat(scenario.workload))
-    for name in _SECTIONS:
-        lines += _section(name, _keys(getattr(scenario, name)))
-    for fault in scenario.faults:
-        lines += ["", "[[fault]]", *_lines(_keys(fault))]
-    return "\n".join(lines) + "\n"
+    document = to_document(scenario)
+    faults = [format_array_table("fault", keys) for keys in document.pop("fault")]
+    return "\n".join([tomli_w.dumps(document), *faults])
 
 
-def _section(name: str, keys: Mapping[str, Any]) -> list[str]:
-    return ["", f"[{name}]", *_lines(keys)]
-
-
-def _lines(keys: Mapping[str, Any]) -> list[str]:
-    return [toml_line(key, value) for key, value in keys.items()]
+def to_document(scenario: Scenario) -> dict[str, Any]:
+    """Returns the sections and keys of the scenario's file."""
+    document: dict[str, Any] = {name: getattr(scenario, name) for name in _PLAIN}
+    by_protocol = {protocol: _flat(setup) for protocol, setup in scenario.overlay_by_protocol.items()}
+    document["overlay"] = {**_flat(scenario.overlay), **by_protocol}
+    document["workload"] = _flat(scenario.workload)
+    document |= {name: _keys(getattr(scenario, name)) for name in _SECTIONS}
+    document["fault"] = [_keys(fault) for fault in scenario.faults]
+    return document
 
 
 def _flat(setup: OverlaySetup | WorkloadSetup) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -25,9 +26,11 @@ def identity_of(spec: RunSpec) -> dict[str, Value]:
     """The values that determine the run's result. For a simulation they include the scenario with all defaults."""
     identity = dict(spec.parameters)
     if spec.kind == "simulate":
-        from experiments.scenario.load import to_toml
+        from experiments.scenario.output import to_document
 
-        identity = {"protocol": identity["protocol"], "resolved": to_toml(scenario_of(spec.parameters))}
+        # JSON with sorted keys, and not the text of the file: that depends on the version of tomli-w.
+        resolved = json.dumps(to_document(scenario_of(spec.parameters)), sort_keys=True)
+        identity = {"protocol": identity["protocol"], "resolved": resolved}
     return identity
 
 

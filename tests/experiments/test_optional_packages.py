@@ -15,7 +15,7 @@ from experiments.figures.spark_columns import COLUMNS_FILE
 from experiments.sweeps.sweep import OUTCOME
 
 ROOT = Path(__file__).resolve().parents[2]
-EXTRAS = ("simpy", "pyarrow", "numpy", "matplotlib", "networkx", "pyspark")
+EXTRAS = ("simpy", "pyarrow", "numpy", "matplotlib", "networkx", "pyspark", "jinja2")
 
 
 def without(hidden: tuple[str, ...], *words: str) -> subprocess.CompletedProcess[str]:
@@ -41,6 +41,13 @@ def test_scenarios_are_listed_without_any_extra() -> None:
         (EXTRAS, ("simulate-bench",), "simulations need simpy: pip install 'mercast[sim]'"),
         (EXTRAS, ("demo",), "the demo's simulations need simpy: pip install 'mercast[sim,spark]'"),
         (("matplotlib",), ("demo",), "the demo's figures need matplotlib: pip install 'mercast[sim,spark]'"),
+        (("jinja2",), ("demo",), "the demo's pages need jinja2: pip install 'mercast[sim,spark]'"),
+        (("jinja2",), ("experiment", "report"), "pages need jinja2: pip install 'mercast[spark]'"),
+        (
+            ("jinja2",),
+            ("analyse", "none"),
+            "the analysis's figures and pages need jinja2: pip install 'mercast[spark]'",
+        ),
         (
             EXTRAS,
             ("experiment", "run", "text-1.3"),

@@ -18,14 +18,16 @@ that a misspelt key is not ignored.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, datetime, time
 from pathlib import Path
+
+import tomli_w
 
 from topologies.broker_and_link import Broker, Link
 from topologies.clustering.clusters import join_unshared_links
 from topologies.errors import OverlayError, OverlayFileError, nearest
-from topologies.files.toml_writer import TomlValue, toml_line
 from topologies.overlay import Overlay
 
 SCHEMA = 1
@@ -38,6 +40,7 @@ TABLES_OF_OTHERS = ("heartbeat", "store", "delivery", "limits", "reorganise", "m
 LINK_KEYS = ("between", "latency_ms", "bandwidth_mbit", "policy_weight")
 UNSHARED_LINKS = ("refuse", "join")
 
+TomlValue = str | bool | int | float | datetime | date | time | Sequence["TomlValue"] | Mapping[str, "TomlValue"]
 _Table = Mapping[str, TomlValue]
 
 
@@ -81,10 +84,8 @@ def parse_overlay(text: str, where: str, *, join_links: bool = False, drop_clust
 def format_overlay(file: OverlayFile) -> str:
     """Returns the file's text. Reading it gives an equal overlay and equal settings."""
     overlay = file.overlay
-    lines = [toml_line("schema", SCHEMA), "", "[overlay]", toml_line("name", overlay.name)]
-    lines += [toml_line(key, value) for key, value in file.settings.items()]
-    for table, settings in file.tables.items():
-        lines += ["", f"[{table}]", *_lines(settings)]
+    head = {"schema": SCHEMA, "overlay": {"name": overlay.name, **file.settings}, **file.tables}
+    texts = [tomli_w.dumps(head)]
     for broker in overlay.brokers:
         keys: dict[str, TomlValue | None] = {
             "id": broker.id,
@@ -92,8 +93,9 @@ def format_overlay(file: OverlayFile) -> str:
             "edge": broker.edge,
             "position": broker.position,
             "label": broker.label,
+            **file.broker_settings.get(broker.id, {}),
         }
-        lines += ["", "[[broker]]", *_lines(keys), *_lines(file.broker_settings.get(broker.id, {}))]
+        texts.append(format_array_table("broker", keys))
     for link in overlay.links:
         keys = {
             "between": link.ends,
@@ -101,8 +103,17 @@ def format_overlay(file: OverlayFile) -> str:
             "bandwidth_mbit": link.bandwidth_mbit,
             "policy_weight": link.policy_weight,
         }
-        lines += ["", "[[link]]", *_lines(keys)]
-    return "\n".join(lines) + "\n"
+        texts.append(format_array_table("link", keys))
+    return "\n".join(texts)
+
+
+def format_array_table(name: str, keys: Mapping[str, TomlValue | None]) -> str:
+    """Returns the text of one [[name]] table, without the keys whose value is None.
+
+    tomli-w writes an array of short tables inline. A user could not add another [[name]] table to that.
+    """
+    table = {key: value for key, value in keys.items() if value is not None}
+    return f"[[{name}]]\n" + tomli_w.dumps({name: table}).removeprefix(f"[{name}]\n")
 
 
 def write_overlay_file(path: Path, file: OverlayFile) -> None:
@@ -111,10 +122,6 @@ def write_overlay_file(path: Path, file: OverlayFile) -> None:
         path.write_text(format_overlay(file), encoding="utf-8")
     except OSError as error:
         raise OverlayFileError(f"cannot write overlay file {path}: {error.strerror}") from error
-
-
-def _lines(keys: Mapping[str, TomlValue | None]) -> list[str]:
-    return [toml_line(key, value) for key, value in keys.items() if value is not None]
 
 
 def _overlay_file(document: _Table, join_links: bool, drop_clusters: bool) -> OverlayFile:

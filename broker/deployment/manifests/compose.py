@@ -9,7 +9,7 @@ from pathlib import Path
 
 from broker.deployment.manifests.plan import SECRETS, USER_ID, Placement, Plan, Resources, check_overlay_text
 from broker.deployment.manifests.rendering import Yaml, render, to_yaml
-from topologies.files.toml_writer import TomlValue
+from topologies.files.toml import TomlValue
 
 DATA = "/var/lib/mercast"
 OVERLAY = "/etc/mercast/overlay.toml"

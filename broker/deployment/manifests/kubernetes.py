@@ -16,7 +16,7 @@ from broker.deployment.manifests.plan import (
     service_name,
 )
 from broker.deployment.manifests.rendering import Yaml, to_yaml
-from topologies.files.toml_writer import TomlValue
+from topologies.files.toml import TomlValue
 
 FOLDER = "/etc/mercast"
 

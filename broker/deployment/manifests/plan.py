@@ -9,8 +9,7 @@ from pathlib import Path
 from broker.config.address import Address
 from broker.config.overlay_config import OverlayConfig, build_config
 from broker.config.tables import ConfigError
-from topologies.files.toml import OverlayFile, format_overlay, parse_overlay, read_overlay_file
-from topologies.files.toml_writer import TomlValue
+from topologies.files.toml import OverlayFile, TomlValue, format_overlay, parse_overlay, read_overlay_file
 
 FIRST_ADMIN_PORT = 7100
 UNSPECIFIED = ("0.0.0.0", "::")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from broker.deployment.manifests.plan import SECRETS, DeployError, Plan, Resources, check_overlay_text
 from broker.deployment.manifests.rendering import render
-from topologies.files.toml_writer import TomlValue
+from topologies.files.toml import TomlValue
 
 FOLDER = "/etc/mercast"
 STATE = "/var/lib/mercast"

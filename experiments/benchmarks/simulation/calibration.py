@@ -13,10 +13,11 @@ import itertools
 import os
 import platform
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
 import msgpack
+import tomli_w
 
 from broker.core.broker import Broker
 from broker.core.effects import Send
@@ -179,14 +180,11 @@ def _least_squares(observations: Sequence[Observation], columns: Sequence[int]) 
 
 
 def to_toml(costs: MeasuredCosts) -> str:
-    lines = [
-        "# What matching and forwarding cost on the machine below; written by `mercast calibrate`.",
-        "",
-        "[machine]",
-    ]
-    lines += [f'{key} = "{value}"' for key, value in costs.machine.items()]
-    lines += ["", "[frames]", f"in_ns = {costs.frame_in_ns}", f"out_ns = {costs.frame_out_ns}"]
-    for name, index in costs.indexes.items():
-        lines += ["", f"[index.{name}]", f"asked_ns = {index.asked_ns}"]
-        lines += [f"stored_ns = {index.stored_ns}", f"matched_ns = {index.matched_ns}"]
-    return "\n".join(lines) + "\n"
+    """Returns the text of the cost file."""
+    document = {
+        "machine": costs.machine,
+        "frames": {"in_ns": costs.frame_in_ns, "out_ns": costs.frame_out_ns},
+        "index": {name: asdict(index) for name, index in costs.indexes.items()},
+    }
+    comment = "# What matching and forwarding cost on the machine below; written by `mercast calibrate`."
+    return f"{comment}\n\n{tomli_w.dumps(document)}"

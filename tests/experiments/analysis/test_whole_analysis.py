@@ -90,7 +90,8 @@ def test_the_page_needs_nothing_beside_itself(analysed: Analysis) -> None:
     html = analysed.page.read_text()
     assert html.count("data:image/svg+xml;base64,") == len(analysed.figures)
     assert "http" not in html.replace("http-equiv", "")
-    assert "src='figures" not in html
+    assert 'src="figures' not in html
+    assert "<script" not in html
     for label in LABELS:
         assert label in html
 

@@ -71,7 +71,7 @@ def test_paper_scale_has_the_paper_s_parameters(name: str, key: str, values: lis
 def test_a_hundred_brokers_are_simulated_as_the_paper_describes_them() -> None:
     by_protocol = {point.spec.parameters["protocol"]: point.spec for point in find("fig-10.1.9").points("paper")}
     resolved = str(identity_of(by_protocol["merc"])["resolved"])
-    for line in ("brokers = 100", "transit_nodes = 10", "stub_nodes = 9", "edge_cores = 8", "zipf = 0.5"):
+    for line in ('"brokers": 100', '"transit_nodes": 10', '"stub_nodes": 9', '"edge_cores": 8', '"zipf": 0.5'):
         assert line in resolved
 
 

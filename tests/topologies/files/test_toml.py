@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from datetime import date, datetime, time
 from pathlib import Path
 
@@ -13,8 +12,14 @@ from hypothesis import strategies as st
 from topologies.broker_and_link import Broker, Link
 from topologies.clustering.clusters import cluster_by_size
 from topologies.errors import OverlayError, OverlayFileError
-from topologies.files.toml import OverlayFile, format_overlay, parse_overlay, read_overlay_file, write_overlay_file
-from topologies.files.toml_writer import TomlValue, toml_line
+from topologies.files.toml import (
+    OverlayFile,
+    TomlValue,
+    format_overlay,
+    parse_overlay,
+    read_overlay_file,
+    write_overlay_file,
+)
 from topologies.overlay import Overlay
 from topologies.registry import generate
 
@@ -113,13 +118,31 @@ def test_generated_and_clustered_overlays_survive_too() -> None:
 
 
 @given(texts, values)
-def test_any_value_is_written_so_that_toml_reads_it(key: str, value: TomlValue) -> None:
-    assert tomllib.loads(toml_line(key, value)) == {key: value}
+def test_any_value_of_others_survives_the_way_to_a_file_and_back(key: str, value: TomlValue) -> None:
+    file = with_values_of_others(key, value)
+    assert parse_overlay(format_overlay(file), "any.toml") == file
 
 
 def test_times_and_unusual_keys_are_written() -> None:
-    line = toml_line("a key", {"at": time(1, 2, 3), "on": date(2020, 1, 2), 'quote"d': [True, 1.5e300]})
-    assert tomllib.loads(line) == {"a key": {"at": time(1, 2, 3), "on": date(2020, 1, 2), 'quote"d': [True, 1.5e300]}}
+    value: TomlValue = {"at": time(1, 2, 3), "on": date(2020, 1, 2), 'quote"d': [True, 1.5e300]}
+    file = with_values_of_others("a key", value)
+    assert parse_overlay(format_overlay(file), "any.toml") == file
+
+
+def with_values_of_others(key: str, value: TomlValue) -> OverlayFile:
+    """A file with the value in each place that other modules own."""
+    overlay = Overlay("two", (Broker("b1"), Broker("b2")), (Link("b1", "b2"),))
+    brokers = {id: {"listen": value, "admin": {key: value}} for id in overlay.ids}
+    return OverlayFile(overlay, {"matcher": value}, brokers, {"acl": {key: value}, "limits": {}})
+
+
+def test_every_broker_and_link_has_its_own_table() -> None:
+    """Also a short one: to `broker = [...]` nobody could add another [[broker]]."""
+    overlay = Overlay("two", (Broker("b1"), Broker("b2")), (Link("b1", "b2"),))
+    text = format_overlay(OverlayFile(overlay))
+    assert (text.count("[[broker]]"), text.count("[[link]]")) == (2, 1)
+    added = '\n[[broker]]\nid = "b3"\n[[link]]\nbetween = ["b2", "b3"]\n'
+    assert parse_overlay(text + added, "added.toml").overlay.ids == ("b1", "b2", "b3")
 
 
 def test_a_file_may_ask_that_ends_of_unshared_links_become_edge_brokers() -> None:
