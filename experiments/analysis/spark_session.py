@@ -70,6 +70,9 @@ def start(master: str, *, memory: str = "2g", is_short: bool = False) -> SparkSe
 
     # The program that starts Java reads it, so it cannot be a setting of the session.
     os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "conf"))
+    if _host_of(master) is None:
+        # Spark's own choice is the `python3` of the path, which may be another version than this one.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.Builder().appName("mercast").master(master)
     for key, value in {**SETTINGS, **_settings_for(master, memory, is_short)}.items():
         builder = builder.config(key, value)
