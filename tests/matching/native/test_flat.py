@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import matching
-from matching import And, Expression, Predicate, _native
+from matching import And, Expression, Predicate
 from matching.errors import (
     DuplicateIdError,
     PublicationError,
@@ -35,6 +35,7 @@ from tests.harness.programs import needs_compiler
 
 pytestmark = needs_compiler
 if importlib.util.find_spec("matching._native") is not None:
+    from matching import _native
     from matching.native import flat
 
 
