@@ -11,7 +11,9 @@ advertisements. Its own advertisements make other brokers send it the intersecti
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from matching.expressions.intersection import Region
 from routing.messages import (

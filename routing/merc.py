@@ -24,8 +24,9 @@ Beyond the thesis: several edge brokers between two clusters, and clusters in a 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from routing.destination_based import DestinationBased
 from routing.domain import Domain
@@ -97,9 +98,8 @@ class MERC(DestinationBased):
         def is_new(broker: str) -> bool:
             return not any(multicast.is_reachable(broker) for multicast in seen)
 
-        local = tuple(broker for broker in leg.local if is_new(broker))
-        transit = tuple(broker for broker in leg.transit if is_new(broker))
-        return replace(leg, local=local, transit=transit) if local or transit else None
+        new = {broker for broker in (*leg.local, *leg.transit) if is_new(broker)}
+        return leg.only_to(new) if new else None
 
     def _topology_changed(self) -> None:
         self._assign_pairs()

@@ -9,8 +9,16 @@ until each destination has acknowledged them. A destination recognises duplicate
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Annotated, NamedTuple, TypeAlias
+
+from msgspec import Meta, Struct
+
+LARGEST_NUMBER = 2**63 - 1
+"""Half of the encodable range: a receiver can still send a received number after incrementing it."""
+Number: TypeAlias = Annotated[int, Meta(ge=0, le=LARGEST_NUMBER)]
+"""A count, a position or a time. The wire refuses all others."""
+DIGEST_BYTES = 64
+Digest: TypeAlias = Annotated[bytes, Meta(max_length=DIGEST_BYTES)]
 
 DEFAULT_HOP_LIMIT = 64
 GAP = 0
@@ -24,13 +32,17 @@ BOTH_DUTIES = SERVE | PASS_ON
 """The duties of a destination: to serve its own clients, and to pass the publication on."""
 
 
+class Record(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A value that a frame holds as an array of its fields, in the order of their declaration."""
+
+
 class PublicationId(NamedTuple):
     """Identifies a publication. It is unique across restarts: a broker's incarnation grows with each start, its counter
     with each publication."""
 
     broker: str
-    incarnation: int
-    counter: int
+    incarnation: Number
+    counter: Number
 
     def __str__(self) -> str:
         return f"{self.broker}/{self.incarnation}/{self.counter}"
@@ -40,15 +52,14 @@ class EntryId(NamedTuple):
     """Identifies an advertisement or a subscription by the number that its home broker gave it in this incarnation."""
 
     broker: str
-    incarnation: int
-    number: int
+    incarnation: Number
+    number: Number
 
     def __str__(self) -> str:
         return f"{self.broker}/{self.incarnation}/{self.number}"
 
 
-@dataclass(frozen=True, slots=True)
-class Advertise:
+class Advertise(Record, frozen=True, tag=1):
     """`crossed` lists the clusters that the entry crossed, the home cluster first. The entry is stale if a broker on
     its path is unreachable at present. A stale entry stays valid, but a path that is not stale is preferred."""
 
@@ -58,13 +69,11 @@ class Advertise:
     is_stale: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Unadvertise:
+class Unadvertise(Record, frozen=True, tag=2):
     entry: EntryId
 
 
-@dataclass(frozen=True, slots=True)
-class Subscribe:
+class Subscribe(Record, frozen=True, tag=3):
     """`tree` is the advertisement whose tree the subscription is bound to. Only filter-based routing uses it."""
 
     entry: EntryId
@@ -72,7 +81,7 @@ class Subscribe:
     crossed: tuple[str, ...] = ()
     tree: EntryId | None = None
     is_stale: bool = False
-    since: int = 0
+    since: Number = 0
     """The time in nanoseconds at which the home broker confirmed the subscription. Publications accepted later are owed
     to it, even by brokers that learn of it after they accepted them. 0 means before every retained publication."""
 
@@ -83,8 +92,7 @@ class Subscribe:
         return self.entry.number == GAP
 
 
-@dataclass(frozen=True, slots=True)
-class Unsubscribe:
+class Unsubscribe(Record, frozen=True, tag=4):
     entry: EntryId
     tree: EntryId | None = None
 
@@ -96,22 +104,21 @@ class Turn(NamedTuple):
     """The position of an update in the sequence from a source to one destination."""
 
     destination: str
-    epoch: int
+    epoch: Number
     """Counts openings. An epoch starts with an opening, which replaces all entries that the destination has from the
     source."""
-    sequence: int
+    sequence: Number
 
 
-@dataclass(frozen=True, slots=True)
-class Update:
+class Update(Record, frozen=True):
     """Changes of advertisements and subscriptions, in order for each destination."""
 
     source: str
-    incarnation: int
+    incarnation: Number
     domain: str
     turns: tuple[Turn, ...]
     changes: tuple[Change, ...]
-    hop_limit: int = DEFAULT_HOP_LIMIT
+    hop_limit: Number = DEFAULT_HOP_LIMIT
     is_unfinished: bool = False
     """Whether this update belongs to an opening, and the next one continues it."""
 
@@ -120,35 +127,33 @@ class Update:
         return tuple(turn.destination for turn in self.turns)
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateAcknowledged:
+class UpdateAcknowledged(Record, frozen=True):
     """`source` has applied all updates of the epoch up to and including `sequence`."""
 
     source: str
-    incarnation: int
+    incarnation: Number
     domain: str
     destinations: tuple[str, ...]
-    heard: int
+    heard: Number
     """The incarnation of the destination that sent the updates. Epochs of an earlier incarnation had the same
     numbers."""
-    epoch: int
-    sequence: int
-    hop_limit: int = DEFAULT_HOP_LIMIT
+    epoch: Number
+    sequence: Number
+    hop_limit: Number = DEFAULT_HOP_LIMIT
     is_inquiry: bool = False
     """Whether `source`, which could not reach the destination for a while, requests an empty update if there are no
     further changes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resend:
+class Resend(Record, frozen=True):
     """`source` does not know this epoch. The destination must start a new one with an opening."""
 
     source: str
-    incarnation: int
+    incarnation: Number
     domain: str
     destinations: tuple[str, ...]
-    epoch: int
-    hop_limit: int = DEFAULT_HOP_LIMIT
+    epoch: Number
+    hop_limit: Number = DEFAULT_HOP_LIMIT
 
 
 class Publish(NamedTuple):
@@ -168,9 +173,9 @@ class Publish(NamedTuple):
     payload: bytes
     crossed: tuple[str, ...] = ()
     tree: EntryId | None = None
-    hops: int = 0
-    expires: int | None = None
-    hop_limit: int = DEFAULT_HOP_LIMIT
+    hops: Number = 0
+    expires: Number | None = None
+    hop_limit: Number = DEFAULT_HOP_LIMIT
     is_traced: bool = False
     """Whether the publisher traces the publication: every broker on its route records what it did with it."""
 
@@ -200,8 +205,7 @@ class Publish(NamedTuple):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(Record, frozen=True):
     """`source` has settled these duties for these publications: it served its clients, and the brokers behind it have
     settled; or it dropped the publications with a counted reason."""
 
@@ -209,23 +213,22 @@ class Settled:
     domain: str
     destinations: tuple[str, ...]
     publications: tuple[PublicationId, ...]
-    hop_limit: int = DEFAULT_HOP_LIMIT
-    duties: int = BOTH_DUTIES
+    hop_limit: Number = DEFAULT_HOP_LIMIT
+    duties: Number = BOTH_DUTIES
 
 
 class Neighbour(NamedTuple):
     broker: str
-    cost: int
+    cost: Number
     """The cost of a hop over this link: 1 unless another metric is configured."""
 
 
-@dataclass(frozen=True, slots=True)
-class LinkState:
+class LinkState(Record, frozen=True):
     """A broker's list of its links, sent to all brokers of a domain. The highest (incarnation, sequence) counts."""
 
     broker: str
-    incarnation: int
-    sequence: int
+    incarnation: Number
+    sequence: Number
     domain: str
     neighbours: tuple[Neighbour, ...]
     clusters: tuple[str, ...] = ()
@@ -237,16 +240,14 @@ class LinkState:
         return (self.incarnation, self.sequence)
 
 
-@dataclass(frozen=True, slots=True)
-class LinkStates:
+class LinkStates(Record, frozen=True):
     """Link states for one neighbour, which passes on those that are new to it. They are part of a flood, or the ones
     that the neighbour lacks."""
 
     states: tuple[LinkState, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Announce:
+class Announce(Record, frozen=True):
     """A link state for every broker of the domain, along shortest paths. Each broker receives one message; a flood
     sends one over each link in both directions."""
 
@@ -254,28 +255,25 @@ class Announce:
     domain: str
     destinations: tuple[str, ...]
     state: LinkState
-    hop_limit: int = DEFAULT_HOP_LIMIT
+    hop_limit: Number = DEFAULT_HOP_LIMIT
 
 
-@dataclass(frozen=True, slots=True)
-class Heartbeat:
+class Heartbeat(Record, frozen=True):
     """Sent to each neighbour. It carries a digest of each domain's link states, so that a lost one is noticed."""
 
-    incarnation: int
+    incarnation: Number
     clusters: tuple[str, ...]
-    known: tuple[tuple[str, bytes], ...] = ()
+    known: tuple[tuple[str, Digest], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Credit:
+class Credit(Record, frozen=True):
     """The receiver has processed the publication frames of this link up to the number `taken`. The sender may send as
     many more as the credit allows."""
 
-    taken: int
+    taken: Number
 
 
-@dataclass(frozen=True, slots=True)
-class Propose:
+class Propose(Record, frozen=True):
     """Self-reorganisation: `source` proposes a link to the destination, which would save it `gain`."""
 
     source: str
@@ -284,11 +282,10 @@ class Propose:
     gain: float
     minimal_loss: float
     address: str = ""
-    hop_limit: int = DEFAULT_HOP_LIMIT
+    hop_limit: Number = DEFAULT_HOP_LIMIT
 
 
-@dataclass(frozen=True, slots=True)
-class ProposalAnswered:
+class ProposalAnswered(Record, frozen=True):
     """Self-reorganisation: the answer to `Propose`."""
 
     source: str
@@ -296,7 +293,7 @@ class ProposalAnswered:
     destinations: tuple[str, ...]
     accepted: bool
     address: str = ""
-    hop_limit: int = DEFAULT_HOP_LIMIT
+    hop_limit: Number = DEFAULT_HOP_LIMIT
 
 
 Routed: TypeAlias = Update | UpdateAcknowledged | Resend | Publish | Settled | Propose | ProposalAnswered | Announce
@@ -306,8 +303,7 @@ Message: TypeAlias = Routed | LinkStates | Heartbeat | Credit
 
 FREE_MESSAGES = frozenset({Heartbeat, Credit, Settled, UpdateAcknowledged})
 """Acknowledgements and heartbeats. They bypass the queues of publications. Simulations charge no cost for them, and
-traces have no
-rows of them."""
+traces have no rows of them."""
 
 
 def is_free(message: Message) -> bool:

@@ -11,8 +11,9 @@ serves clients, and a broker that is among the destinations removes itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from routing.link_state import LinkStateTable
 from routing.messages import (

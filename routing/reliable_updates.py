@@ -15,8 +15,10 @@ passes on.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
+
+from msgspec.structs import replace
 
 from routing.messages import (
     Advertise,

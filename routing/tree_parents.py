@@ -14,8 +14,9 @@ behind it choose other parents.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from routing.messages import Advertise, EntryId
 

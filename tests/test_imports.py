@@ -76,6 +76,7 @@ HEAVY = (
     "lark",
     "re2",
     "msgpack",
+    "msgspec",
     "simpy",
     "pyarrow",
     "jinja2",

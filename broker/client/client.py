@@ -34,7 +34,7 @@ from broker.client.requests import Requests
 from broker.client.subscription import Subscription
 from broker.client.validation import check_name, lifetime_ms, payload_bytes
 from broker.config.address import Address
-from broker.wire.client_codec import decode_delivery, encode
+from broker.wire.client_codec import DELIVERY, decode_delivery, encode
 from broker.wire.client_frames import (
     Advertise,
     Delivery,
@@ -52,7 +52,6 @@ from broker.wire.client_frames import (
     TraceAnswer,
     Welcome,
 )
-from broker.wire.client_kinds import DELIVERY
 from broker.wire.limits import WireError
 from matching.expressions.model import Expression
 from matching.expressions.values import Value, check_publication

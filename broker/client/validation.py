@@ -11,8 +11,8 @@ import math
 
 from broker.client.errors import InvalidError, TooLargeError
 from broker.wire.client_frames import Reason
-from broker.wire.limits import LARGEST_NUMBER, LONGEST_LIFETIME_MS, LONGEST_NAME, Limits
-from routing.messages import PublicationId
+from broker.wire.limits import LONGEST_LIFETIME_MS, LONGEST_NAME, Limits
+from routing.messages import LARGEST_NUMBER, PublicationId
 
 TEXT_BYTES = Limits().text_bytes
 _SHOWN = 40

@@ -97,7 +97,6 @@ class BrokerConfig:
             frame_bytes=limits.frame_bytes,
             header_bytes=limits.header_bytes,
             text_bytes=limits.text_bytes,
-            nesting=limits.header_depth,
             destinations=limits.destinations,
         )
 

@@ -141,7 +141,6 @@ class LimitsTable:
 
     frame_bytes: int = key(1 << 20, at_least(1 << 10), "size of a frame with its length prefix")
     header_bytes: int = key(1 << 20, at_least(1 << 10), "size of a frame's header, which brokers decode to forward it")
-    header_depth: int = key(5, at_least(5), "nesting of arrays in a header")
     text_bytes: int = key(1 << 16, at_least(64), "size of a name, an address or an expression")
     destinations: int = key(4096, at_least(1), "destinations of one message")
     publication_bytes: int = key(512 << 10, at_least(1), "size of a publication's attributes and payload")

@@ -31,7 +31,7 @@ from broker.runtime.rights_enforcement import RightsEnforcement
 from broker.runtime.violations import Violations
 from broker.security.access import NO_RIGHTS
 from broker.security.authentication import PeerCredentials, Security
-from broker.wire.client_codec import DeliveryWriter, decode, encode
+from broker.wire.client_codec import DeliveryWriter, attribute_count, decode, encode
 from broker.wire.client_frames import (
     Acknowledge,
     Advertise,
@@ -54,7 +54,8 @@ from broker.wire.client_frames import (
     Unsubscribe,
     Welcome,
 )
-from broker.wire.limits import LARGEST_NUMBER, Limits, WireError, attribute_count
+from broker.wire.limits import Limits, WireError
+from routing.messages import LARGEST_NUMBER
 
 MAX_ANSWERS_PER_FRAME = 4_000
 """Pairs of a reference and a counter."""

@@ -34,7 +34,7 @@ from broker.trace.schema import (
     TraceWriteError,
     seconds,
 )
-from broker.wire.limits import attribute_count
+from broker.wire.client_codec import attribute_count
 from broker.wire.link_handshake import LinkTimes
 from routing.messages import Message, PublicationId, Publish
 from routing.router import Counts

@@ -14,28 +14,72 @@ For any bytes, `decode` raises `WireError` and nothing else.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from struct import Struct
 
-import msgpack
-
-from broker.wire.client_frames import ClientFrame, Delivery, PublishRequest
-from broker.wire.client_kinds import CONTROL, DELIVERY, FIRST_KIND, NAMES, PUBLISH, WRITERS
-from broker.wire.framing import (
-    FOUR_ELEMENTS,
-    PREFIX_BYTES,
-    START,
-    UINT32,
-    Kinds,
-    check_no_body,
-    pack_start,
-    read_fields,
-    read_start,
+from broker.wire.client_frames import (
+    Acknowledge,
+    Advertise,
+    ClientFrame,
+    Delivery,
+    Goodbye,
+    Hello,
+    Ping,
+    Pong,
+    PublicationRefused,
+    PublicationsAccepted,
+    PublishRequest,
+    RequestAccepted,
+    RequestRefused,
+    Subscribe,
+    TraceAnswer,
+    TraceQuery,
+    Unadvertise,
+    Unsubscribe,
+    Welcome,
 )
-from broker.wire.limits import LARGEST_NUMBER, Limits, WireError, limit_exceeded
-from broker.wire.shapes import Shape, check_texts
-from routing.messages import PublicationId
+from broker.wire.framing import FOUR_ELEMENTS, PREFIX_BYTES, START, UINT32, Kinds, check_no_body, pack_start, read_start
+from broker.wire.headers import HeaderReader, pack
+from broker.wire.limits import LONGEST_NAME, Limits, WireError, limit_exceeded
+from routing.messages import LARGEST_NUMBER, PublicationId, Record
 
 CLIENT_VERSION = 1
+FIRST_KIND = 64
+
+PUBLISH = FIRST_KIND
+DELIVERY = FIRST_KIND + 1
+_CONTROL: Mapping[int, type[ClientFrame]] = dict(
+    enumerate(
+        (
+            Hello,
+            Welcome,
+            Advertise,
+            Unadvertise,
+            Subscribe,
+            Unsubscribe,
+            RequestAccepted,
+            RequestRefused,
+            PublicationsAccepted,
+            PublicationRefused,
+            Acknowledge,
+            Ping,
+            Pong,
+            Goodbye,
+            TraceQuery,
+            TraceAnswer,
+        ),
+        start=FIRST_KIND + 2,
+    )
+)
+"""All kinds of frames except publications and deliveries. The order is part of the protocol."""
+
+NAMES = {
+    PUBLISH: PublishRequest.__name__,
+    DELIVERY: Delivery.__name__,
+    **{kind: frame.__name__ for kind, frame in _CONTROL.items()},
+}
+_NUMBERS = {frame: kind for kind, frame in _CONTROL.items()}
+_READERS = {kind: HeaderReader(frame.__name__, frame) for kind, frame in _CONTROL.items()}
 _KINDS = Kinds(
     CLIENT_VERSION,
     NAMES,
@@ -61,15 +105,17 @@ _DELIVERY_MARKS = (
     *(FOUR_ELEMENTS, CLIENT_VERSION, DELIVERY, UINT32, _SEVEN_ELEMENTS, _UINT64),
     *(UINT32, UINT32, _UINT64, _UINT64),
 )
-_DELIVERY_NAMES = Shape("the end of the header", broker=str, subscriptions=tuple)
 _MOST_NAMES_CACHED = 1 << 14
 _names_cache: dict[bytes, tuple[str, tuple[str, ...]]] = {}
 """Decoded broker and subscriptions by their packed bytes. Most deliveries repeat the same names."""
 
 __all__ = [
     "CLIENT_VERSION",
+    "DELIVERY",
     "FIRST_KIND",
+    "NAMES",
     "DeliveryWriter",
+    "attribute_count",
     "decode",
     "decode_delivery",
     "encode",
@@ -79,6 +125,16 @@ __all__ = [
 ]
 
 
+class _DeliveryNames(Record, frozen=True):
+    """The end of a delivery's header."""
+
+    broker: str
+    subscriptions: tuple[str, ...]
+
+
+_NAMES_READER = HeaderReader("Delivery", _DeliveryNames)
+
+
 def encode(frame: ClientFrame) -> bytes:
     """Returns the frame's bytes, with the length prefix."""
     if isinstance(frame, PublishRequest):
@@ -86,8 +142,8 @@ def encode(frame: ClientFrame) -> bytes:
     if isinstance(frame, Delivery):
         writer = DeliveryWriter(frame.id, frame.hops, frame.attributes, frame.payload)
         return writer.frame(frame.number, frame.subscriptions)
-    kind, write = WRITERS[type(frame)]
-    fields = _packed(write(frame), NAMES[kind])
+    kind = _NUMBERS[type(frame)]
+    fields = pack(frame, NAMES[kind])
     header_bytes = START.size - PREFIX_BYTES + len(fields)
     return pack_start(kind, CLIENT_VERSION, header_bytes) + fields
 
@@ -130,7 +186,7 @@ class DeliveryWriter:
             raise WireError(f"Delivery: one of the numbers {numbers} cannot be written")
         self._shared = _DELIVERY_SHARED.pack(
             UINT32, numbers[0], UINT32, hops, _UINT64, id.incarnation, _UINT64, id.counter
-        ) + _packed(id.broker, "Delivery")
+        ) + pack(id.broker, "Delivery")
         self._body = attributes + payload
         self._header = _DELIVERY_START.size - PREFIX_BYTES + len(self._shared)
         self._follows = self._header + len(self._body)
@@ -158,16 +214,7 @@ class DeliveryWriter:
 
 
 def pack_subscriptions(names: tuple[str, ...]) -> bytes:
-    return _packed(names, "Delivery")
-
-
-def _packed(fields: object, kind: str) -> bytes:
-    try:
-        packed: bytes = msgpack.packb(fields)
-    except (ValueError, OverflowError) as error:
-        # The text has a lone surrogate, or an integer has more than 64 bits.
-        raise WireError(f"{kind}: cannot be written: {error}") from None
-    return packed
+    return pack(names, "Delivery")
 
 
 def kind_of(frame: bytes) -> int:
@@ -183,8 +230,21 @@ def decode(frame: bytes, limits: Limits) -> ClientFrame:
     if kind == PUBLISH:
         return _read_publish(frame, body - PREFIX_BYTES)
     check_no_body(frame, name, body)
-    _, _, read = CONTROL[kind]
-    return read(read_fields(frame[START.size : body], name, limits, longest_bytes=0), limits)
+    read = _READERS[kind].read(frame[START.size :], limits)
+    if isinstance(read, Hello):
+        _check_name(read.client, name, "client")
+        _check_name(read.session, name, "session")
+    elif isinstance(read, Advertise | Unadvertise | Subscribe | Unsubscribe):
+        _check_name(read.name, name, "name")
+    elif isinstance(read, PublicationsAccepted) and len(read.answers) % 2:
+        raise WireError(f"{name}: answers are not pairs of numbers")
+    return read
+
+
+def _check_name(text: str, kind: str, what: str) -> None:
+    size = len(text.encode())
+    if size > LONGEST_NAME:
+        raise limit_exceeded(kind, f"{what} has {size} bytes", "of a name", LONGEST_NAME)
 
 
 def _read_publish(frame: bytes, header_bytes: int) -> PublishRequest:
@@ -235,11 +295,19 @@ def _read_names(packed: bytes, limits: Limits) -> tuple[str, tuple[str, ...]]:
         raise limit_exceeded(
             "Delivery", f"the header has {len(packed)} bytes of names", "header_bytes", limits.header_bytes
         )
-    # The marker of an array of two elements, which the shape expects.
-    fields = read_fields(b"\x92" + packed, "Delivery", limits, longest_bytes=0)
-    broker, subscriptions = _DELIVERY_NAMES.check(fields, "Delivery")
-    check_texts(subscriptions, "Delivery", "subscriptions", "items", limits.items)
+    # The marker of an array of two elements, which the reader expects.
+    names = _NAMES_READER.read(b"\x92" + packed, limits)
     if len(_names_cache) >= _MOST_NAMES_CACHED:
         _names_cache.clear()
-    _names_cache[packed] = (broker, subscriptions)
-    return broker, subscriptions
+    found = _names_cache[packed] = (names.broker, names.subscriptions)
+    return found
+
+
+def attribute_count(attributes: bytes) -> int:
+    """The number of entries in the head of a packed map; 0 if it is no map, which other code refuses."""
+    first = attributes[0] if attributes else 0
+    if first & 0xF0 == 0x80:
+        return first & 0x0F
+    if first == 0xDE:
+        return int.from_bytes(attributes[1:3], "big")
+    return int.from_bytes(attributes[1:5], "big") if first == 0xDF else 0

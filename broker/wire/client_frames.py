@@ -24,11 +24,16 @@ Deliveries are numbered on each connection. A delivery with the number 0 (at mos
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple, TypeAlias
+from typing import Annotated, NamedTuple, TypeAlias
 
-from routing.messages import PublicationId
+from msgspec import Meta
+
+from routing.messages import LARGEST_NUMBER, Number, PublicationId, Record
+
+Window: TypeAlias = Annotated[int, Meta(ge=1, le=LARGEST_NUMBER)]
+Name: TypeAlias = Annotated[str, Meta(min_length=1)]
+"""The name of a client, a subscription or an advertisement. `LONGEST_NAME` limits its bytes."""
 
 
 class DeliveryMode(StrEnum):
@@ -66,81 +71,77 @@ class Reason(StrEnum):
     """The client disconnects in good order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hello:
-    client: str
+class Hello(Record, frozen=True):
+    client: Name
     """The client's name: unique at a broker while it is connected, and kept over restarts by a durable client."""
-    session: str
+    session: Name
     """A random id that the client's process chooses once. A session may replace its own earlier connection."""
-    token: str = field(default="", repr=False)
+    token: str = ""
     mode: DeliveryMode = DeliveryMode.AT_LEAST_ONCE
     is_durable: bool = False
     """Whether the broker keeps the client's entries and deliveries while the client is disconnected."""
-    window: int = 1024
+    window: Window = 1024
     """The largest number of unacknowledged deliveries in flight."""
     capabilities: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        """Leaves out the token, which is a secret."""
+        return f"Hello(client={self.client!r}, session={self.session!r}, mode={self.mode!r}, window={self.window})"
 
-@dataclass(frozen=True, slots=True)
-class Welcome:
+
+class Welcome(Record, frozen=True):
     broker: str
-    incarnation: int
+    incarnation: Number
     is_resumed: bool
     """Whether the broker still has the entries of this session. Then the client need not enter them again."""
-    taken: int
+    taken: Number
     """The reference of the last accepted publication of this session; 0 if none is known."""
-    frame_bytes: int
+    frame_bytes: Number
     """The largest frame that the broker accepts."""
-    text_bytes: int
+    text_bytes: Number
     """The longest expression that the broker accepts. A name is also limited by `LONGEST_NAME`."""
-    publish_window: int
+    publish_window: Window
     """Publications that may wait for an answer."""
-    idle_ms: int
+    idle_ms: Number
     """The broker closes a connection that is silent for this long; 0: never. Clients ping well before."""
-    window: int
+    window: Window
     """Deliveries that the broker sends before the first of them is acknowledged."""
     capabilities: tuple[str, ...] = ()
-    missing: tuple[int, ...] = ()
+    missing: tuple[Number, ...] = ()
     """References before `taken` that were refused or are not stored yet. The broker may leave out an old refusal if
     the client has sent a window of publications since: it must have received that answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Advertise:
-    request: int
-    name: str
+class Advertise(Record, frozen=True):
+    request: Number
+    name: Name
     expression: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unadvertise:
-    request: int
-    name: str
+class Unadvertise(Record, frozen=True):
+    request: Number
+    name: Name
 
 
-@dataclass(frozen=True, slots=True)
-class Subscribe:
+class Subscribe(Record, frozen=True):
     """Add a subscription. If the name exists, the expression replaces the old one, so the request may be repeated."""
 
-    request: int
-    name: str
+    request: Number
+    name: Name
     expression: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unsubscribe:
-    request: int
-    name: str
+class Unsubscribe(Record, frozen=True):
+    request: Number
+    name: Name
 
 
-@dataclass(frozen=True, slots=True)
-class RequestAccepted:
-    request: int
+class RequestAccepted(Record, frozen=True):
+    request: Number
 
 
-@dataclass(frozen=True, slots=True)
-class RequestRefused:
-    request: int
+class RequestRefused(Record, frozen=True):
+    request: Number
     reason: str
     text: str
 
@@ -148,26 +149,24 @@ class RequestRefused:
 class PublishRequest(NamedTuple):
     """A publication. A named tuple, because a broker creates thousands of these a second."""
 
-    reference: int
+    reference: Number
     attributes: bytes
     """One MessagePack map."""
     payload: bytes = b""
-    lifetime_ms: int = 0
+    lifetime_ms: Number = 0
     """The publication expires this long after it was accepted; 0: never."""
     is_traced: bool = False
     """Whether every broker on the route records its steps with the publication, for `TraceQuery`."""
 
 
-@dataclass(frozen=True, slots=True)
-class PublicationsAccepted:
+class PublicationsAccepted(Record, frozen=True):
     """`answers` has two numbers for each publication: its reference, and the counter of the id that it received."""
 
-    answers: tuple[int, ...]
+    answers: tuple[Number, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PublicationRefused:
-    reference: int
+class PublicationRefused(Record, frozen=True):
+    reference: Number
     reason: str
     text: str
 
@@ -175,33 +174,29 @@ class PublicationRefused:
 class Delivery(NamedTuple):
     """A publication for a client. A named tuple, because a client reads tens of thousands of these a second."""
 
-    number: int
+    number: Number
     subscriptions: tuple[str, ...]
-    hops: int
+    hops: Number
     id: PublicationId
     attributes: bytes
     payload: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Acknowledge:
+class Acknowledge(Record, frozen=True):
     """The client acknowledges all deliveries of this connection up to the number."""
 
-    number: int
+    number: Number
 
 
-@dataclass(frozen=True, slots=True)
-class Ping:
-    number: int
+class Ping(Record, frozen=True):
+    number: Number
 
 
-@dataclass(frozen=True, slots=True)
-class Pong:
-    number: int
+class Pong(Record, frozen=True):
+    number: Number
 
 
-@dataclass(frozen=True, slots=True)
-class Goodbye:
+class Goodbye(Record, frozen=True):
     """The last frame of a connection. With `is_kept` a client requests that the broker keeps its session."""
 
     reason: str
@@ -209,16 +204,15 @@ class Goodbye:
     is_kept: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TraceQuery:
-    request: int
+class TraceQuery(Record, frozen=True):
+    request: Number
     publication: PublicationId
 
 
 class TraceStep(NamedTuple):
     """A step of one broker with a traced publication."""
 
-    at_ns: int
+    at_ns: Number
     """Wall-clock time."""
     what: str
     """accepted, received, matched, sent, delivered, settled or dropped."""
@@ -229,9 +223,8 @@ class TraceStep(NamedTuple):
     """The address of that broker, for a `TraceQuery`."""
 
 
-@dataclass(frozen=True, slots=True)
-class TraceAnswer:
-    request: int
+class TraceAnswer(Record, frozen=True):
+    request: Number
     broker: str
     steps: tuple[TraceStep, ...]
 

@@ -3,7 +3,8 @@
     bytes 0 to 3     the number of bytes that follow, big-endian
     bytes 4 to 11    the start of the header, a MessagePack array of four elements: the version, the kind, and the
                      header's size (from byte 4 to its end, always a 32-bit integer), all at fixed offsets
-    to its end       the header's fourth element: an array of the kind's fields
+    to its end       the header's fourth element: an array of the kind's fields; fields at the end of an array that
+                     have a default may be missing
     then             for a publication, its attributes and its payload, unchanged
 
 For any bytes, the functions raise `WireError` and nothing else.
@@ -14,12 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from struct import Struct
-from typing import Any
 
-import msgpack
-
-from broker.wire.limits import DIGEST_BYTES, Limits, WireError, limit_exceeded
-from broker.wire.nesting import check_structure, may_nest_long_arrays
+from broker.wire.limits import Limits, WireError, limit_exceeded
 
 PREFIX_BYTES = 4
 START = Struct(">IBBBBI")
@@ -65,28 +62,6 @@ def read_start(frame: bytes, kinds: Kinds, limits: Limits) -> tuple[int, str, in
     if not START.size < body <= len(frame):
         raise WireError(f"{name}: the header cannot have {header_bytes} bytes in a frame of {len(frame)}")
     return kind, name, body
-
-
-def read_fields(packed: bytes, name: str, limits: Limits, longest_bytes: int = DIGEST_BYTES) -> Any:
-    """Returns the header's fields, unchecked. Builds nothing that claims more memory than its bytes justify."""
-    if may_nest_long_arrays(packed):
-        check_structure(packed, name, limits, longest_bytes)
-    try:
-        fields: Any = msgpack.unpackb(
-            packed,
-            use_list=False,
-            raw=False,
-            strict_map_key=True,
-            max_str_len=limits.text_bytes,
-            max_bin_len=longest_bytes,
-            max_array_len=limits.longest_array,
-            max_map_len=0,
-            max_ext_len=0,
-        )
-    except (ValueError, msgpack.exceptions.UnpackException) as error:
-        check_structure(packed, name, limits, longest_bytes)
-        raise WireError(f"{name}: the header cannot be read: {error}") from None
-    return fields
 
 
 def check_no_body(frame: bytes, name: str, body: int) -> None:

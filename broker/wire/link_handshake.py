@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-import msgpack
+from msgspec.structs import asdict
 
 from broker.wire import broker_codec
-from broker.wire.framing import PREFIX_BYTES, START, Kinds, check_no_body, pack_start, read_fields, read_start
+from broker.wire.framing import PREFIX_BYTES, START, Kinds, check_no_body, pack_start, read_start
+from broker.wire.headers import HeaderReader, pack
 from broker.wire.limits import Limits, WireError
-from broker.wire.shapes import Shape, check_texts
-from routing.messages import Heartbeat
+from routing.messages import Heartbeat, Number, Record
 
 HELLO, WELCOME, GOODBYE, TIMES = 32, 33, 34, 35
 KINDS = (HELLO, WELCOME, GOODBYE, TIMES)
@@ -51,19 +51,17 @@ class LinkWelcome:
     hello: LinkHello
 
 
-@dataclass(frozen=True, slots=True)
-class LinkGoodbye:
+class LinkGoodbye(Record, frozen=True):
     code: str
     """For programs: one of the codes below, or the name of a limit."""
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class LinkTimes:
+class LinkTimes(Record, frozen=True):
     """When the next frame was sent and, if it is a publication, when it was published (0: unknown)."""
 
-    sent: int
-    published: int
+    sent: Number
+    published: Number
 
 
 CLOSED = "closed"
@@ -81,25 +79,33 @@ LIMIT = "limit"
 
 LinkFrame: TypeAlias = LinkHello | LinkWelcome | LinkGoodbye | LinkTimes
 
-_HELLO = Shape(
-    "the header",
-    broker=str,
-    incarnation=int,
-    overlay=str,
-    protocol=str,
-    clusters=tuple,
-    address=str,
-    greeting=bytes,
-    token=str,
-    to=str,
-    remembered=int,
-    capabilities=tuple,
-)
-_GOODBYE = Shape("the header", code=str, reason=str)
-_TIMES = Shape("the header", sent=int, published=int)
+
+class _HelloFields(Record, frozen=True):
+    """The fields of `LinkHello` in the header. The greeting is a whole frame."""
+
+    broker: str
+    incarnation: Number
+    overlay: str
+    protocol: str
+    clusters: tuple[str, ...]
+    address: str
+    greeting: bytes
+    token: str
+    to: str
+    remembered: Number
+    capabilities: tuple[str, ...]
+
+
+_NAMES = {HELLO: "LinkHello", WELCOME: "LinkWelcome", GOODBYE: "LinkGoodbye", TIMES: "LinkTimes"}
+_READERS: dict[int, HeaderReader[_HelloFields] | HeaderReader[LinkGoodbye] | HeaderReader[LinkTimes]] = {
+    HELLO: HeaderReader(_NAMES[HELLO], _HelloFields),
+    WELCOME: HeaderReader(_NAMES[WELCOME], _HelloFields),
+    GOODBYE: HeaderReader(_NAMES[GOODBYE], LinkGoodbye),
+    TIMES: HeaderReader(_NAMES[TIMES], LinkTimes),
+}
 _KINDS = Kinds(
     broker_codec.VERSION,
-    {HELLO: "LinkHello", WELCOME: "LinkWelcome", GOODBYE: "LinkGoodbye", TIMES: "LinkTimes"},
+    _NAMES,
     lambda kind: f"a link starts with LinkHello, not with a frame of kind {kind}",
 )
 
@@ -107,11 +113,11 @@ _KINDS = Kinds(
 def encode(frame: LinkFrame, version: int = broker_codec.VERSION) -> bytes:
     """Returns the frame's bytes, with the length prefix."""
     if isinstance(frame, LinkGoodbye):
-        return _framed(GOODBYE, (frame.code, frame.reason), version)
+        return _framed(GOODBYE, frame, version)
     if isinstance(frame, LinkTimes):
-        return _framed(TIMES, (frame.sent, frame.published), version)
+        return _framed(TIMES, frame, version)
     kind, hello = (WELCOME, frame.hello) if isinstance(frame, LinkWelcome) else (HELLO, frame)
-    fields = (
+    fields = _HelloFields(
         hello.broker,
         hello.incarnation,
         hello.overlay,
@@ -127,8 +133,8 @@ def encode(frame: LinkFrame, version: int = broker_codec.VERSION) -> bytes:
     return _framed(kind, fields, version)
 
 
-def _framed(kind: int, fields: tuple[object, ...], version: int) -> bytes:
-    packed: bytes = msgpack.packb(fields)
+def _framed(kind: int, fields: _HelloFields | LinkGoodbye | LinkTimes, version: int) -> bytes:
+    packed = pack(fields, _NAMES[kind])
     return pack_start(kind, version, START.size - PREFIX_BYTES + len(packed)) + packed
 
 
@@ -136,32 +142,11 @@ def decode(frame: bytes, limits: Limits) -> LinkFrame:
     """Decodes a whole frame. For any bytes, raises `WireError` and nothing else."""
     kind, name, body = read_start(frame, _KINDS, limits)
     check_no_body(frame, name, body)
-    fields = read_fields(frame[START.size :], name, limits, longest_bytes=limits.header_bytes)
-    if kind == GOODBYE:
-        return LinkGoodbye(*_GOODBYE.check(fields, name))
-    if kind == TIMES:
-        return LinkTimes(*_TIMES.check(fields, name))
-    hello = _read_hello(fields, name, limits)
-    return LinkWelcome(hello) if kind == WELCOME else hello
-
-
-def _read_hello(fields: object, name: str, limits: Limits) -> LinkHello:
-    broker, incarnation, overlay, protocol, clusters, address, packed, token, to, remembered, capabilities = (
-        _HELLO.check(fields, name)
-    )
-    greeting, _ = broker_codec.decode(packed, limits)
+    fields = _READERS[kind].read(frame[START.size :], limits)
+    if not isinstance(fields, _HelloFields):
+        return fields
+    greeting, _ = broker_codec.decode(fields.greeting, limits)
     if not isinstance(greeting, Heartbeat):
         raise WireError(f"{name}: the greeting is a {type(greeting).__name__}, not a Heartbeat")
-    return LinkHello(
-        broker,
-        incarnation,
-        overlay,
-        protocol,
-        check_texts(clusters, name, "clusters", "items", limits.items),
-        address,
-        greeting,
-        token,
-        to,
-        remembered,
-        check_texts(capabilities, name, "capabilities", "items", limits.items),
-    )
+    hello = LinkHello(**{**asdict(fields), "greeting": greeting})
+    return LinkWelcome(hello) if kind == WELCOME else hello

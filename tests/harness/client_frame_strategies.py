@@ -28,8 +28,7 @@ from broker.wire.client_frames import (
     Unsubscribe,
     Welcome,
 )
-from broker.wire.limits import LARGEST_NUMBER
-from routing.messages import PublicationId
+from routing.messages import LARGEST_NUMBER, PublicationId
 
 NUMBERS = st.integers(0, LARGEST_NUMBER) | st.integers(0, 300)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

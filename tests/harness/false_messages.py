@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import msgpack
 
-from broker.wire.limits import LARGEST_NUMBER
 from routing.messages import (
+    LARGEST_NUMBER,
     Advertise,
     Announce,
     Change,

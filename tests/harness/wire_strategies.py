@@ -12,8 +12,8 @@ import msgpack
 from hypothesis import strategies as st
 
 from broker.wire.broker_codec import VERSION
-from broker.wire.limits import LARGEST_NUMBER
 from routing.messages import (
+    LARGEST_NUMBER,
     Advertise,
     Announce,
     Credit,

@@ -16,8 +16,8 @@ from broker.client import reconnect, validation
 from broker.client.errors import ClientError, ClosedError, InvalidError, TooLargeError
 from broker.wire.client_codec import encode
 from broker.wire.client_frames import Goodbye, Reason, Welcome
-from broker.wire.limits import LARGEST_NUMBER, LONGEST_NAME, Limits
-from routing.messages import PublicationId
+from broker.wire.limits import LONGEST_NAME, Limits
+from routing.messages import LARGEST_NUMBER, PublicationId
 from tests.harness.client_processes import brokers
 from tests.harness.conditions import until
 from tests.harness.mercast_broker import BrokerProcess

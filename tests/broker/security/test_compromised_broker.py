@@ -20,9 +20,20 @@ from broker.security.authentication import AllowAllAuthenticator, Security
 from broker.security.security_config import load_security
 from broker.wire import broker_codec, link_handshake
 from broker.wire.client_frames import Reason
-from broker.wire.limits import LARGEST_NUMBER, Limits
+from broker.wire.limits import Limits
 from broker.wire.link_handshake import LinkGoodbye, LinkHello, LinkWelcome
-from routing.messages import EntryId, Heartbeat, LinkState, LinkStates, Message, Publish, Turn, Unsubscribe, Update
+from routing.messages import (
+    LARGEST_NUMBER,
+    EntryId,
+    Heartbeat,
+    LinkState,
+    LinkStates,
+    Message,
+    Publish,
+    Turn,
+    Unsubscribe,
+    Update,
+)
 from tests.harness.broker_processes import InLoop, OverlayFileMaker, run
 from tests.harness.conditions import until
 from tests.harness.false_messages import Liar

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.wire.broker_codec import Limits, WireError, decode, encode, header_size, size
+from broker.wire.broker_codec import NAMES, Limits, WireError, decode, encode, header_size, size
 from broker.wire.framing import FrameSplitter
-from broker.wire.message_fields import NAMES
 from routing.messages import (
     Change,
     Credit,

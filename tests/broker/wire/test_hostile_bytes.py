@@ -12,10 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.wire import link_handshake
-from broker.wire.broker_codec import Limits, WireError, decode, encode
+from broker.wire.broker_codec import NAMES, Limits, WireError, decode, encode
 from broker.wire.framing import FrameSplitter
-from broker.wire.message_fields import NAMES
-from broker.wire.nesting import check_structure
 from routing.messages import Message
 from tests.harness.wire_strategies import NUMBERS, TEXTS, frame_of, frame_with, messages_of, numbered_messages
 
@@ -182,45 +180,17 @@ def test_so_it_is_with_the_first_frames_of_a_link_which_anybody_can_send(kind: i
     assert claimed_bytes(frame_of(kind, nest), link_handshake.decode) < 1_000_000
 
 
-def test_arrays_too_few_to_be_worth_a_walk_claim_little() -> None:
-    nest = b"\xdc\x40\x00" * 64 + b"\xc0" * 20_000
-    assert claimed_bytes(frame_of(5, nest)) < 16_000_000
+def test_a_frame_of_the_largest_size_claims_a_bounded_multiple_of_it() -> None:
+    """Each level of a header's lists may announce as many elements as there are bytes."""
+    long = b"\xdd" + (LIMITS.header_bytes // 2).to_bytes(4, "big")
+    state = b"\x98\xa0\x00\x00\xa0" + long + b"\x92\xa0\x00"
+    nest = b"\x91" + long + state
+    frame = frame_of(5, nest + b"\xc0" * (LIMITS.frame_bytes - 12 - len(nest)))
+    assert claimed_bytes(frame) < 16 * LIMITS.frame_bytes
 
 
-@settings(deadline=None)
-@given(numbered_messages())
-def test_the_walk_finds_nothing_wrong_with_any_message(numbered: tuple[Message, int | None]) -> None:
-    frame = encode(*numbered)
-    end = 4 + int.from_bytes(frame[8:12], "big")
-    check_structure(frame[12:end], "any", LIMITS)
-
-
-def test_the_walk_finds_nothing_wrong_with_what_just_reaches_the_limits() -> None:
-    limits = Limits(text_bytes=300, destinations=20, changes=0, items=0)
-    texts = ["x" * length for length in (0, 15, 31, 32, 255, 256, 300)]
-    numbers = [0, 127, 128, 2**8, 2**16, 2**32, 2**64 - 1, -1, -32, -33, -(2**7) - 1, -(2**15) - 1, -(2**63), 0.5]
-    packed: bytes = msgpack.packb([texts, numbers, [None, True, False, bytes(64)], [0] * 20, [[[[]]]]])
-    check_structure(packed, "all", limits)
-
-
-@settings(max_examples=120, deadline=None)
-@given(THINGS)
-def test_the_walk_refuses_a_structure_exactly_when_a_reader_with_its_limits_would(thing: object) -> None:
-    limits = Limits(text_bytes=20, destinations=0, changes=0, items=0)
-    packed: bytes = msgpack.packb(thing)
-
-    def is_fine(value: object, depth: int) -> bool:
-        if isinstance(value, list):
-            return len(value) <= 13 and depth <= 5 and all(is_fine(each, depth + 1) for each in value)
-        if isinstance(value, str):
-            return len(value.encode()) <= 20
-        if isinstance(value, bytes):
-            return len(value) <= 64
-        return not isinstance(value, dict | msgpack.ExtType)
-
-    try:
-        check_structure(packed, "thing", limits)
-    except WireError:
-        assert not is_fine(thing, 1)
-    else:
-        assert is_fine(thing, 1)
+def test_a_list_of_the_most_elements_claims_a_bounded_multiple_of_it() -> None:
+    count = (LIMITS.header_bytes - 100) // 4
+    names = b"".join(b"\xa3" + f"{index % 1000:03}".encode() for index in range(count))
+    nest = b"\x96\xa0\xa0\xdd" + count.to_bytes(4, "big") + names + b"\x90\x00\x00"
+    assert claimed_bytes(frame_of(2, nest)) < 32 * LIMITS.frame_bytes
