@@ -24,9 +24,10 @@ from routing.messages import (
     Propose,
     Publish,
     Routed,
+    Settled,
     Subscribe,
 )
-from routing.multicast import MulticastLayer
+from routing.multicast import MulticastLayer, destinations_of
 from routing.reorganisation import CloseLink, OpenLink, Reorganisation
 from routing.router import (
     Counts,
@@ -35,12 +36,10 @@ from routing.router import (
     RouterOutput,
     RouterSettings,
     RoutingDecision,
-    TableWork,
     UnknownInterest,
-    work_of,
 )
 from routing.silence import Silence
-from routing.tables import LocalAdvertisements, LocalSubscriptions, region_of
+from routing.tables import LocalAdvertisements, LocalSubscriptions, TableWork, region_of, work_of
 
 
 class DestinationBased:
@@ -293,7 +292,7 @@ class DestinationBased:
     def send(self, message: Routed) -> None:
         self._domains[message.domain].multicast.send(message)
         if message.domain in self._reorganisations:
-            for destination in message.destinations:
+            for destination in destinations_of(message):
                 self._reorganisations[message.domain].count(destination)
 
     def receive(self, message: Message, peer: str) -> Message | None:
@@ -321,6 +320,8 @@ class DestinationBased:
             return None
         if reorganisation is not None:
             reorganisation.count(message.source)
+        if isinstance(message, Settled):
+            return message
         self.apply_link_states()
         domain.receive(message)
         self._pass_on_changed_entries()
@@ -399,7 +400,8 @@ class DestinationBased:
         messages: list[tuple[str, Message]] = []
         losses = 0
         for domain in self._domains.values():
-            domain.flush()
+            if domain.update_sender.unflushed:
+                domain.flush()
             losses += domain.multicast.losses
             if domain.multicast.sends:
                 messages += domain.multicast.sends

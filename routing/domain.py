@@ -78,7 +78,7 @@ class Domain:
         self.changed_entries: list[EntryId] = []
         """Entries that changed since the owner last emptied this list. An edge broker passes them on."""
         self._learned_subscriptions = learned_subscriptions if learned_subscriptions is not None else []
-        self._update_sender = UpdateSender(self.me, incarnation, self.name)
+        self.update_sender = UpdateSender(self.me, incarnation, self.name)
         self._update_receiver = UpdateReceiver(self.me, incarnation, self.name)
         self._exported: dict[EntryId, _Exported] = {}
         self._advertised: dict[EntryId, Advertise] = {}
@@ -108,11 +108,11 @@ class Domain:
         """Sends an advertisement to all brokers of the domain."""
         if self._advertised.get(change.entry) != change:
             self._advertised[change.entry] = change
-            self._update_sender.send_to_all(change)
+            self.update_sender.send_to_all(change)
 
     def withdraw_advertisement(self, entry: EntryId) -> None:
         if self._advertised.pop(entry, None) is not None:
-            self._update_sender.send_to_all(Unadvertise(entry))
+            self.update_sender.send_to_all(Unadvertise(entry))
 
     def export_subscription(self, change: Subscribe, region: Region | None = None) -> None:
         """Sends a subscription to the brokers with an advertisement that it intersects, now or later. A caller that has
@@ -131,11 +131,11 @@ class Domain:
         exported = self._exported.pop(entry, None)
         if exported is not None:
             for source in exported.sent_to:
-                self._update_sender.send(source, Unsubscribe(entry))
+                self.update_sender.send(source, Unsubscribe(entry))
 
     def _send_subscription(self, exported: _Exported, source: str) -> None:
         exported.sent_to[source] = None
-        self._update_sender.send(source, exported.change)
+        self.update_sender.send(source, exported.change)
 
     def offers_of_advertisement(self, entry: EntryId) -> list[Advertise]:
         """Returns the advertisement as each source sent it."""
@@ -159,11 +159,11 @@ class Domain:
         if isinstance(message, Update):
             self._receive_update(message)
         elif isinstance(message, UpdateAcknowledged):
-            self._update_sender.receive_acknowledgement(message)
+            self.update_sender.receive_acknowledgement(message)
             if message.source in self._returned and not message.is_inquiry:
                 self._send_inquiries()
         elif isinstance(message, Resend):
-            self._update_sender.receive_resend_request(message)
+            self.update_sender.receive_resend_request(message)
 
     def _receive_update(self, update: Update) -> None:
         turn = next(turn for turn in update.turns if turn.destination == self.me)
@@ -216,7 +216,7 @@ class Domain:
                 source, exported.region, exported.change.crossed
             ):
                 del exported.sent_to[source]
-                self._update_sender.send(source, Unsubscribe(exported.change.entry))
+                self.update_sender.send(source, Unsubscribe(exported.change.entry))
 
     def _is_stale(self, offer: _Offer) -> bool:
         return offer.change.is_stale or offer.source in self._unreachable
@@ -265,11 +265,11 @@ class Domain:
             if state.has_left:
                 for change in self._update_receiver.drop_older_incarnations(state.broker, state.incarnation + 1):
                     self._apply(change, state.broker)
-                self._update_sender.remove_destination(state.broker)
+                self.update_sender.remove_destination(state.broker)
             elif state.broker in routes:
-                self._update_sender.set_reachable(state.broker, state.incarnation)
+                self.update_sender.set_reachable(state.broker, state.incarnation)
             else:
-                self._update_sender.set_unreachable(state.broker)
+                self.update_sender.set_unreachable(state.broker)
         self._set_unreachable_brokers({state.broker for state in self.multicast.states()} - routes.keys() - {self.me})
         self._send_inquiries()
         self._await_openings()
@@ -280,11 +280,11 @@ class Domain:
         broker, on the entries of other clusters."""
         self._is_recovering = True
         self._await_openings()
-        self._update_sender.leave_openings_unfinished()
+        self.update_sender.leave_openings_unfinished()
 
     def end_recovery(self) -> None:
         self._is_recovering = False
-        self._update_sender.finish_openings()
+        self.update_sender.finish_openings()
         self._converging_ticks = self.settings.detection_ticks
 
     @property
@@ -317,7 +317,7 @@ class Domain:
         """Sends inquiries to brokers that are reachable again and have acknowledged all changes. Their own changes may
         depend on these."""
         for broker in self._returned:
-            if self._update_sender.is_up_to_date(broker):
+            if self.update_sender.is_up_to_date(broker):
                 self.multicast.send(self._update_receiver.inquiry(broker))
 
     def _request_openings(self) -> None:
@@ -382,11 +382,11 @@ class Domain:
 
     def flush(self) -> None:
         """Sends the collected changes."""
-        for update in self._update_sender.flush():
+        for update in self.update_sender.flush():
             self.multicast.send(update)
 
     def tick(self, detection_ticks: int) -> None:
-        for update in self._update_sender.repeat():
+        for update in self.update_sender.repeat():
             self.multicast.send(update)
         silent = {**self.silent_members(), **self.gaps(None)}
         known = {broker: self._first_known_ticks.get(broker, 0) for broker in silent}
@@ -397,7 +397,7 @@ class Domain:
 
     @property
     def unacknowledged(self) -> int:
-        return self._update_sender.unacknowledged
+        return self.update_sender.unacknowledged
 
 
 def _drop_offer(offers: dict[EntryId, dict[str, _Offer]], entry: EntryId, source: str) -> bool:

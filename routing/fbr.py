@@ -38,9 +38,9 @@ from routing.messages import (
     Unadvertise,
     Unsubscribe,
 )
-from routing.router import Counts, ForwardingLeg, LearnedSubscription, RoutingDecision, UnknownInterest, work_of
+from routing.router import Counts, ForwardingLeg, LearnedSubscription, RoutingDecision, UnknownInterest
 from routing.silence import Silence
-from routing.tables import LocalAdvertisements, expression_of, is_parsable, region_of
+from routing.tables import LocalAdvertisements, expression_of, is_parsable, region_of, work_of
 from routing.tree_parents import FixedParents, RepairedParents
 
 MOST_REMOVED_TREES = 10_000

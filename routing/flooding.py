@@ -10,9 +10,9 @@ from __future__ import annotations
 from matching.expressions.model import TRUE, Expression
 from routing.hop_by_hop import DOMAIN, HopByHop
 from routing.messages import EntryId, Publish
-from routing.router import Counts, ForwardingLeg, LearnedSubscription, RoutingDecision, UnknownInterest, work_of
+from routing.router import Counts, ForwardingLeg, LearnedSubscription, RoutingDecision, UnknownInterest
 from routing.silence import ALWAYS
-from routing.tables import LocalAdvertisements, LocalSubscriptions
+from routing.tables import LocalAdvertisements, LocalSubscriptions, work_of
 
 
 class Flooding(HopByHop):

@@ -18,7 +18,7 @@ from routing.messages import (
     Update,
     UpdateAcknowledged,
 )
-from routing.multicast import narrowed
+from routing.multicast import destinations_of, narrowed
 from routing.reliable_updates import UpdateReceiver, UpdateSender
 from routing.router import ForwardingLeg, LearnedSubscription, RouterOutput, RouterSettings
 from routing.tables import is_parsable
@@ -167,7 +167,7 @@ class HopByHop:
         return True
 
     def send(self, message: Routed) -> None:
-        for destination in message.destinations:
+        for destination in destinations_of(message):
             if destination in self._neighbours:
                 self._sends.append((destination, narrowed(message, (destination,))))
 

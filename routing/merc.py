@@ -31,7 +31,8 @@ from msgspec.structs import replace
 from routing.destination_based import DestinationBased
 from routing.domain import Domain
 from routing.messages import Advertise, EntryId, Publish, Subscribe
-from routing.router import ForwardingLeg, TableWork
+from routing.router import ForwardingLeg
+from routing.tables import TableWork
 
 Offer = TypeVar("Offer", bound=Advertise | Subscribe)
 

@@ -179,31 +179,6 @@ class Publish(NamedTuple):
     is_traced: bool = False
     """Whether the publisher traces the publication: every broker on its route records what it did with it."""
 
-    @property
-    def destinations(self) -> tuple[str, ...]:
-        if not self.transit or self.local == self.transit:
-            return self.local
-        return tuple(sorted({*self.local, *self.transit})) if self.local else self.transit
-
-    def forwarded(self, local: tuple[str, ...], transit: tuple[str, ...], further: int) -> Publish:
-        """Returns the publication for these destinations, `further` hops on. Brokers between source and destination
-        call this for every publication. For speed this class is a tuple, and each field is copied explicitly."""
-        return Publish(
-            self.id,
-            self.source,
-            self.domain,
-            local,
-            transit,
-            self.attributes,
-            self.payload,
-            self.crossed,
-            self.tree,
-            self.hops + further,
-            self.expires,
-            self.hop_limit - further,
-            self.is_traced,
-        )
-
 
 class Settled(Record, frozen=True):
     """`source` has settled these duties for these publications: it served its clients, and the brokers behind it have

@@ -10,7 +10,7 @@ serves clients, and a broker that is among the destinations removes itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -28,7 +28,7 @@ from routing.messages import (
     Update,
     UpdateAcknowledged,
 )
-from routing.shortest_paths import TopologyTable
+from routing.shortest_paths import Route, TopologyTable
 
 MOST_STATES = 500
 """The limit of link states in one message, so that it fits into a frame everywhere."""
@@ -55,9 +55,11 @@ class MulticastLayer:
         self.losses = 0
         """How often another broker announced fewer links than before, or restarted."""
         self._link_states = LinkStateTable()
+        self._routes: Mapping[str, Route] | None = None
+        """The routes from this broker; None after a link state changed."""
         self._neighbours: dict[str, int] = {}
         self._own = LinkState(me, incarnation, 0, domain, (), clusters, address)
-        self._link_states.add_if_newer(self._own)
+        self._add_state(self._own)
 
     @property
     def topology(self) -> TopologyTable:
@@ -81,7 +83,16 @@ class MulticastLayer:
         return state.address if state is not None else ""
 
     def is_reachable(self, broker: str) -> bool:
-        return broker == self.me or broker in self.topology.routes_from(self.me)
+        return broker == self.me or broker in (self._routes or self._find_routes())
+
+    def _find_routes(self) -> Mapping[str, Route]:
+        self._routes = self._link_states.topology.routes_from(self.me)
+        return self._routes
+
+    def _add_state(self, state: LinkState) -> bool:
+        """Stores a link state if it is newer than the known one. Returns False if it is not."""
+        self._routes = None
+        return self._link_states.add_if_newer(state)
 
     @property
     def is_connected(self) -> bool:
@@ -93,7 +104,7 @@ class MulticastLayer:
         """Loads the link states of all brokers, including this one, from a configuration, so that a start needs no
         flood."""
         for state in states:
-            self._link_states.add_if_newer(state)
+            self._add_state(state)
             if state.broker == self.me:
                 self._own = state
                 self._neighbours = {neighbour.broker: neighbour.cost for neighbour in state.neighbours}
@@ -139,7 +150,7 @@ class MulticastLayer:
 
     def _set_own(self, own: LinkState) -> None:
         self._own = own
-        self._link_states.add_if_newer(own)
+        self._add_state(own)
 
     def _flood_own(self, own: LinkState) -> None:
         self._set_own(own)
@@ -174,7 +185,7 @@ class MulticastLayer:
             self._supersede_earlier_own(state)
             return False
         before = self._link_states.get(state.broker)
-        is_newer = self._link_states.add_if_newer(state)
+        is_newer = self._add_state(state)
         if is_newer and before is not None:
             is_loss = not set(before.neighbours) <= set(state.neighbours)
             self.losses += is_loss or before.incarnation != state.incarnation
@@ -202,14 +213,14 @@ class MulticastLayer:
 
     def send(self, message: Routed) -> None:
         """Sends one copy to each next hop, with the destinations behind it."""
-        for next_hop, destinations in self._by_next_hop(message.destinations):
+        for next_hop, destinations in self._by_next_hop(destinations_of(message)):
             for start in range(0, len(destinations), MOST_DESTINATIONS):
                 some = destinations[start : start + MOST_DESTINATIONS]
                 self.sends.append((next_hop, narrowed(message, some)))
 
     def pass_on(self, message: Routed) -> bool:
         """Passes an arrived message on to its other destinations. Returns True if this broker is a destination too."""
-        destinations = message.destinations
+        destinations = destinations_of(message)
         is_for_me = self.me in destinations
         others = [each for each in destinations if each != self.me] if is_for_me else destinations
         if others and message.hop_limit <= 1:
@@ -221,7 +232,7 @@ class MulticastLayer:
 
     def _by_next_hop(self, destinations: Sequence[str]) -> list[tuple[str, Sequence[str]]]:
         """Returns the destinations behind each next hop, in ascending order of next hops."""
-        routes = self._link_states.topology.routes_from(self.me)
+        routes = self._routes or self._find_routes()
         if len(destinations) == 1 and destinations[0] in routes:
             return [(routes[destinations[0]].next_hop, destinations)]
         groups: dict[str, list[str]] = {}
@@ -234,9 +245,38 @@ class MulticastLayer:
         return sorted(groups.items())
 
 
+def destinations_of(message: Routed) -> tuple[str, ...]:
+    """The brokers that the message names as receivers, each once."""
+    if not isinstance(message, Publish):
+        return message.destinations
+    if not message.transit or message.local == message.transit:
+        return message.local
+    return tuple(sorted({*message.local, *message.transit})) if message.local else message.transit
+
+
+def forwarded(message: Publish, local: tuple[str, ...], transit: tuple[str, ...], further: int) -> Publish:
+    """Returns the publication for these destinations, `further` hops on. Brokers between source and destination call
+    this for every publication. For speed a publication is a tuple, and each field is copied explicitly."""
+    return Publish(
+        message.id,
+        message.source,
+        message.domain,
+        local,
+        transit,
+        message.attributes,
+        message.payload,
+        message.crossed,
+        message.tree,
+        message.hops + further,
+        message.expires,
+        message.hop_limit - further,
+        message.is_traced,
+    )
+
+
 def narrowed(message: R, destinations: Sequence[str]) -> R:
     """Returns the message for some of its destinations."""
-    if len(destinations) == len(message.destinations):
+    if len(destinations) == len(destinations_of(message)):
         return message
     if isinstance(message, Publish):
         return _publish_for(message, destinations, further=0)  # type: ignore[return-value]
@@ -274,9 +314,9 @@ def _acknowledgement_for(message: UpdateAcknowledged, destinations: tuple[str, .
 
 
 def _publish_for(message: Publish, destinations: Sequence[str], further: int) -> Publish:
-    if len(destinations) == len(message.destinations):
-        return message.forwarded(message.local, message.transit, further)
+    if len(destinations) == len(destinations_of(message)):
+        return forwarded(message, message.local, message.transit, further)
     chosen = set(destinations)
     local = tuple([each for each in message.local if each in chosen])
     transit = tuple([each for each in message.transit if each in chosen])
-    return message.forwarded(local, transit, further)
+    return forwarded(message, local, transit, further)

@@ -127,7 +127,8 @@ class UpdateSender:
         self._for_all: dict[Key, Change] = {}
         self._for_one: dict[str, dict[Key, Change]] = {}
         self._destinations: dict[str, _DestinationState] = {}
-        self._unflushed: dict[str, None] = {}
+        self.unflushed: dict[str, None] = {}
+        """Destinations with changes that are not sent yet."""
         self.withdrawn_advertisements: dict[EntryId, Unadvertise] = {}
         """Withdrawn advertisements that every opening must list. Empty unless the owner adds some."""
 
@@ -140,14 +141,14 @@ class UpdateSender:
         self._is_complete = True
         for destination, state in self._destinations.items():
             if state.is_opening or not state.is_started:
-                self._unflushed[destination] = None
+                self.unflushed[destination] = None
 
     def send_to_all(self, change: Change) -> None:
         """Queues a change for every broker of the domain, including those that join later."""
         _put(self._for_all, change)
         for destination, state in self._destinations.items():
             state.add(change)
-            self._unflushed[destination] = None
+            self.unflushed[destination] = None
 
     def send(self, destination: str, change: Change) -> None:
         """Queues a change for one destination."""
@@ -155,7 +156,7 @@ class UpdateSender:
         state = self._destinations.get(destination)
         if state is not None:
             state.add(change)
-            self._unflushed[destination] = None
+            self.unflushed[destination] = None
 
     def set_reachable(self, destination: str, incarnation: int) -> None:
         """Records that the destination is reachable. For a new incarnation, which has no entries, it starts a new
@@ -169,7 +170,7 @@ class UpdateSender:
         elif state.is_reachable:
             return
         state.is_reachable = True
-        self._unflushed[destination] = None
+        self.unflushed[destination] = None
 
     def set_unreachable(self, destination: str) -> None:
         if destination in self._destinations:
@@ -179,7 +180,7 @@ class UpdateSender:
         """Removes a destination that has left for good."""
         self._destinations.pop(destination, None)
         self._for_one.pop(destination, None)
-        self._unflushed.pop(destination, None)
+        self.unflushed.pop(destination, None)
 
     def is_up_to_date(self, destination: str) -> bool:
         """Whether the destination has acknowledged all changes."""
@@ -201,7 +202,7 @@ class UpdateSender:
             del state.unacknowledged[sequence]
         if acknowledgement.is_inquiry and not state.unacknowledged:
             state.has_inquiry = True
-            self._unflushed[acknowledgement.source] = None
+            self.unflushed[acknowledgement.source] = None
 
     def receive_resend_request(self, request: Resend) -> None:
         state = self._destinations.get(request.source)
@@ -210,21 +211,21 @@ class UpdateSender:
         if state.epoch == request.epoch:
             state.start_over()
         if not state.is_started:
-            self._unflushed[request.source] = None
+            self.unflushed[request.source] = None
 
     def flush(self) -> list[Update]:
         """Returns updates for all collected changes. Destinations with the same batch share an update."""
-        if not self._unflushed:
+        if not self.unflushed:
             return []
         groups = _BatchGroups()
-        for destination in self._unflushed:
+        for destination in self.unflushed:
             state = self._destinations[destination]
             if state.is_reachable:
                 for batch in self._next_batches(destination, state):
                     groups.add(batch, Turn(destination, state.epoch, state.next_sequence))
                     state.unacknowledged[state.next_sequence] = (batch, self._tick)
                     state.next_sequence += 1
-        self._unflushed = {name: None for name in self._unflushed if not self._destinations[name].is_reachable}
+        self.unflushed = {name: None for name in self.unflushed if not self._destinations[name].is_reachable}
         return [self._update(turns, batch) for batch, turns in groups.items()]
 
     def _next_batches(self, destination: str, state: _DestinationState) -> list[_Batch]:

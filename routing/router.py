@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from matching.expressions.model import Expression
-from matching.matcher import DestinationReport, MatchReport
 from routing.messages import EntryId, Heartbeat, LinkState, Message, Publish, Routed
 from routing.reorganisation import CloseLink, OpenLink
+from routing.tables import TableWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +32,6 @@ class ForwardingLeg:
         local = tuple([each for each in self.local if each in brokers])
         transit = tuple([each for each in self.transit if each in brokers])
         return ForwardingLeg(self.domain, local, transit, self.crossed, self.tree)
-
-
-@dataclass(frozen=True, slots=True)
-class TableWork:
-    """The work of matching a publication with one table, for traces and for the simulation's cost of matching."""
-
-    table: str
-    stored: int
-    candidates: int
-    evaluated: int
-    matched: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +223,3 @@ class Router(Protocol):
 
     def reorganise(self) -> None:
         """Ends a cycle of self-reorganisation."""
-
-
-def work_of(table: str, report: MatchReport | DestinationReport) -> TableWork:
-    return TableWork(table, report.stored, report.candidates, report.evaluated, report.matched)

@@ -164,24 +164,33 @@ class LocalAdvertisements:
 
     def __init__(self) -> None:
         self._by_client: dict[str, dict[EntryId, Expression]] = {}
+        self._unrestricted: dict[str, dict[EntryId, None]] = {}
+        """The advertisements that permit every publication, by client."""
         self._clients: dict[EntryId, str] = {}
 
     def insert(self, entry: EntryId, client: str, expression: Expression) -> None:
         self._by_client.setdefault(client, {})[entry] = expression
+        if expression == TRUE:
+            self._unrestricted.setdefault(client, {})[entry] = None
         self._clients[entry] = client
 
     def remove(self, entry: EntryId) -> None:
         client = self._clients.pop(entry)
+        if entry in self._unrestricted.get(client, ()):
+            del self._unrestricted[client][entry]
+            if not self._unrestricted[client]:
+                del self._unrestricted[client]
         del self._by_client[client][entry]
         if not self._by_client[client]:
             del self._by_client[client]
 
     def find_permitting(self, client: str, attributes: bytes) -> EntryId | None:
-        """Returns the first advertisement, of the client or of EVERYBODY, that the publication satisfies."""
+        """Returns the first advertisement, of EVERYBODY or of the client, that the publication satisfies.
+        Advertisements that permit everything come first."""
+        unrestricted = self._unrestricted.get(EVERYBODY) or self._unrestricted.get(client)
+        if unrestricted:
+            return next(iter(unrestricted))
         candidates = {**self._by_client.get(EVERYBODY, {}), **self._by_client.get(client, {})}
-        unrestricted = next((entry for entry, expression in candidates.items() if expression == TRUE), None)
-        if unrestricted is not None:
-            return unrestricted
         publication = unpack_attributes(attributes)
         return next((entry for entry, expression in candidates.items() if expression.matches(publication)), None)
 
@@ -195,3 +204,19 @@ class LocalAdvertisements:
 EVERYBODY = ""
 """The owner of the advertisement that permits every publication, at a broker where clients need none. No client has an
 empty name."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableWork:
+    """The work of matching a publication with one table, for traces and for the simulation's cost of matching."""
+
+    table: str
+    stored: int
+    candidates: int
+    evaluated: int
+    matched: int
+
+
+def work_of(table: str, report: MatchReport | DestinationReport) -> TableWork:
+    matched, stored, candidates, evaluated = report
+    return TableWork(table, stored, candidates, evaluated, len(matched))

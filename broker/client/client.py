@@ -23,8 +23,7 @@ from typing import Self
 
 import msgpack
 
-from broker.client.connection import LIMITS, Connection, decode_from_broker
-from broker.client.deadline import Deadline
+from broker.client.connection import LIMITS, Connection, Deadline, decode_from_broker
 from broker.client.delivery_inbox import UNNAMED, DeliveryInbox
 from broker.client.errors import ClientError, ClosedError, RefusedError, TimeoutExpiredError
 from broker.client.options import DEFAULT_SERVER, ClientOptions, parse_servers
@@ -205,7 +204,8 @@ class Client:
         self, attributes: bytes, payload: bytes = b"", *, expires: float | None = None, is_traced: bool = False
     ) -> asyncio.Future[PublicationId | None]:
         """Publishes as `publish_soon` does. The attributes are encoded already, as one MessagePack map."""
-        lifetime, body = lifetime_ms(expires), payload_bytes(payload)
+        lifetime = 0 if expires is None else lifetime_ms(expires)
+        body = payload_bytes(payload) if payload != b"" else b""
         await self._publish_queue.wait_for_room()
         return self._publish_queue.put(attributes, body, lifetime, is_traced)
 

@@ -1,13 +1,18 @@
-"""One connection to a broker. Splits received bytes into frames, and joins the frames of a loop turn into one write."""
+"""One connection to a broker, and the time limit of a wait for the broker.
+
+A connection splits received bytes into frames, and joins the frames of a loop turn into one write.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import ssl
+from collections.abc import Callable
+from types import TracebackType
 from typing import Protocol
 
-from broker.client.errors import ConnectError, refused_error
+from broker.client.errors import ConnectError, TimeoutExpiredError, refused_error
 from broker.config.address import Address
 from broker.wire.client_codec import decode, encode
 from broker.wire.client_frames import ClientFrame, FromBroker, Goodbye, Hello, Ping, Pong, Reason, Welcome
@@ -220,3 +225,25 @@ def decode_from_broker(frame: bytes) -> FromBroker:
     if not isinstance(content, FromBroker):
         raise WireError(f"{type(content).__name__} is said by clients, not by brokers")
     return content
+
+
+class Deadline:
+    """`asyncio.timeout` that raises `TimeoutExpiredError`. `what` names the awaited thing."""
+
+    def __init__(self, what: str, timeout_s: float | None, is_connected: Callable[[], bool] = lambda: True) -> None:
+        self._what = what
+        self._timeout_s = timeout_s
+        self._is_connected = is_connected
+        self._timeout = asyncio.timeout(timeout_s)
+
+    async def __aenter__(self) -> None:
+        await self._timeout.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            await self._timeout.__aexit__(kind, error, traceback)
+        except TimeoutError:
+            state = "" if self._is_connected() else "; there is no connection at the moment"
+            raise TimeoutExpiredError(f"{self._what} did not come within {self._timeout_s:g} s{state}") from None

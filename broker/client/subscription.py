@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from broker.client.acknowledgements import Acknowledgements
-from broker.client.deadline import Deadline
+from broker.client.connection import Deadline
 from broker.client.errors import ClientError, ClosedError
 from broker.wire.client_frames import Delivery
 from matching.expressions.values import Value

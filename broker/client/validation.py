@@ -46,10 +46,8 @@ def check_publication_id(id: PublicationId, text_bytes: int = TEXT_BYTES) -> Non
             raise InvalidError(what, Reason.INVALID, f"{number} is not from 0 to {LARGEST_NUMBER}")
 
 
-def lifetime_ms(expires: float | None) -> int:
-    """Converts seconds to the milliseconds of the wire format. 0 means no limit."""
-    if expires is None:
-        return 0
+def lifetime_ms(expires: float) -> int:
+    """Converts seconds to the milliseconds of the wire format."""
     if not hasattr(expires, "__float__"):
         text = f"expires is {_shown(expires)}, of type {type(expires).__name__}, and must be a number of seconds"
         raise InvalidError("the publication", Reason.INVALID, text)

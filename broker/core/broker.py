@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-from broker.core.advertisement_use import AdvertisementUse
 from broker.core.client import Client, Clients
 from broker.core.context import CoreContext
 from broker.core.deduplication import SeenPublications
@@ -42,12 +41,13 @@ from broker.core.links import Links
 from broker.core.pending_writes import PendingWrites
 from broker.core.publications import SETTLE, Publications
 from broker.core.recovery import Recovery
-from broker.core.retention import Retention
+from broker.core.retention import AdvertisementUse, Retention
 from broker.core.sessions import Sessions
 from broker.core.settings import Settings
 from broker.core.stored_arrivals import StoredArrivals
 from matching.expressions.model import TRUE
 from routing.messages import Credit, EntryId, Message, PublicationId, Publish, Settled
+from routing.multicast import forwarded
 from routing.router import Router, RouterSettings
 from routing.tables import EVERYBODY
 
@@ -244,7 +244,7 @@ class Broker:
                 self._effects.append(Send(frame.peer, Credit(received)))
         message = self.router.receive(frame.message, frame.peer)
         if isinstance(message, Publish):
-            self._publications.arrive(message.forwarded(message.local, message.transit, further=1), frame.peer)
+            self._publications.arrive(forwarded(message, message.local, message.transit, further=1), frame.peer)
         elif isinstance(message, Settled):
             self._publications.settle(message)
         elif isinstance(message, Credit):
@@ -296,8 +296,9 @@ class Broker:
 
     @property
     def admits(self) -> bool:
-        """Whether a publication would be accepted now. A driver may let clients wait rather than refuse."""
-        return self._publications.overload() is None
+        """Whether the broker has room for a publication, and knows which brokers want it unless it recovers still. A
+        driver may let clients wait rather than refuse."""
+        return not self._recovery.is_active and self._publications.overload() is None
 
     @property
     def is_recovering(self) -> bool:
@@ -305,7 +306,7 @@ class Broker:
         return self._recovery.is_active
 
     def client(self, name: str) -> Client | None:
-        return self._sessions.clients.find(name)
+        return self._sessions.clients.by_name.get(name)
 
     @property
     def clients(self) -> Clients:

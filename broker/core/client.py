@@ -6,8 +6,8 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from broker.core.deduplication import PublishLedger
 from broker.core.effects import Deliver
-from broker.core.publish_ledger import PublishLedger
 from routing.messages import EntryId
 
 UNBOUNDED = 1 << 62
@@ -51,36 +51,6 @@ class Client:
     undelivered_bytes: int = 0
     """Attributes and payloads of deliveries that are in flight or waiting."""
 
-    @property
-    def can_send(self) -> bool:
-        return self.is_connected and self.has_room and len(self.in_flight) < self.window
-
-    def mark_sent(self, delivery: Deliver) -> None:
-        if self.is_reliable:
-            self.in_flight.append(delivery)
-            self.undelivered_bytes += len(delivery.attributes) + len(delivery.payload)
-
-    def enqueue(self, delivery: Deliver) -> None:
-        self.waiting.append(delivery)
-        self.undelivered_bytes += len(delivery.attributes) + len(delivery.payload)
-
-    def pop_waiting(self) -> Deliver:
-        delivery = self.waiting.popleft()
-        self.undelivered_bytes -= len(delivery.attributes) + len(delivery.payload)
-        return delivery
-
-    def acknowledge(self, through: int) -> list[Deliver]:
-        """Removes the deliveries in flight up to and including this number, and returns them."""
-        acknowledged: list[Deliver] = []
-        size = 0
-        in_flight = self.in_flight
-        while in_flight and in_flight[0].number <= through:
-            delivery = in_flight.popleft()
-            size += len(delivery.attributes) + len(delivery.payload)
-            acknowledged.append(delivery)
-        self.undelivered_bytes -= size
-        return acknowledged
-
     def disconnect(self, now: int) -> None:
         """Marks the client as disconnected. Deliveries in flight may be lost: they wait again, before the others."""
         self.is_connected = False
@@ -101,49 +71,39 @@ class Clients:
     def __init__(self, is_durable: bool) -> None:
         """A new client's session lasts for ever at a durable broker, otherwise while the client is connected."""
         self._is_durable = is_durable
-        self._clients: dict[str, Client] = {}
-        self._names: dict[EntryId, str] = {}
+        self.by_name: dict[str, Client] = {}
+        self.subscription_names: dict[EntryId, str] = {}
+        """The name that a client gave to each active subscription."""
 
     def get_or_create(self, name: str) -> Client:
-        if name not in self._clients:
-            self._clients[name] = Client(name, self._is_durable, None if self._is_durable else 0)
-        return self._clients[name]
-
-    def find(self, name: str) -> Client | None:
-        return self._clients.get(name)
+        if name not in self.by_name:
+            self.by_name[name] = Client(name, self._is_durable, None if self._is_durable else 0)
+        return self.by_name[name]
 
     def remove(self, name: str) -> None:
-        client = self._clients.pop(name)
+        client = self.by_name.pop(name)
         for entry in client.subscriptions.values():
-            del self._names[entry]
+            del self.subscription_names[entry]
 
     def expired(self, now: int) -> list[Client]:
         """Clients that did not reconnect in time."""
         return [
             client
-            for client in self._clients.values()
+            for client in self.by_name.values()
             if not client.is_connected and client.keep is not None and now - client.disconnected_at >= client.keep
         ]
 
     def add_subscription(self, client: Client, name: str, entry: EntryId) -> None:
         client.subscriptions[name] = entry
-        self._names[entry] = name
+        self.subscription_names[entry] = name
 
     def remove_subscription(self, client: Client, name: str) -> EntryId:
         entry = client.subscriptions.pop(name)
-        del self._names[entry]
+        del self.subscription_names[entry]
         return entry
 
-    def names_of(self, entries: tuple[EntryId, ...]) -> tuple[str, ...]:
-        """The sorted names of the entries. Leaves out entries that were withdrawn since they matched."""
-        names = self._names
-        if len(entries) == 1:
-            name = names.get(entries[0])
-            return () if name is None else (name,)
-        return tuple(sorted([names[entry] for entry in entries if entry in names]))
-
     def __iter__(self) -> Iterator[Client]:
-        return iter(self._clients.values())
+        return iter(self.by_name.values())
 
     def __len__(self) -> int:
-        return len(self._clients)
+        return len(self.by_name)

@@ -33,17 +33,23 @@ class DeliveryQueues:
 
     def offer(self, client: Client, delivery: Deliver, now: int, effects: list[Effect]) -> None:
         """Sends the delivery, or queues it."""
-        if client.waiting or not client.can_send or client.undelivered_bytes >= self._settings.outbox_bytes:
+        if client.waiting or not _can_send(client) or client.undelivered_bytes >= self._settings.outbox_bytes:
             self._enqueue(client, delivery, now, effects)
         else:
             self._send(client, delivery, effects)
 
     def _send(self, client: Client, delivery: Deliver, effects: list[Effect]) -> None:
-        client.mark_sent(delivery)
         effects.append(delivery)
-        if delivery.number and not client.is_reliable:
+        if client.is_reliable:
+            client.in_flight.append(delivery)
+            client.undelivered_bytes += len(delivery.attributes) + len(delivery.payload)
+        elif delivery.number:
             # It was queued for an earlier, reliable session of the client. This session acknowledges nothing.
             self._forget(delivery)
+
+    def restore(self, client: Client, delivery: Deliver) -> None:
+        """Queues a delivery from the store."""
+        _append_waiting(client, delivery)
 
     def _enqueue(self, client: Client, delivery: Deliver, now: int, effects: list[Effect]) -> None:
         while self._is_full(client, delivery):
@@ -54,8 +60,8 @@ class DeliveryQueues:
             if not client.waiting:
                 self._discard(client, delivery, reason)
                 return
-            self._discard(client, client.pop_waiting(), reason)
-        client.enqueue(delivery)
+            self._discard(client, _pop_waiting(client), reason)
+        _append_waiting(client, delivery)
 
     def _is_full(self, client: Client, delivery: Deliver) -> bool:
         size = len(delivery.attributes) + len(delivery.payload)
@@ -81,17 +87,37 @@ class DeliveryQueues:
 
     def send_waiting(self, client: Client, now: int, effects: list[Effect]) -> None:
         """Sends waiting deliveries while the client can receive more. Drops expired ones."""
-        while client.waiting and client.can_send:
-            delivery = client.pop_waiting()
+        while client.waiting and _can_send(client):
+            delivery = _pop_waiting(client)
             if delivery.expires is not None and delivery.expires <= now:
                 self._discard(client, delivery, EXPIRED)
             else:
                 self._send(client, delivery, effects)
 
     def acknowledge(self, client: Client, through: int, now: int, effects: list[Effect]) -> None:
-        acknowledged = client.acknowledge(through)
-        if self._settings.is_durable:
-            for delivery in acknowledged:
+        """Ends the deliveries in flight up to and including this number, and sends waiting ones."""
+        size = 0
+        in_flight = client.in_flight
+        while in_flight and in_flight[0].number <= through:
+            delivery = in_flight.popleft()
+            size += len(delivery.attributes) + len(delivery.payload)
+            if self._settings.is_durable:
                 self._forget(delivery)
+        client.undelivered_bytes -= size
         if client.waiting:
             self.send_waiting(client, now, effects)
+
+
+def _can_send(client: Client) -> bool:
+    return client.is_connected and client.has_room and len(client.in_flight) < client.window
+
+
+def _append_waiting(client: Client, delivery: Deliver) -> None:
+    client.waiting.append(delivery)
+    client.undelivered_bytes += len(delivery.attributes) + len(delivery.payload)
+
+
+def _pop_waiting(client: Client) -> Deliver:
+    delivery = client.waiting.popleft()
+    client.undelivered_bytes -= len(delivery.attributes) + len(delivery.payload)
+    return delivery

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 from routing.messages import Message, PublicationId
 from routing.reorganisation import CloseLink, OpenLink
-from routing.router import TableWork
+from routing.tables import TableWork
 
 
 class Send(NamedTuple):

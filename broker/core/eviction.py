@@ -5,10 +5,9 @@ A publication is dropped by name when it leaves and a broker that may want it co
 
 from __future__ import annotations
 
-from broker.core.advertisement_use import AdvertisementUse
 from broker.core.context import CoreContext
 from broker.core.effects import Forget
-from broker.core.retention import RetainedPublication, Retention
+from broker.core.retention import AdvertisementUse, RetainedPublication, Retention
 from routing.router import UnknownInterest
 
 MOST_NAMED = 5

@@ -14,19 +14,17 @@ from __future__ import annotations
 
 from functools import partial
 
-from broker.core.advertisement_use import AdvertisementUse
 from broker.core.client import Client
 from broker.core.context import CoreContext
-from broker.core.deduplication import SeenPublications
-from broker.core.effects import Accept, Deliver, MatchedRow, Persist, Record, Refuse
+from broker.core.deduplication import PublishLedger, SeenPublications
+from broker.core.effects import Accept, Deliver, MatchedRow, Persist, Record, Refuse, SetTimer
 from broker.core.eviction import MOST_NAMED, Eviction
 from broker.core.inputs import Published
 from broker.core.late_subscriptions import LateSubscriptions
 from broker.core.links import Links
 from broker.core.pending_writes import PendingWrites
-from broker.core.publish_ledger import PublishLedger
 from broker.core.recovery import Recovery
-from broker.core.retention import RetainedPublication, Retention
+from broker.core.retention import AdvertisementUse, RetainedPublication, Retention
 from broker.core.retransmission import PendingPublication, Retransmission
 from broker.core.sessions import Sessions
 from broker.core.stored_arrivals import StoredArrivals, arrival_key
@@ -41,7 +39,7 @@ from routing.messages import (
     Publish,
     Settled,
 )
-from routing.multicast import narrowed
+from routing.multicast import destinations_of, forwarded, narrowed
 from routing.router import ForwardingLeg, RoutingDecision
 
 SETTLE = "acknowledge"
@@ -76,7 +74,9 @@ class Publications:
         self._effects = context.effects
         self._links = links
         self._sessions = sessions
-        self._clients = sessions.clients
+        self._clients = sessions.clients.by_name
+        self._subscription_names = sessions.clients.subscription_names
+        self._delivery_queues = sessions.delivery_queues
         self._pending_writes = pending_writes
         self._served = served
         self._arrivals = arrivals
@@ -96,12 +96,12 @@ class Publications:
 
     def accept(self, request: Published) -> None:
         """Accepts or refuses a client's publication. A durable broker accepts it when it is stored."""
-        publisher = self._clients.find(request.client)
+        publisher = self._clients.get(request.client)
         session = publisher.session if publisher is not None else ""
         ledger = publisher.ledger if publisher is not None else None
         if self.is_repeated(request):
             return
-        overload = self.overload()
+        overload = self.overload() or self._make_room()
         if overload is not None:
             self._refuse(request, overload, "overloaded", overload)
             return
@@ -150,7 +150,7 @@ class Publications:
         self._advertisements.end_store(message.id)
         if ledger is not None:
             ledger.accept(request.reference)
-        publisher = self._clients.find(request.client)
+        publisher = self._clients.get(request.client)
         if publisher is None or publisher.session == session:
             # Another session's publication may have the same reference.
             self._effects.append(Accept(request.client, request.reference, message.id))
@@ -169,33 +169,49 @@ class Publications:
 
     def is_repeated(self, request: Published) -> bool:
         """Whether a client sent the publication again while it was being stored. One answer serves both."""
-        publisher = self._clients.find(request.client)
+        publisher = self._clients.get(request.client)
         ledger = publisher.ledger if publisher is not None else None
         return ledger is not None and not ledger.is_new(request.reference)
 
     def _refuse(self, request: Published, reason: str, code: str, counted: str | None = None) -> None:
         self._context.drops[f"refused: {counted or code}"] += 1
-        client = self._clients.find(request.client)
+        client = self._clients.get(request.client)
         if client is not None and client.ledger is not None:
             client.ledger.refuse(request.reference)
         self._effects.append(Refuse(request.client, request.reference, reason, code))
 
     def overload(self) -> str | None:
-        """Returns why no publication can be accepted now: a full queue of a neighbour, or a full window.
-
-        The oldest publication of a full window is dropped if its destinations cannot be reached."""
+        """Returns why no publication can be accepted now: a full queue of a neighbour, or a full window whose oldest
+        publication its destinations may still settle."""
         if self._links.is_congested:
             return "overloaded: a neighbour's queue is full"
-        while self._own_unsettled:
-            oldest = next(iter(self._own_unsettled))
-            if self._next_counter - oldest < self._settings.window:
-                return None
-            id = self._own_unsettled[oldest]
-            pending = self._retransmission
-            if id not in pending or not pending.is_unreachable(id, self._router.is_reachable):
-                return f"overloaded: {self._settings.window} publications are not settled"
+        if self._is_window_full and not self._is_droppable(next(iter(self._own_unsettled.values()))):
+            return self._full_window
+        return None
+
+    @property
+    def _full_window(self) -> str:
+        return f"overloaded: {self._settings.window} publications are not settled"
+
+    @property
+    def _is_window_full(self) -> bool:
+        oldest = next(iter(self._own_unsettled), self._next_counter)
+        return self._next_counter - oldest >= self._settings.window
+
+    def _is_droppable(self, id: PublicationId) -> bool:
+        """Whether the publication waits only for destinations that cannot be reached."""
+        pending = self._retransmission
+        return id in pending and pending.is_unreachable(id, self._router.is_reachable)
+
+    def _make_room(self) -> str | None:
+        """Drops the oldest publications of a full window, whose destinations cannot be reached. Returns the reason if
+        the window is still full."""
+        while self._is_window_full:
+            id = next(iter(self._own_unsettled.values()))
+            if not self._is_droppable(id):
+                return self._full_window
             self._context.drop("unreachable", id, "made room for newer ones")
-            pending.remove(id)
+            self._retransmission.remove(id)
             self._close(self._retention.find(id))
         return None
 
@@ -232,7 +248,7 @@ class Publications:
             return
         if is_served or is_passed:
             # One duty is left.
-            message = message.forwarded(() if is_served else message.local, () if is_passed else message.transit, 0)
+            message = forwarded(message, () if is_served else message.local, () if is_passed else message.transit, 0)
         try:
             decision = self._router.match_arrived(message, peer)
         except MatchingError as error:
@@ -306,7 +322,12 @@ class Publications:
         *,
         was_stored: bool,
     ) -> None:
-        self._sessions.deliver(deliveries, self._context.now)
+        for client, delivery in deliveries:
+            # Another session may have the client's name by now, with numbers of its own.
+            if self._clients.get(client.name) is client:
+                self._delivery_queues.offer(client, delivery, self._context.now, self._effects)
+            else:
+                self._arrivals.forget_delivery(delivery)
         if answer:
             self._settle_with(sender, message.id, answer)
         if retained is not None:
@@ -316,8 +337,8 @@ class Publications:
 
     def _delivery(self, message: Publish, name: str, entries: tuple[EntryId, ...]) -> tuple[Client, Deliver] | None:
         """Returns None if the client left, or withdrew its subscriptions, while the publication was being stored."""
-        client = self._clients.find(name)
-        subscriptions = self._clients.names_of(entries)
+        client = self._clients.get(name)
+        subscriptions = self._names_of(entries)
         if client is None or not subscriptions:
             return None
         number = 0
@@ -325,6 +346,14 @@ class Publications:
             number = client.last_number = client.last_number + 1
         body = (message.attributes, message.payload)
         return client, Deliver(name, message.id, subscriptions, *body, message.hops, number, message.expires)
+
+    def _names_of(self, entries: tuple[EntryId, ...]) -> tuple[str, ...]:
+        """The sorted names of the subscriptions. Leaves out those that were withdrawn since they matched."""
+        names = self._subscription_names
+        if len(entries) == 1:
+            name = names.get(entries[0])
+            return () if name is None else (name,)
+        return tuple(sorted([names[entry] for entry in entries if entry in names]))
 
     def _copy(self, message: Publish, leg: ForwardingLeg) -> Publish:
         """The publication as this broker sends it along a leg."""
@@ -446,7 +475,7 @@ class Publications:
 
     def _settle_with(self, sender: Sender, id: PublicationId, duties: int) -> None:
         if not self._to_settle:
-            self._context.set_timer(SETTLE, self._settings.acknowledge_after)
+            self._effects.append(SetTimer(SETTLE, self._context.now + self._settings.acknowledge_after))
         self._to_settle.setdefault((*sender, duties), []).append(id)
 
     def send_settled(self) -> None:
@@ -488,8 +517,8 @@ class Publications:
             self._forward(retained, (leg,))
             return
         copy = self._copy(message, leg)
-        known = {(each.message.domain, broker) for each in pending.legs for broker in each.message.destinations}
-        others = [broker for broker in copy.destinations if (copy.domain, broker) not in known]
+        known = {(each.message.domain, broker) for each in pending.legs for broker in destinations_of(each.message)}
+        others = [broker for broker in destinations_of(copy) if (copy.domain, broker) not in known]
         if others:
             copy = narrowed(copy, others)
             self._retransmission.reroute(pending.id, copy, self._context.now)

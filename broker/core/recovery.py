@@ -34,7 +34,9 @@ class Recovery:
         self._most_ticks = max(context.settings.ticks_in(context.settings.detection_time), FEWEST_TICKS)
         self._most_waiting = 4 * context.settings.window
         self._has_lived = False
-        self._ticks: int | None = None
+        self._ticks = 0
+        self.is_active = False
+        """Whether this broker restarted and may not know yet what other brokers want."""
         self._waiting: dict[PublicationId, list[tuple[Publish, str]]] = {}
         self._members: dict[str, tuple[str, ...]] = {}
         """The members of each domain, as they are stored."""
@@ -44,26 +46,22 @@ class Recovery:
         if has_lived:
             self.begin()
 
-    @property
-    def is_active(self) -> bool:
-        return self._ticks is not None
-
     def begin(self) -> None:
         """Begins recovery, unless it began before. A neighbour may be the first to know of an earlier incarnation."""
         if not self._has_lived:
             self._has_lived = True
-            self._ticks = 0
+            self.is_active = True
             self._router.begin_recovery()
 
     def tick(self, is_up: Callable[[str], bool]) -> list[tuple[Publish, str]]:
         """Counts a tick. Returns the publications that waited, in the order of their arrival, if recovery ends."""
-        if self._ticks is None:
+        if not self.is_active:
             return []
         self._ticks += 1
         is_informed = all(map(is_up, self._expected_neighbours)) and self._router.has_all_openings
         if self._ticks < FEWEST_TICKS or not (is_informed or self._ticks >= self._most_ticks):
             return []
-        self._ticks = None
+        self.is_active = False
         self._router.end_recovery()
         waiting, self._waiting = self._waiting, {}
         return [copy for copies in waiting.values() for copy in copies]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from routing.messages import PASS_ON, SERVE, PublicationId, Publish
-from routing.multicast import narrowed
+from routing.multicast import destinations_of, narrowed
 
 
 @dataclass(slots=True)
@@ -75,13 +75,13 @@ class Retransmission:
         if pending is None:
             pending = self._pending[id] = PendingPublication(id, [], now, self._patience)
         for message in messages:
-            leg = _Leg(message, dict.fromkeys(message.destinations, now))
+            leg = _Leg(message, dict.fromkeys(destinations_of(message), now))
             leg.missed = {broker for broker in leg.waiting if not is_reachable(message.domain, broker)}
             pending.legs.append(leg)
 
     def reroute(self, id: PublicationId, message: Publish, now: int) -> None:
         """Adds a message that gives the same duty to the same destinations by another route."""
-        self._pending[id].legs.append(_Leg(message, dict.fromkeys(message.destinations, now)))
+        self._pending[id].legs.append(_Leg(message, dict.fromkeys(destinations_of(message), now)))
 
     def awaited(self, id: PublicationId) -> frozenset[str]:
         """Destinations that have yet to settle; none for a publication that is not pending."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from operator import attrgetter
 
 from broker.core.client import Client, Clients
+from broker.core.deduplication import PublishLedger
 from broker.core.delivery_queue import DeliveryQueues
 from broker.core.effects import Accept, Deliver, Effect, Forget, Greet, Persist, Refuse
 from broker.core.inputs import (
@@ -27,7 +28,6 @@ from broker.core.inputs import (
     Unsubscribed,
 )
 from broker.core.pending_writes import Key, PendingWrites
-from broker.core.publish_ledger import PublishLedger
 from broker.core.settings import Settings
 from matching import MatchingError
 from matching.expressions.model import Expression
@@ -68,21 +68,13 @@ class Sessions:
         self._unadvertise = unadvertise
         self.subscriptions_added = 0
         """The number of subscriptions added since the broker's start."""
-        self._deliveries = DeliveryQueues(settings, drop, forget)
-
-    def deliver(self, deliveries: list[tuple[Client, Deliver]], now: int) -> None:
-        for client, delivery in deliveries:
-            # Another session may have the client's name by now, with numbers of its own.
-            if self.clients.find(client.name) is client:
-                self._deliveries.offer(client, delivery, now, self._effects)
-            else:
-                self._forget(delivery)
+        self.delivery_queues = DeliveryQueues(settings, drop, forget)
 
     def acknowledge(self, acknowledgement: DeliveryAcknowledged, now: int) -> None:
-        client = self.clients.find(acknowledgement.client)
+        client = self.clients.by_name.get(acknowledgement.client)
         if client is None or not client.is_reliable:
             return
-        self._deliveries.acknowledge(client, acknowledgement.number, now, self._effects)
+        self.delivery_queues.acknowledge(client, acknowledgement.number, now, self._effects)
         # Deliveries that were queued for an earlier session without acknowledgements have the number 0.
         client.acknowledged = max(client.acknowledged, min(acknowledgement.number, client.last_number))
         if self._settings.is_durable:
@@ -101,14 +93,14 @@ class Sessions:
         if isinstance(happened, ClientConnected):
             self._connect(happened, now)
             return
-        client = self.clients.find(happened.client)
+        client = self.clients.by_name.get(happened.client)
         if client is None:
             return
         if isinstance(happened, ClientPaused):
             client.has_room = False
         elif isinstance(happened, ClientResumed):
             client.has_room = True
-            self._deliveries.send_waiting(client, now, self._effects)
+            self.delivery_queues.send_waiting(client, now, self._effects)
         elif isinstance(happened, RightsNarrowed):
             self._revoke(client, happened)
         elif isinstance(happened, ClientLost) and client.keep != 0:
@@ -117,7 +109,7 @@ class Sessions:
             self._end_session(client)
 
     def _connect(self, happened: ClientConnected, now: int) -> None:
-        known = self.clients.find(happened.client)
+        known = self.clients.by_name.get(happened.client)
         if known is not None and happened.session != known.session and known.keep is not None and happened.session:
             self._end_session(known)
             known = None
@@ -147,7 +139,7 @@ class Sessions:
                 self._forget_records(client)
             accepted_through, missing = client.ledger.resume() if client.ledger is not None else (0, ())
             self._effects.append(Greet(client.name, known is not None, accepted_through, missing))
-        self._deliveries.send_waiting(client, now, self._effects)
+        self.delivery_queues.send_waiting(client, now, self._effects)
 
     def _start_numbers_above(self, client: Client, now: int) -> None:
         """Numbers the deliveries of a new session above those of earlier sessions with the client's name.
@@ -176,7 +168,7 @@ class Sessions:
         for name in narrowed.advertisements:
             if name in client.advertisements:
                 self._withdraw_entry(client, "advertisement", name)
-        self._deliveries.revoke(client, narrowed.publications)
+        self.delivery_queues.revoke(client, narrowed.publications)
 
     def _records(self, client: Client) -> dict[Key, tuple[str, int]]:
         """The client's entries as they are stored, with expression and time. Includes pending entries."""
@@ -235,7 +227,7 @@ class Sessions:
 
     def _is_current(self, client: Client, session: str) -> bool:
         """Whether the session exists: it has not ended, and no other session has replaced it."""
-        return self.clients.find(client.name) is client and client.session == session
+        return self.clients.by_name.get(client.name) is client and client.session == session
 
     def _request_entry(self, client: Client, kind: str, key: Key, request: Subscribed | Advertised) -> None:
         known = _entries(client, kind)
@@ -262,7 +254,7 @@ class Sessions:
         def enter_when_stored() -> None:
             if client.pending_entries.pop(key, None) is not None:
                 client.pending_new_names[kind] -= is_new
-            if self.clients.find(client.name) is not client:
+            if self.clients.by_name.get(client.name) is not client:
                 return
             if request.name in known:
                 self._remove_entry(client, kind, request.name)
@@ -338,10 +330,10 @@ class Sessions:
 
     def restore_delivery(self, delivery: Deliver) -> bool:
         """Queues a delivery from the store. Returns False if its client is gone or has acknowledged it."""
-        client = self.clients.find(delivery.client)
+        client = self.clients.by_name.get(delivery.client)
         if client is None or delivery.number <= client.acknowledged:
             return False
-        client.enqueue(delivery)
+        self.delivery_queues.restore(client, delivery)
         client.last_number = max(client.last_number, delivery.number)
         return True
 

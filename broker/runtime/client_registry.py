@@ -24,7 +24,6 @@ class ClientRegistry:
         self._links_within_s = links_within_s
         self._log = log
         self._loop = asyncio.get_running_loop()
-        self._is_ready = False
 
     def start_accepting(self, has_required_links: Callable[[], bool]) -> None:
         self._has_required_links = has_required_links
@@ -54,17 +53,12 @@ class ClientRegistry:
         for session in list(self.sessions.values()):
             session.update_rights()
 
-    @property
-    def accepts_publications(self) -> bool:
-        """Whether the broker has room for a publication and knows which brokers want it."""
-        core = self._driver.core
-        return self._is_ready and core.admits and not core.is_recovering
-
     def _update_readiness(self) -> None:
-        """Sets `_is_ready` when all required links are up, or after the time in which they should have come up."""
-        if not self._is_ready:
+        """Lets the driver accept publications when all required links are up, or after the time in which they should
+        have come up."""
+        if not self._driver.is_ready:
             late = self._loop.time() - self._serving_since > self._links_within_s
-            self._is_ready = late or self._has_required_links()
+            self._driver.is_ready = late or self._has_required_links()
 
     def submit_waiting(self) -> None:
         """Submits publications that wait, as long as the broker accepts publications."""

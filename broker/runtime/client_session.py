@@ -66,9 +66,6 @@ class Sessions(Protocol):
 
     waiting_publishers: dict[ClientSession, None]
 
-    @property
-    def accepts_publications(self) -> bool: ...
-
     def remove(self, session: ClientSession) -> bool: ...
 
 
@@ -129,7 +126,7 @@ class ClientSession:
 
     def _publish(self, request: PublishRequest) -> None:
         self._unanswered += 1
-        if self._waiting or not self._clients.accepts_publications:
+        if self._waiting or not self._driver.accepts_publications:
             self._enqueue(request)
         else:
             self._submit(request)
@@ -149,7 +146,7 @@ class ClientSession:
 
     def submit_waiting(self) -> bool:
         """Submits waiting publications while the broker accepts them. Returns whether none is left."""
-        while self._waiting and self._clients.accepts_publications:
+        while self._waiting and self._driver.accepts_publications:
             self._submit(self._waiting.popleft())
         if not self._waiting:
             self.connection.resume_reading()
@@ -163,7 +160,8 @@ class ClientSession:
             reason = f"{count} attributes are too many; the limit is {limit}"
             self.refuse(Refuse(self.name, request.reference, reason, Reason.LIMIT))
             return
-        forbidden = self._rights.refusal_to_publish(request.attributes)
+        rights = self._rights
+        forbidden = None if rights.may_publish_all else rights.refusal_to_publish(request.attributes)
         if forbidden is not None:
             self._violations.count("forbidden", self.name, "publish")
             self.refuse(Refuse(self.name, request.reference, forbidden, Reason.FORBIDDEN))

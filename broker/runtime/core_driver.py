@@ -49,6 +49,8 @@ class CoreDriver:
         """The word `recording`, or the reason why recording ended. Empty without a trace."""
         self.is_stopping = False
         """Whether the broker stops. It closes its links then, and the trace does not record them as down."""
+        self.is_ready = False
+        """Whether the required links are up, or the time for it is over."""
         self._errors = errors
         self._clock_offset = time.time_ns() - time.monotonic_ns()
         self._traced_requests: set[tuple[str, int]] = set()
@@ -112,6 +114,11 @@ class CoreDriver:
         self.trace_state = f"ended: {error}"
         self._errors.report("trace not written", error)
 
+    @property
+    def accepts_publications(self) -> bool:
+        """Whether the broker has room for a publication and knows which brokers want it."""
+        return self.is_ready and self.core.admits
+
     def publish(self, request: Published) -> None:
         if self.core.is_repeated(request):
             # The core may have answered it already, and then does not answer again: nothing may wait for an answer.
@@ -142,7 +149,7 @@ class CoreDriver:
     def _perform(self, effects: list[Effect]) -> None:
         if self._traced_requests:
             self._trace_accepted(effects)
-        if self.tracer.is_active:
+        if self.tracer.steps:
             self.tracer.add_effects(effects)
         self.executor.perform(effects)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from broker.core.effects import Accept, Deliver, DroppedRow, Effect, MatchedRow, Record, Send
 from broker.wire.client_frames import TraceStep
 from routing.messages import PublicationId, Publish
+from routing.multicast import destinations_of
 
 MAX_PUBLICATIONS = 64
 MAX_STEPS = 256
@@ -19,15 +20,16 @@ class PublicationTracer:
 
     def __init__(self, address_of: Callable[[str], str]) -> None:
         self._address_of = address_of
-        self._steps: dict[PublicationId, list[TraceStep]] = {}
+        self.steps: dict[PublicationId, list[TraceStep]] = {}
+        """By publication. Empty while no publication is traced."""
 
     def steps_of(self, publication: PublicationId) -> tuple[TraceStep, ...]:
-        return tuple(self._steps.get(publication, ()))
+        return tuple(self.steps.get(publication, ()))
 
     def received(self, message: Publish, peer: str) -> None:
         if message.is_traced:
             self._start(message.id)
-            text = f"for {', '.join(message.destinations)}"
+            text = f"for {', '.join(destinations_of(message))}"
             self._add(message.id, "received", text, peer, self._address_of(peer))
 
     def accepted(self, effect: Accept) -> None:
@@ -36,38 +38,34 @@ class PublicationTracer:
             self._add(effect.publication, "accepted", f"published by {effect.client}", effect.client)
 
     def _start(self, publication: PublicationId) -> None:
-        if publication not in self._steps:
-            if len(self._steps) >= MAX_PUBLICATIONS:
-                del self._steps[next(iter(self._steps))]
-            self._steps[publication] = []
-
-    @property
-    def is_active(self) -> bool:
-        return bool(self._steps)
+        if publication not in self.steps:
+            if len(self.steps) >= MAX_PUBLICATIONS:
+                del self.steps[next(iter(self.steps))]
+            self.steps[publication] = []
 
     def remove_expired(self) -> None:
         now = time.time_ns()
-        for publication in [id for id, steps in self._steps.items() if steps and now - steps[-1].at_ns > RETAINED_NS]:
-            del self._steps[publication]
+        for publication in [id for id, steps in self.steps.items() if steps and now - steps[-1].at_ns > RETAINED_NS]:
+            del self.steps[publication]
 
     def add_effects(self, effects: list[Effect]) -> None:
         """Adds a step for each effect of a traced publication."""
         for effect in effects:
             match effect:
-                case Send(peer, Publish() as message) if message.id in self._steps:
+                case Send(peer, Publish() as message) if message.id in self.steps:
                     self._add(message.id, "sent", _destinations(message), peer, self._address_of(peer))
-                case Deliver() if effect.publication in self._steps:
+                case Deliver() if effect.publication in self.steps:
                     text = f"for {', '.join(effect.subscriptions)}"
                     self._add(effect.publication, "delivered", text, effect.client)
-                case Record(MatchedRow(publication, work)) if publication in self._steps:
+                case Record(MatchedRow(publication, work)) if publication in self.steps:
                     text = f"{work.table}: {work.matched} of {work.stored} match, {work.candidates} candidates"
                     self._add(publication, "matched", text)
-                case Record(DroppedRow(reason, publication, detail)) if publication in self._steps:
+                case Record(DroppedRow(reason, publication, detail)) if publication in self.steps:
                     assert publication is not None
                     self._add(publication, "dropped", f"{reason}, {detail}")
 
     def _add(self, publication: PublicationId, kind: str, text: str, peer: str = "", address: str = "") -> None:
-        steps = self._steps[publication]
+        steps = self.steps[publication]
         if len(steps) < MAX_STEPS:
             steps.append(TraceStep(time.time_ns(), kind, text, peer, address))
 

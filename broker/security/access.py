@@ -21,7 +21,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TypeAlias
@@ -44,10 +44,15 @@ class Rights:
     publish: Right = None
     subscribe: Right = None
     advertise: Right = None
+    may_publish_all: bool = field(init=False)
+    """Whether every publication is allowed. Comparing expressions for each publication would take longer."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "may_publish_all", self.publish == TRUE)
 
     def refusal_to_publish(self, attributes: bytes) -> str | None:
         """The reason why the publication is not allowed, or None if it is allowed."""
-        if self.publish == TRUE:
+        if self.may_publish_all:
             return None
         if self.publish is None:
             return "this client may not publish"

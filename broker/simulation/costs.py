@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from broker.core.effects import Effect, MatchedRow, Record, Send
 from broker.core.inputs import FrameReceived, Input, Published
 from routing.messages import FREE_MESSAGES
-from routing.router import TableWork
+from routing.tables import TableWork
 
 
 @dataclass(frozen=True, slots=True)

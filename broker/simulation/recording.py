@@ -23,6 +23,7 @@ from broker.trace.schema import (
 )
 from matching.matcher import unpack_attributes
 from routing.messages import Message, PublicationId, Publish
+from routing.multicast import destinations_of
 
 
 class SimulationRecorder:
@@ -36,7 +37,7 @@ class SimulationRecorder:
         message = frame.effect.message
         if isinstance(message, Publish):
             name, kind, hop = str(message.id), "publish", message.hops + 1
-            source, destinations = message.source, len(message.destinations)
+            source, destinations = message.source, len(destinations_of(message))
         else:
             name = kind = self._kind(message)
             hop = 0

@@ -15,8 +15,17 @@ from typing import Any
 
 from msgspec.structs import astuple
 
-from broker.wire.framing import PREFIX_BYTES, START, Kinds, check_no_body, pack_start, read_start
-from broker.wire.headers import HeaderReader, check_distinct, pack
+from broker.wire.framing import (
+    PREFIX_BYTES,
+    START,
+    HeaderReader,
+    Kinds,
+    check_distinct,
+    check_no_body,
+    pack,
+    pack_start,
+    read_start,
+)
 from broker.wire.limits import Limits, WireError
 from routing.messages import (
     Announce,

@@ -38,8 +38,18 @@ from broker.wire.client_frames import (
     Unsubscribe,
     Welcome,
 )
-from broker.wire.framing import FOUR_ELEMENTS, PREFIX_BYTES, START, UINT32, Kinds, check_no_body, pack_start, read_start
-from broker.wire.headers import HeaderReader, pack
+from broker.wire.framing import (
+    FOUR_ELEMENTS,
+    PREFIX_BYTES,
+    START,
+    UINT32,
+    HeaderReader,
+    Kinds,
+    check_no_body,
+    pack,
+    pack_start,
+    read_start,
+)
 from broker.wire.limits import LONGEST_NAME, Limits, WireError, limit_exceeded
 from routing.messages import LARGEST_NUMBER, PublicationId, Record
 

@@ -7,21 +7,43 @@
                      have a default may be missing
     then             for a publication, its attributes and its payload, unchanged
 
+A `HeaderReader` decodes the fields of one kind of frame into typed values. msgspec checks types and ranges while it
+decodes, and builds nothing that claims more memory than the bytes justify. The limits of lists and texts are checked
+afterwards, and only if the header is long enough to exceed one.
+
 For any bytes, the functions raise `WireError` and nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from struct import Struct
+from typing import Generic, TypeVar
 
+import msgspec
+
+from broker.wire.header_errors import LONGEST_SHOWN, explain
 from broker.wire.limits import Limits, WireError, limit_exceeded
 
 PREFIX_BYTES = 4
 START = Struct(">IBBBBI")
 FOUR_ELEMENTS = 0x94
 UINT32 = 0xCE
+
+_LIMIT_OF_FIELD = {
+    "changes": "changes",
+    "destinations": "destinations",
+    "local": "destinations",
+    "transit": "destinations",
+    "turns": "destinations",
+}
+"""The limit of a list by the name of its field. All other lists have the limit `items`."""
+
+T = TypeVar("T")
+
+_encoder = msgspec.msgpack.Encoder()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +90,66 @@ def check_no_body(frame: bytes, name: str, body: int) -> None:
     """Raises if bytes follow the header, for frames without a body."""
     if body != len(frame):
         raise WireError(f"{name}: {len(frame) - body} bytes follow the header")
+
+
+def pack(fields: object, kind: str) -> bytes:
+    """Returns the MessagePack bytes of a header's fields. `kind` names the frame in errors."""
+    try:
+        return _encoder.encode(fields)
+    except (ValueError, OverflowError) as error:
+        # The text has a lone surrogate, or an integer has more than 64 bits.
+        raise WireError(f"{kind}: cannot be written: {error}") from None
+
+
+class HeaderReader(Generic[T]):
+    def __init__(self, kind: str, type: type[T]) -> None:
+        """`kind` names the frame in errors."""
+        self.kind = kind
+        self._type = type
+        self._decoder = msgspec.msgpack.Decoder(type)
+
+    def read(self, packed: bytes, limits: Limits) -> T:
+        try:
+            fields = self._decoder.decode(packed)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise WireError(f"{self.kind}: {explain(error, packed, self._type)}") from None
+        if len(packed) > limits.smallest:
+            _check_limits(fields, "", self.kind, limits)
+        return fields
+
+
+def check_distinct(names: Sequence[str], kind: str, what: str) -> None:
+    if len(names) > 1 and len(set(names)) != len(names):
+        twice, _ = Counter(names).most_common(1)[0]
+        raise WireError(f"{kind}: {what} names {twice[:LONGEST_SHOWN]!r} twice")
+
+
+def _check_limits(value: object, place: str, kind: str, limits: Limits) -> None:
+    """Raises `WireError` for the first list or text in `value` that exceeds its limit. `place` names the value."""
+    if isinstance(value, str):
+        size = len(value.encode())
+        if size > limits.text_bytes:
+            raise limit_exceeded(kind, f"{place} has {size} bytes", "text_bytes", limits.text_bytes)
+        return
+    for name, element in _fields_of(value):
+        inner = f"{place}.{name}" if place else name
+        if type(element) is tuple:
+            limit = _LIMIT_OF_FIELD.get(name, "items")
+            if len(element) > getattr(limits, limit):
+                raise limit_exceeded(kind, f"{inner} has {len(element)} elements", limit, getattr(limits, limit))
+            for index, each in enumerate(element):
+                _check_limits(each, f"{inner}[{index}]", kind, limits)
+        else:
+            _check_limits(element, inner, kind, limits)
+
+
+def _fields_of(value: object) -> Iterable[tuple[str, object]]:
+    if isinstance(value, msgspec.Struct):
+        return ((name, getattr(value, name)) for name in value.__struct_fields__)
+    if isinstance(value, tuple):
+        names = getattr(value, "_fields", None) or map(str, range(len(value)))
+        return zip(names, value, strict=True)
+    return ()
 
 
 class FrameSplitter:

@@ -13,8 +13,7 @@ from typing import TypeAlias
 from msgspec.structs import asdict
 
 from broker.wire import broker_codec
-from broker.wire.framing import PREFIX_BYTES, START, Kinds, check_no_body, pack_start, read_start
-from broker.wire.headers import HeaderReader, pack
+from broker.wire.framing import PREFIX_BYTES, START, HeaderReader, Kinds, check_no_body, pack, pack_start, read_start
 from broker.wire.limits import Limits, WireError
 from routing.messages import Heartbeat, Number, Record
 

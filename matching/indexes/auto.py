@@ -10,6 +10,7 @@ unpacking it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol, TypeVar
 
 from matching.expressions.model import And, Expression
 from matching.expressions.normal_forms import Clause, as_conjunction, count_disjunctive_clauses, disjunctive_clauses
@@ -73,8 +74,18 @@ class Auto(Matcher):
         return nodes + other_nodes, max(levels, other_levels), details
 
 
+Report = TypeVar("Report", covariant=True)
+
+
+class _PackedSearch(Protocol[Report]):
+    def __call__(self, attributes: bytes) -> Report: ...
+
+
 class NativeAuto(Matcher):
     name = "auto"
+
+    match_packed: _PackedSearch[MatchReport]
+    match_packed_destinations: _PackedSearch[DestinationReport]
 
     def __init__(self) -> None:
         super().__init__()
@@ -87,20 +98,34 @@ class NativeAuto(Matcher):
         self._owners: dict[int, int] = {}
         self._next_piece = 0
         self._pending_destination: str | None = None
+        self._choose_packed_search()
+
+    def _choose_packed_search(self) -> None:
+        """Lets `flat` answer for packed publications while it stores all subscriptions, as in most brokers. A call in
+        between takes longer than the match in a small index."""
+        if not self._pieces and not len(self._arbitrary):
+            self.match_packed = self._conjunctive.match_packed
+            self.match_packed_destinations = self._conjunctive.match_packed_destinations
+        else:
+            self.match_packed = self._match_packed_in_parts
+            self.match_packed_destinations = self._match_packed_destinations_in_parts
 
     def add(self, id: int, expression: Expression | str, destination: str | None = None) -> None:
         # The part indexes need the destination, too, so that they can skip subscriptions for a destination
         # that another subscription has already matched.
         self._pending_destination = destination
         super().add(id, expression, destination)
+        self._choose_packed_search()
+
+    def remove(self, id: int) -> None:
+        super().remove(id)
+        self._choose_packed_search()
 
     def match(self, publication: Publication) -> MatchReport:
         checked = publication if type(publication) is dict else check_publication(publication)
         return self._merge_reports([part.match(checked) for part in self._parts()], self._split.match(checked))
 
-    def match_packed(self, attributes: bytes) -> MatchReport:
-        if self._has_only_conjunctions():
-            return self._conjunctive.match_packed(attributes)
+    def _match_packed_in_parts(self, attributes: bytes) -> MatchReport:
         found = [part.match_packed(attributes) for part in self._parts()]
         return self._merge_reports(found, self._split.match_packed(attributes))
 
@@ -109,13 +134,10 @@ class NativeAuto(Matcher):
             return self._destinations_of(self.match(publication))
         return self._merge_destination_reports([part.match_destinations(publication) for part in self._parts()])
 
-    def match_packed_destinations(self, attributes: bytes) -> DestinationReport:
+    def _match_packed_destinations_in_parts(self, attributes: bytes) -> DestinationReport:
         if self._pieces:
             return self._destinations_of(self.match_packed(attributes))
         return self._merge_destination_reports([part.match_packed_destinations(attributes) for part in self._parts()])
-
-    def _has_only_conjunctions(self) -> bool:
-        return not self._pieces and not len(self._arbitrary)
 
     def _parts(self) -> list[Matcher]:
         """The indexes to search by id. There is at least one, because it refuses an invalid publication."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from routing.messages import EntryId, LinkState, LinkStates, Message, Neighbour, PublicationId, Publish, Turn, Update
-from routing.multicast import MOST_DESTINATIONS, MulticastLayer, narrowed
+from routing.multicast import MOST_DESTINATIONS, MulticastLayer, destinations_of, forwarded, narrowed
 
 
 def state(broker: str, *neighbours: str, sequence: int = 1, incarnation: int = 1) -> LinkState:
@@ -50,7 +50,7 @@ def test_a_list_that_fits_no_frame_is_sent_in_several_messages() -> None:
     layer.receive_states([state("b1", "b2", *many), *(state(each, "b1") for each in many)], "b1")
     layer.sends.clear()
     layer.send(publication(tuple(many)))
-    lists = [message.destinations for peer, message in sent(layer) if isinstance(message, Publish) and peer == "b1"]
+    lists = [destinations_of(message) for peer, message in sent(layer) if isinstance(message, Publish) and peer == "b1"]
     assert [len(each) for each in lists] == [MOST_DESTINATIONS, 5]
     assert [each for some in lists for each in some] == many
 
@@ -69,7 +69,7 @@ def test_a_publication_that_is_passed_on_keeps_all_fields_of_its_publisher() -> 
         PublicationId("b0", 3, 4), "b9", "west", ("b5",), ("b6",), b"a", b"p", ("east",), tree, 2, 99, 9, is_traced=True
     )
     assert [name for name, default in Publish._field_defaults.items() if getattr(given, name) == default] == []
-    assert given.forwarded(("b5",), (), further=1) == given._replace(local=("b5",), transit=(), hops=3, hop_limit=8)
+    assert forwarded(given, ("b5",), (), further=1) == given._replace(local=("b5",), transit=(), hops=3, hop_limit=8)
 
 
 def test_a_message_without_hops_left_goes_no_further_and_is_counted() -> None:

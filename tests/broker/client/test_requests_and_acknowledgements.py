@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from broker.client.acknowledgements import Acknowledgements
 from broker.client.connection import Connection
-from broker.client.deduplication import SeenDeliveries
+from broker.client.delivery_inbox import SeenDeliveries
 from broker.client.requests import Requests
 from broker.wire.client_codec import decode
 from broker.wire.client_frames import RequestAccepted, Subscribe, Welcome

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.flow_control import Inbox, Outbox
+from broker.core.links import Inbox, Outbox
 from routing.messages import PublicationId, Publish
 
 

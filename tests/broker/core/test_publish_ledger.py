@@ -17,9 +17,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from broker.client.connection import Connection
 from broker.client.publish_queue import PublishQueue
+from broker.core.deduplication import PublishLedger
 from broker.core.effects import Accept, Effect, Refuse
 from broker.core.inputs import ClientLost, Published
-from broker.core.publish_ledger import PublishLedger
 from broker.core.settings import SECOND, Settings
 from broker.wire.client_codec import decode
 from broker.wire.client_frames import PublicationRefused, PublishRequest, Welcome

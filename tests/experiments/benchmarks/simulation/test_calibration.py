@@ -13,7 +13,7 @@ from experiments.errors import ScenarioError
 from experiments.scenario.load import Scenario, load
 from experiments.simulate.run import simulate
 from matching import registry
-from routing.router import TableWork
+from routing.tables import TableWork
 
 
 def no_progress(what: str, done: int, total: int) -> None:

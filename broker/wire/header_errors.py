@@ -1,42 +1,20 @@
-"""Decodes the fields of a header into typed values.
-
-A `HeaderReader` belongs to one kind of frame. msgspec checks the types and the ranges while it decodes, and builds
-nothing that claims more memory than the bytes justify. The limits of lists and texts are checked afterwards, and only
-if the header is long enough to exceed one.
-
-For any bytes, `read` raises `WireError` and nothing else.
-"""
+"""Explains why the fields of a header cannot be decoded: which field, which value, and what is allowed."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 from msgspec import inspect as types
 
-from broker.wire.limits import Limits, WireError, limit_exceeded
-
-T = TypeVar("T")
-
-_encoder = msgspec.msgpack.Encoder()
 _elements = msgspec.msgpack.Decoder(list[msgspec.Raw])
-
-_LIMIT_OF_FIELD = {
-    "changes": "changes",
-    "destinations": "destinations",
-    "local": "destinations",
-    "transit": "destinations",
-    "turns": "destinations",
-}
-"""The limit of a list by the name of its field. All other lists have the limit `items`."""
 
 _LONGEST_EXPLAINED = 1 << 16
 """The longest header in which the refused value is looked up for the error message. The lookup takes about a hundred
 times as much memory as the header."""
-_LONGEST_SHOWN = 80
+LONGEST_SHOWN = 80
 
 _NAMES = {
     "None": "nil",
@@ -58,71 +36,11 @@ _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)$")
 _OPCODE = re.compile(r"invalid opcode .* \(byte (\d+)\)$")
 
 
-def pack(fields: object, kind: str) -> bytes:
-    """Returns the MessagePack bytes of a header's fields. `kind` names the frame in errors."""
-    try:
-        return _encoder.encode(fields)
-    except (ValueError, OverflowError) as error:
-        # The text has a lone surrogate, or an integer has more than 64 bits.
-        raise WireError(f"{kind}: cannot be written: {error}") from None
-
-
-class HeaderReader(Generic[T]):
-    def __init__(self, kind: str, type: type[T]) -> None:
-        """`kind` names the frame in errors."""
-        self.kind = kind
-        self._type = type
-        self._decoder = msgspec.msgpack.Decoder(type)
-
-    def read(self, packed: bytes, limits: Limits) -> T:
-        try:
-            fields = self._decoder.decode(packed)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise WireError(f"{self.kind}: {_explain(error, packed, types.type_info(self._type))}") from None
-        if len(packed) > limits.smallest:
-            _check_limits(fields, "", self.kind, limits)
-        return fields
-
-
-def check_distinct(names: Sequence[str], kind: str, what: str) -> None:
-    if len(names) > 1 and len(set(names)) != len(names):
-        twice, _ = Counter(names).most_common(1)[0]
-        raise WireError(f"{kind}: {what} names {twice[:_LONGEST_SHOWN]!r} twice")
-
-
-def _check_limits(value: object, place: str, kind: str, limits: Limits) -> None:
-    """Raises `WireError` for the first list or text in `value` that exceeds its limit. `place` names the value."""
-    if isinstance(value, str):
-        size = len(value.encode())
-        if size > limits.text_bytes:
-            raise limit_exceeded(kind, f"{place} has {size} bytes", "text_bytes", limits.text_bytes)
-        return
-    for name, element in _fields_of(value):
-        inner = f"{place}.{name}" if place else name
-        if type(element) is tuple:
-            limit = _LIMIT_OF_FIELD.get(name, "items")
-            if len(element) > getattr(limits, limit):
-                raise limit_exceeded(kind, f"{inner} has {len(element)} elements", limit, getattr(limits, limit))
-            for index, each in enumerate(element):
-                _check_limits(each, f"{inner}[{index}]", kind, limits)
-        else:
-            _check_limits(element, inner, kind, limits)
-
-
-def _fields_of(value: object) -> Iterable[tuple[str, object]]:
-    if isinstance(value, msgspec.Struct):
-        return ((name, getattr(value, name)) for name in value.__struct_fields__)
-    if isinstance(value, tuple):
-        names = getattr(value, "_fields", None) or map(str, range(len(value)))
-        return zip(names, value, strict=True)
-    return ()
-
-
-def _explain(error: Exception, packed: bytes, info: types.Type) -> str:
+def explain(error: Exception, packed: bytes, kind: type[Any]) -> str:
     """Returns the error in the words of the frame's fields, with the refused value."""
     said, _, path = str(error).partition(" - at `$")
     indexes = [int(index) for index in re.findall(r"\[(\d+)\]", path)]
-    place, info = _find(indexes, packed, info)
+    place, info = _find(indexes, packed, types.type_info(kind))
     place = place or "the header"
     if isinstance(error, UnicodeDecodeError):
         return f"the header cannot be read: {error}"
@@ -143,7 +61,7 @@ def _explain(error: Exception, packed: bytes, info: types.Type) -> str:
     if (found := _LENGTH.match(said)) and isinstance(value, str | bytes):
         return f"{place} has the length {len(value)}; it must be {found[1]} {found[2]}"
     if said.startswith("Invalid"):
-        return f"{place} is {str(value)[:_LONGEST_SHOWN]!r}, not {_known_values(info)}"
+        return f"{place} is {str(value)[:LONGEST_SHOWN]!r}, not {_known_values(info)}"
     return f"{place}: {said}"
 
 
