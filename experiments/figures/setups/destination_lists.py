@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from experiments.figures.figure import PROTOCOLS, Point, Row, X
 from experiments.sweeps.sweep import RunOutcome, RunSpec
+from routing.registry import info
 
 MEAN, AT_SOURCE = "mean", "at source"
 
@@ -47,7 +48,7 @@ def count_lists_point(
         "publications": publications,
         "seed": seed,
     }
-    if protocol == "merc":
+    if info(protocol).needs_clusters:
         parameters["cluster_size"] = cluster_size
     spec = RunSpec("count-lists", parameters)
     return Point(series or PROTOCOLS[protocol], brokers if x is None else x, spec)
