@@ -320,10 +320,9 @@ class DestinationBased:
             return None
         if reorganisation is not None:
             reorganisation.count(message.source)
-        if isinstance(message, Settled):
-            return message
         self.apply_link_states()
-        domain.receive(message)
+        if not isinstance(message, Settled):
+            domain.receive(message)
         self._pass_on_changed_entries()
         return message
 
