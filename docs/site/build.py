@@ -10,7 +10,7 @@ import logging
 import shutil
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import TypeAlias
@@ -67,30 +67,32 @@ def main() -> None:
     """Builds the site in `build/site`. Exits with the problems if there are any."""
     warnings = Warnings()
     logging.getLogger().addHandler(warnings)
-    packages = load_packages()
+    packages = load_packages(ROOT, PACKAGES)
     copy_pages()
     for package in packages:
         write_reference(package)
     write_contents(packages)
-    problems = [*undocumented(packages), *write_settings()]
+    navigation = write_settings()
+    problems = [*undocumented(packages), *unlisted(navigation)]
+    shutil.rmtree(SITE, ignore_errors=True)
     try:
         zensical.build(str(BUILD / "zensical.toml"), {"clean": True, "strict": True})
     except RuntimeError as error:
         problems.append(str(error))
     else:
-        problems += broken_addresses()
+        problems += broken_addresses(SITE)
     if problems := problems + warnings.messages:
         sys.exit("\n".join(problems))
     print(f"{SITE.relative_to(ROOT)}/index.html")
 
 
-def load_packages() -> list[griffe.Module]:
+def load_packages(folder: Path, names: Iterable[str]) -> list[griffe.Module]:
     """Reads the public packages without an import: two levels, and each package below them that exports names."""
-    loader = griffe.GriffeLoader(search_paths=[ROOT])
-    for name in PACKAGES:
+    loader = griffe.GriffeLoader(search_paths=[folder])
+    for name in names:
         loader.load(name)
     loader.resolve_aliases(implicit=False)
-    found = [package for name in PACKAGES for package in tree(loader.modules_collection[name])]
+    found = [package for name in names for package in tree(loader.modules_collection[name])]
     return [package for package in found if package.path.count(".") < 2 or package.exports is not None]
 
 
@@ -113,9 +115,10 @@ def undocumented(packages: list[griffe.Module]) -> Iterator[str]:
 
 
 def copy_pages() -> None:
-    """Copies the pages and pictures of the repository to `build/pages`."""
+    """Copies the pages of the repository, and the files that they need, to `build/pages`."""
     shutil.rmtree(PAGES, ignore_errors=True)
-    for source in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "docs").rglob("*.png")):
+    documents = [path for pattern in ("*.md", "*.png", "*.css") for path in (ROOT / "docs").rglob(pattern)]
+    for source in (*ROOT.glob("*.md"), *documents):
         target = PAGES / source.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, target)
@@ -153,14 +156,20 @@ def write_reference(package: griffe.Module) -> None:
     page.write_text("\n\n".join(text) + "\n", encoding="utf-8")
 
 
-def write_settings() -> Iterator[str]:
-    """Writes Zensical's settings with the whole navigation. Yields the pages that are not in it."""
+def write_settings() -> Entry:
+    """Writes Zensical's settings with the whole navigation, and returns the navigation."""
     settings = tomllib.loads(SETTINGS.read_text(encoding="utf-8"))
     project = settings["project"]
     project |= {"docs_dir": PAGES.name, "site_dir": SITE.name, "nav": list(map(expanded, project["nav"]))}
     project["plugins"]["mkdocstrings"]["handlers"]["python"]["paths"] = [".."]
     (BUILD / "zensical.toml").write_text(tomli_w.dumps(settings), encoding="utf-8")
-    listed = set(leaves(project["nav"]))
+    navigation: Entry = project["nav"]
+    return navigation
+
+
+def unlisted(navigation: Entry) -> Iterator[str]:
+    """The pages that are not in the navigation."""
+    listed = set(leaves(navigation))
     for path in PAGES.rglob("*.md"):
         if path.relative_to(PAGES).as_posix() not in listed:
             yield f"{path.relative_to(PAGES)} is not in the navigation; add it to nav in {SETTINGS.relative_to(ROOT)}"
@@ -192,19 +201,20 @@ def leaves(entry: Entry) -> Iterator[str]:
             yield from leaves(below)
 
 
-def broken_addresses() -> Iterator[str]:
+def broken_addresses(site: Path) -> Iterator[str]:
     """Links of the site that lead nowhere, and resources that it would load from another host."""
-    pages = {path: Page(path) for path in SITE.rglob("*.html")}
+    pages = {path: Page(path) for path in site.rglob("*.html")}
     for page in pages.values():
-        place = page.path.relative_to(SITE)
+        place = page.path.relative_to(site)
+        for address in page.resources:
+            if urlsplit(address).netloc:
+                yield f"{place} loads {address} from another host"
         for address in page.links + page.resources:
             parts = urlsplit(address)
             if parts.scheme or parts.netloc:
-                if address in page.resources:
-                    yield f"{place} loads {address} from another host"
                 continue
             # A server shows 404.html at any address, so its links start at the top of the site.
-            start = SITE if parts.path.startswith("/") else page.path.parent
+            start = site if parts.path.startswith("/") else page.path.parent
             target = (start / unquote(parts.path).lstrip("/")).resolve() if parts.path else page.path
             if not target.exists() or (target in pages and unquote(parts.fragment) not in pages[target].anchors):
                 yield f"{place} has a broken link: {address}"
