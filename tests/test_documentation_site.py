@@ -61,3 +61,15 @@ def test_a_link_that_leads_nowhere_is_named(tmp_path: Path) -> None:
 def test_a_resource_of_another_host_is_named(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text('<script src="https://example.org/a.js"></script><img src="data:image/png,">')
     assert list(build.broken_addresses(tmp_path)) == ["index.html loads https://example.org/a.js from another host"]
+
+
+def test_a_list_that_the_site_would_show_as_text_is_named(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text(
+        "Right:\n\n- one\n    - inner\n- two\n\n# Heading\n- right\n\n"
+        "```\ntext\n- code\n```\n\n"
+        "Wrong:\n- one\n  - inner\n"
+    )
+    assert list(build.misread_lists(tmp_path)) == [
+        "page.md:16: put an empty line before the list",
+        "page.md:17: indent the item of an inner list by four spaces",
+    ]

@@ -7,6 +7,7 @@ page for each package. A warning, a broken link, or an exported name without a d
 from __future__ import annotations
 
 import logging
+import re
 import shutil
 import sys
 import tomllib
@@ -25,6 +26,8 @@ SETTINGS = Path(__file__).with_name("zensical.toml")
 BUILD = ROOT / "build"
 PAGES = BUILD / "pages"
 SITE = BUILD / "site"
+
+ITEM = re.compile(r" *([-*]|\d+\.) ")
 
 # An entry of the navigation: a page, or a folder of pages; several entries; or entries by their titles.
 Entry: TypeAlias = "str | list[Entry] | dict[str, Entry]"
@@ -73,7 +76,7 @@ def main() -> None:
         write_reference(package)
     write_contents(packages)
     navigation = write_settings()
-    problems = [*undocumented(packages), *unlisted(navigation)]
+    problems = [*undocumented(packages), *unlisted(navigation), *misread_lists(PAGES)]
     shutil.rmtree(SITE, ignore_errors=True)
     try:
         zensical.build(str(BUILD / "zensical.toml"), {"clean": True, "strict": True})
@@ -190,6 +193,21 @@ def expanded(entry: Entry) -> Entry:
         for path in below
         for name in [path.relative_to(PAGES).as_posix()]
     ]
+
+
+def misread_lists(pages: Path) -> Iterator[str]:
+    """Lists that Zensical shows as text or flat, although a repository shows them as they are meant."""
+    for path in sorted(pages.rglob("*.md")):
+        before, is_code = "", False
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            is_code ^= line.lstrip().startswith("```")
+            place = f"{path.relative_to(pages)}:{number}"
+            if not is_code and ITEM.match(line):
+                if line.startswith(" ") and not line.startswith("    "):
+                    yield f"{place}: indent the item of an inner list by four spaces"
+                elif before and not before.startswith((" ", "#")) and not ITEM.match(before):
+                    yield f"{place}: put an empty line before the list"
+            before = line
 
 
 def leaves(entry: Entry) -> Iterator[str]:
