@@ -17,12 +17,13 @@ SOAK_TESTS := $(filter-out $(UNIT_TESTS),$(wildcard matching/native/src/tests/*.
 CORE := $(filter-out matching/native/src/python/% matching/native/src/tests/%,$(filter %.cpp,$(NATIVE)))
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
-.PHONY: help install demo test check lint quick bench sanitize clean
+.PHONY: help install demo test check lint docs quick bench sanitize clean
 
 help:
 	@echo 'make demo     set up, then simulate 100 brokers under FBR, D-DBR and MERC, and analyse the traces with Spark'
 	@echo 'make test     set up, then run all tests'
-	@echo 'make check    ruff, mypy and the quick tests'
+	@echo 'make check    ruff, mypy, the documentation and the quick tests'
+	@echo 'make docs     the documentation site with the API reference, in build/site'
 	@echo 'make bench    matching indexes compared, as in the README with other sizes'
 	@echo 'make sanitize the native core under sanitizers: unit tests, a million operations beside a scan, mutated publications'
 	@echo 'make install  only set up: .venv with everything for development'
@@ -51,12 +52,15 @@ demo: $(INSTALLED)
 test: $(INSTALLED)
 	$(TESTS)
 
-check: lint quick
+check: lint docs quick
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: $(INSTALLED)
+	$(BIN)/python docs/site/build.py
 
 quick: $(INSTALLED)
 	$(TESTS) -m 'not slow'

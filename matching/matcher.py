@@ -41,6 +41,7 @@ class MatchReport(NamedTuple):
 
     @property
     def matched(self) -> int:
+        """The number of subscriptions that match."""
         return len(self.ids)
 
 
@@ -55,6 +56,7 @@ class DestinationReport(NamedTuple):
 
     @property
     def matched(self) -> int:
+        """The number of destinations."""
         return len(self.destinations)
 
 
@@ -102,6 +104,7 @@ class Matcher(ABC):
             self._destinations[id] = destination
 
     def remove(self, id: int) -> None:
+        """Removes the expression with this id. Raises `UnknownIdError` if there is none."""
         if id not in self._expressions:
             raise UnknownIdError(id)
         self._delete(id, self._expressions[id])
@@ -109,6 +112,7 @@ class Matcher(ABC):
         self._destinations.pop(id, None)
 
     def match(self, publication: Publication) -> MatchReport:
+        """Returns the ids of the expressions that the publication satisfies, and counters of the work."""
         return self._report(check_publication(publication))
 
     def match_many(self, publications: Iterable[Publication]) -> list[MatchReport]:
@@ -144,6 +148,7 @@ class Matcher(ABC):
         return iter(self._expressions)
 
     def expression(self, id: int) -> Expression:
+        """The expression with this id. Raises `UnknownIdError` if there is none."""
         if id not in self._expressions:
             raise UnknownIdError(id)
         return self._expressions[id]

@@ -1,9 +1,11 @@
 """The errors of routing.
 
+```
 RoutingError
 ├── UnknownProtocolError   no router of that name
 ├── RouterOptionError      a router has no option of that name, or not with that value
 └── PeerError              a peer sent a message that no correct broker sends
+```
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The routers by name, and the options that some of them have.
 
-create("fbr", "b1", incarnation=1, options={"covering": True})
+`create("fbr", "b1", incarnation=1, options={"covering": True})` creates a router.
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import inspect
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -271,12 +270,11 @@ def exporting_packages() -> list[Path]:
 
 
 @pytest.mark.parametrize("path", exporting_packages(), ids=place)
-def test_every_exported_name_exists_and_is_documented(path: Path) -> None:
+def test_every_exported_name_exists(path: Path) -> None:
+    """`make docs` checks that each of them has a docstring."""
     package = importlib.import_module(name_of(path))
     for name in package.__all__:
-        exported = getattr(package, name)
-        if inspect.isclass(exported) or inspect.isfunction(exported):
-            assert exported.__doc__ or name == "main", f"{name} has no docstring"
+        assert hasattr(package, name), name
 
 
 @pytest.mark.parametrize("path", [path for path in modules() if path.name == "__init__.py"], ids=place)

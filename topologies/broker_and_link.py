@@ -46,6 +46,7 @@ class Link:
 
     @property
     def ends(self) -> tuple[str, str]:
+        """The ids of the two brokers."""
         return self.a, self.b
 
     def cost(self, metric: Metric) -> int:

@@ -225,3 +225,4 @@ MODELS: dict[str, Model] = {
         _transit_stub,
     ),
 }
+"""The generators, by name."""

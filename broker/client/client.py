@@ -150,6 +150,7 @@ class Client:
 
     @property
     def is_connected(self) -> bool:
+        """Whether a broker has accepted the connection and the connection is not lost."""
         return self._connection is not None
 
     @property
@@ -233,6 +234,7 @@ class Client:
         return chosen
 
     async def unadvertise(self, name: str) -> None:
+        """Withdraws an advertisement by its name."""
         async with self._deadline(f"an answer to unadvertise {name!r}"):
             await self._requests.withdraw(Advertise, [name])
 

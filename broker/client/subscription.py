@@ -56,6 +56,7 @@ class Publication:
 
     @property
     def is_unfinished(self) -> bool:
+        """Whether the application has not finished the publication, and the broker waits for that."""
         return self._acknowledgements is not None
 
 

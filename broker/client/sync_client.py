@@ -76,6 +76,7 @@ class SyncClient:
         self.close()
 
     def close(self) -> None:
+        """Closes the client as `Client.close` does, and ends its thread."""
         if self._loop.is_closed():
             return
         try:
@@ -85,25 +86,31 @@ class SyncClient:
 
     @property
     def broker(self) -> str:
+        """The id of the current broker, or of the last one while disconnected."""
         return self._client.broker
 
     def publish(
         self, attributes: Mapping[str, Value], payload: bytes = b"", *, expires: float | None = None
     ) -> PublicationId | None:
+        """Publishes and waits for the broker's answer, as `Client.publish` does."""
         return self.run(self._client.publish(attributes, payload, expires=expires))
 
     def advertise(self, expression: str | Expression, *, name: str | None = None) -> str:
+        """Announces which publications the client will send. Returns the advertisement's name."""
         return self.run(self._client.advertise(expression, name=name))
 
     def unadvertise(self, name: str) -> None:
+        """Withdraws an advertisement by its name."""
         self.run(self._client.unadvertise(name))
 
     def subscribe(
         self, expression: str | Expression | Mapping[str, str | Expression], *, name: str | None = None
     ) -> SyncSubscription:
+        """Returns a stream of publications. `with` enters it at the broker. See `Client.subscribe`."""
         return SyncSubscription(self, self._client.subscribe(expression, name=name))
 
     def unsubscribe(self, name: str) -> None:
+        """Removes a durable subscription that this process has not entered."""
         self.run(self._client.unsubscribe(name))
 
     def run(self, coroutine: Coroutine[object, object, T]) -> T:

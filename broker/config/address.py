@@ -14,6 +14,8 @@ class AddressError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Address:
+    """A host and a port. Its text is the form that `parse_address` reads."""
+
     host: str
     port: int
 

@@ -92,6 +92,7 @@ class BrokerConfig:
         )
 
     def wire_limits(self) -> Limits:
+        """The limits on frames that the broker receives."""
         limits = self.overlay.limits
         return Limits(
             frame_bytes=limits.frame_bytes,
@@ -122,10 +123,12 @@ class OverlayConfig:
 
     @property
     def name(self) -> str:
+        """The name of the overlay."""
         return self.overlay.name
 
     @property
     def protocol(self) -> str:
+        """The configured protocol, or the default for an overlay with or without clusters."""
         return self.general.protocol or default_name(has_clusters=bool(self.overlay.clusters))
 
     def broker(self, id: str) -> BrokerConfig:

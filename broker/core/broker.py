@@ -306,14 +306,17 @@ class Broker:
         return self._recovery.is_active
 
     def client(self, name: str) -> Client | None:
+        """The client of that name, or None."""
         return self._sessions.clients.by_name.get(name)
 
     @property
     def clients(self) -> Clients:
+        """The clients that are connected or have a durable session."""
         return self._sessions.clients
 
     @property
     def links(self) -> Links:
+        """The links to neighbours."""
         return self._links
 
     @property

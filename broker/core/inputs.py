@@ -184,3 +184,4 @@ ClientInput: TypeAlias = (
     | DeliveryAcknowledged
 )
 Input: TypeAlias = ClientInput | PeerUp | PeerLost | FrameReceived | TimerFired | Persisted | Restored | LeaveRequested
+"""Everything that `Broker.handle` accepts."""

@@ -67,6 +67,7 @@ class Gateway:
         self._mqtt: MqttClient | None = None
 
     def status(self) -> GatewayStatus:
+        """The state of both connections, and the gateway's counters."""
         counts, table = self._counts, self._config.table
         return GatewayStatus(
             mqtt=f"{table.host}:{table.port}",
@@ -85,6 +86,7 @@ class Gateway:
         )
 
     async def run(self) -> None:
+        """Runs the gateway until it is cancelled. Connects again after its broker is lost."""
         while True:
             try:
                 await self._run_with_broker()

@@ -113,9 +113,11 @@ class BrokerServer:
 
     @property
     def listen(self) -> Address:
+        """The address on which the broker accepts connections."""
         return self.listener.address
 
     def status(self) -> Status:
+        """The state of the broker, as its admin pages show it."""
         return status_of(self._status_sources, self.listen, self.admin.address)
 
     def reload_security(self) -> None:

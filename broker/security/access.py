@@ -139,6 +139,8 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class AccessList:
+    """The rules of an access list. The first rule that matches a client grants its rights."""
+
     rules: tuple[Rule, ...]
 
     def rights_of(self, name: str, token: str, certificate_names: tuple[str, ...]) -> Rights | None:

@@ -88,14 +88,17 @@ class Security:
 
     @property
     def server_tls(self) -> ssl.SSLContext | None:
+        """The context for accepted connections, or None without TLS."""
         return self._contexts.server if self._contexts is not None else None
 
     @property
     def link_tls(self) -> ssl.SSLContext | None:
+        """The context for links to other brokers, or None without TLS."""
         return self._contexts.link if self._contexts is not None else None
 
     @property
     def internal_tls(self) -> ssl.SSLContext | None:
+        """The context for connections of the broker to itself, or None without TLS."""
         return self._contexts.internal if self._contexts is not None else None
 
     def reload(self) -> None:
@@ -106,6 +109,7 @@ class Security:
 
     @property
     def allows_everyone(self) -> bool:
+        """Whether every client has all rights."""
         return isinstance(self.authenticator, AllowAllAuthenticator)
 
 

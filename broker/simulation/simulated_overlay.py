@@ -108,13 +108,16 @@ class SimulatedOverlay:
 
     @property
     def now(self) -> int:
+        """The virtual time in nanoseconds."""
         return int(self.env.now)
 
     def run_until(self, at: int) -> None:
+        """Runs the simulation until the virtual time `at`. Does nothing if that is not later than now."""
         if at > self.now:
             self.env.run(until=at)
 
     def schedule(self, at: int, action: Callable[[], None]) -> None:
+        """Calls `action` at the virtual time `at`, or now if that is past."""
         self.env.schedule(ActionDue(action), delay=max(0, at - self.now))
 
     def _add_link(self, first: str, second: str, latency: int, bytes_per_second: int | None = None) -> None:
@@ -167,6 +170,7 @@ class SimulatedOverlay:
                 self.cut(link.first, link.second)
 
     def restart(self, name: str) -> None:
+        """Starts a crashed broker with its store, and connects its links."""
         if self.nodes[name].broker is None:
             self._start(name, ())
             for first, second in self.links:
@@ -174,6 +178,7 @@ class SimulatedOverlay:
                     self.connect(first, second)
 
     def connect(self, first: str, second: str) -> None:
+        """Connects a link. Does nothing if it is up or broken, or if one of its brokers is down."""
         link = self.links.get(_ends(first, second))
         one, other = self.nodes[first].broker, self.nodes[second].broker
         if link is None or link.is_up or link.is_broken or one is None or other is None:
@@ -187,6 +192,7 @@ class SimulatedOverlay:
         self._handle_now(self.nodes[second], PeerUp(first, greetings[0], cost))
 
     def cut(self, first: str, second: str) -> None:
+        """Disconnects a link that is up. Both brokers notice at once."""
         link = self.links[_ends(first, second)]
         if not link.is_up:
             return

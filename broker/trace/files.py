@@ -43,6 +43,7 @@ class TraceWriter:
             raise
 
     def record(self, row: Row) -> None:
+        """Adds a row to its table. Writes the table's buffer if it is full."""
         try:
             batch = self._batches[type(row)]
         except KeyError:
@@ -58,6 +59,7 @@ class TraceWriter:
 
     @property
     def buffered_rows(self) -> int:
+        """The number of rows that are not written yet."""
         return sum(map(len, self._batches.values()))
 
     def roll(self) -> None:

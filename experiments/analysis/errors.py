@@ -1,10 +1,12 @@
 """Errors of an analysis. A missing or damaged trace raises `broker.trace.schema.TraceError`.
 
+```
 AnalysisError               Spark failed; the message has its reason
 ├── NoRunsError             a folder that does not exist, or has no runs below it
 ├── MemoryTextError         the text for Spark's memory is no size, or too small
 ├── ProgramMissingError     Java or pyspark is missing; the message has the command that installs it
 └── ClusterError            no answer from the cluster's address
+```
 """
 
 from __future__ import annotations

@@ -235,4 +235,5 @@ class Scenario:
         return {name: True for name, is_on in asdict(self.fbr).items() if is_on and name in known}
 
     def overlay_for(self, protocol: str) -> OverlaySetup:
+        """The overlay for a protocol: its own, or the one that all share."""
         return self.overlay_by_protocol.get(protocol, self.overlay)

@@ -37,6 +37,7 @@ class RunSpec:
 
     @property
     def folder_name(self) -> str:
+        """The name of the run's folder. It is a digest of the kind, the code's version and the parameters."""
         from experiments.sweeps.run_kinds import identity_of
 
         identity = json.dumps([self.kind, code_version().version, identity_of(self)], sort_keys=True)

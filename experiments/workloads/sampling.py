@@ -54,7 +54,7 @@ class RankSampler:
 
 
 def zipf(count: int, exponent: float) -> RankSampler:
-    """Draws rank r (from 0) in proportion to 1 / (r + 1)**exponent. Exponent 0 is uniform. Every rank is possible."""
+    """Draws rank r (from 0) in proportion to `1 / (r + 1)**exponent`. Exponent 0 is uniform. Every rank is possible."""
     return RankSampler([max(1, round(_SCALE * float(rank) ** -exponent)) for rank in range(1, count + 1)])
 
 

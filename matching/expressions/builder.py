@@ -53,6 +53,7 @@ class Attribute:
         return self._predicate(Operator.BETWEEN, lowest, highest)
 
     def not_between(self, lowest: Value, highest: Value) -> Predicate:
+        """True if the value is below `lowest` or above `highest`."""
         return self._predicate(Operator.NOT_BETWEEN, lowest, highest)
 
     def is_in(self, *values: Value | Iterable[Value]) -> Predicate:
@@ -60,24 +61,31 @@ class Attribute:
         return self._predicate(Operator.IN, *_listed(values))
 
     def not_in(self, *values: Value | Iterable[Value]) -> Predicate:
+        """True if the value is none of these."""
         return self._predicate(Operator.NOT_IN, *_listed(values))
 
     def starts_with(self, prefix: str) -> Predicate:
+        """True if the string starts with `prefix`."""
         return self._predicate(Operator.STARTS_WITH, prefix)
 
     def not_starts_with(self, prefix: str) -> Predicate:
+        """True if the string does not start with `prefix`."""
         return self._predicate(Operator.NOT_STARTS_WITH, prefix)
 
     def ends_with(self, suffix: str) -> Predicate:
+        """True if the string ends with `suffix`."""
         return self._predicate(Operator.ENDS_WITH, suffix)
 
     def not_ends_with(self, suffix: str) -> Predicate:
+        """True if the string does not end with `suffix`."""
         return self._predicate(Operator.NOT_ENDS_WITH, suffix)
 
     def contains(self, part: str) -> Predicate:
+        """True if the string contains `part`."""
         return self._predicate(Operator.CONTAINS, part)
 
     def not_contains(self, part: str) -> Predicate:
+        """True if the string does not contain `part`."""
         return self._predicate(Operator.NOT_CONTAINS, part)
 
     def matches(self, pattern: str) -> Predicate:
@@ -85,6 +93,7 @@ class Attribute:
         return self._predicate(Operator.MATCHES, pattern)
 
     def not_matches(self, pattern: str) -> Predicate:
+        """True if the regular expression matches nowhere in the string."""
         return self._predicate(Operator.NOT_MATCHES, pattern)
 
     def like(self, pattern: str, escape: str | None = None) -> Predicate:
@@ -92,13 +101,16 @@ class Attribute:
         return self._predicate(*like_operator(pattern, escape))
 
     def not_like(self, pattern: str, escape: str | None = None) -> Predicate:
+        """True if `like` with the same pattern is false."""
         operator, operand = like_operator(pattern, escape)
         return self._predicate(operator.negated, operand)
 
     def exists(self) -> Predicate:
+        """True if the publication has the attribute, otherwise false."""
         return self._predicate(Operator.EXISTS)
 
     def not_exists(self) -> Predicate:
+        """True if the publication lacks the attribute, otherwise false."""
         return self._predicate(Operator.NOT_EXISTS)
 
     def _predicate(self, operator: Operator, *values: Value) -> Predicate:

@@ -55,6 +55,8 @@ class ExplainedNode:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
+    """Why an expression does or does not match a publication. Its text shows every node with its truth."""
+
     truth: Truth
     reason: str
     """One line with the predicates that decide."""
@@ -63,6 +65,7 @@ class Explanation:
 
     @property
     def is_match(self) -> bool:
+        """Whether the publication satisfies the expression."""
         return self.truth is True
 
     def __str__(self) -> str:

@@ -57,6 +57,7 @@ class Operator(StrEnum):
 
     @property
     def negated(self) -> Operator:
+        """The operator that is true where this one is false. For an undefined predicate both are undefined."""
         return _NEGATIONS[self]
 
 
@@ -246,6 +247,7 @@ class Predicate(Expression):
 
     @property
     def dimension(self) -> Dimension:
+        """The attribute and the class of the values that the predicate compares."""
         return (self.attribute, self.type_class)
 
     @property
@@ -439,4 +441,6 @@ class Xnor(_Connective):
 
 
 TRUE = And(())
+"""The expression that every publication satisfies."""
 FALSE = Or(())
+"""The expression that no publication satisfies."""

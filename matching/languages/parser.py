@@ -32,14 +32,17 @@ class ParseLimits:
     """The number of parentheses that are open at once, and of connectives above a predicate."""
 
     def check_length(self, text: str) -> None:
+        """Raises `ExpressionTooLargeError` if the text has too many characters."""
         if len(text) > self.max_length:
             raise ExpressionTooLargeError("the expression, in characters,", len(text), self.max_length)
 
     def check_predicates(self, count: int) -> None:
+        """Raises `ExpressionTooLargeError` if there are too many predicates."""
         if count > self.max_predicates:
             raise ExpressionTooLargeError("the expression, in predicates,", count, self.max_predicates)
 
     def check_depth(self, depth: int) -> None:
+        """Raises `ExpressionTooLargeError` if there are too many levels."""
         if depth > self.max_depth:
             raise ExpressionTooLargeError("the expression, in levels,", depth, self.max_depth)
 

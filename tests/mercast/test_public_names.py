@@ -24,7 +24,6 @@ def test_importing_the_package_loads_no_library() -> None:
 @pytest.mark.parametrize("name", mercast.__all__)
 def test_every_public_name_can_be_called(name: str) -> None:
     assert callable(getattr(mercast, name))
-    assert getattr(mercast, name).__doc__ or name == "main"
 
 
 def test_an_unknown_name_is_an_error() -> None:

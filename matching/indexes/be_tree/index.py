@@ -65,20 +65,20 @@ class Work:
 class BETree(Matcher):
     """A tree that alternates two divisions: by attribute, then by ranges of that attribute's values [BET].
 
-    max_capacity     subscriptions in a leaf before it is split
-    min_partition    subscriptions that must move from a leaf to a new partition node
-    directory        "generic", "specialised" or "hybrid": how an attribute's values are clustered
-    equality_first   partition by a subscription's equality conditions before others
-    selectivity      rank attributes also by a histogram of their values, not by popularity alone
-    alpha, beta      weights of loss against gain, and of covered against subsumed conditions
-    tune_beta        adjust beta to the observed rate of false candidates
-    recycling        remove partitions whose rank is below `recycle_below` at the end of a window
-    window           operations in a window, or a tenth of the partition's subscriptions if that is more
-    reinsertion      share of an overflowing leaf that is reinserted before the leaf is split
-    exploration      probability that a random partition node is chosen instead of the best
-    lazy, bitmap     evaluate each distinct condition at most once, or beforehand
-    bloom_bits       width of the attribute filter; 0 for none
-    seed             seed of the random choices of reinsertion and exploration
+        max_capacity     subscriptions in a leaf before it is split
+        min_partition    subscriptions that must move from a leaf to a new partition node
+        directory        "generic", "specialised" or "hybrid": how an attribute's values are clustered
+        equality_first   partition by a subscription's equality conditions before others
+        selectivity      rank attributes also by a histogram of their values, not by popularity alone
+        alpha, beta      weights of loss against gain, and of covered against subsumed conditions
+        tune_beta        adjust beta to the observed rate of false candidates
+        recycling        remove partitions whose rank is below `recycle_below` at the end of a window
+        window           operations in a window, or a tenth of the partition's subscriptions if that is more
+        reinsertion      share of an overflowing leaf that is reinserted before the leaf is split
+        exploration      probability that a random partition node is chosen instead of the best
+        lazy, bitmap     evaluate each distinct condition at most once, or beforehand
+        bloom_bits       width of the attribute filter; 0 for none
+        seed             seed of the random choices of reinsertion and exploration
 
     Departs from [BET 8.1]: the smallest partition is 1, not 3. With thousands of attributes, an attribute that only one
     or two subscriptions use would leave them in the root's leaf, which every publication evaluates.

@@ -1,5 +1,6 @@
 """OpIndex: pivot attributes, then operators, then sorted predicate lists, and counters [OPI].
 
+```
 index.py             the matcher itself
 forms.py             chooses the normal form in which an expression is stored
 members.py           the stored items: conjunctions with counters, CNF subscriptions with bitmaps
@@ -12,6 +13,7 @@ tries.py             STARTS WITH, ENDS WITH
 substrings.py        CONTAINS
 patterns.py          MATCHES
 negations.py         the NOT of any of them
+```
 """
 
 from matching.indexes.op_index.index import OpIndex
