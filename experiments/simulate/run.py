@@ -329,8 +329,8 @@ class Run:
 
         self._world.schedule(publication.at_ns, publish)
 
-    def _on_accepted(self, id: PublicationId, request: Published, at: int) -> None:
-        publication = self._published.pop((request.client, request.reference))
+    def _on_accepted(self, id: PublicationId, client: str, reference: int, at: int) -> None:
+        publication = self._published.pop((client, reference))
         self._oracle.add_publication(id, publication.attributes, at)
 
     def _on_refused(self, refusal: Refuse) -> None:

@@ -178,7 +178,7 @@ def test_no_state_is_kept_for_publications_that_are_sent_again_after_their_answe
                 assert b1.driver.published_here == 5
                 assert not b1.driver._traced_requests
                 assert b1.driver.recorder is not None
-                assert not b1.driver.recorder._requests
+                assert not b1.driver.recorder._recorder._requests
         finally:
             await overlay.stop("b1")
 
