@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from broker.core.effects import Accept, Deliver, Effect, Refuse
 from broker.core.inputs import Published
@@ -34,21 +33,11 @@ class RecentTimes(dict[PublicationId, int]):
 
 
 class BrokerTrace:
-    def __init__(
-        self,
-        folder: Path,
-        broker: str,
-        incarnation: int,
-        overlay: str,
-        protocol: str,
-        now: Callable[[], int],
-        on_failed: Callable[[Exception], None],
-    ) -> None:
-        """Calls `on_failed` once if the trace cannot be written. No row is recorded after that."""
+    def __init__(self, broker: str, trace: RollingTrace, now: Callable[[], int]) -> None:
         self._now = now
+        self._trace = trace
         self._published_at = RecentTimes()
-        self._trace = RollingTrace(folder, broker, incarnation, overlay, protocol, now(), on_failed)
-        self._recorder = TraceRecorder(broker, self._trace, self._published_at)
+        self._recorder = TraceRecorder(broker, trace, self._published_at)
 
     def requested(self, request: Published) -> None:
         """Remembers the time and the size of a client's publication until the broker answers it."""

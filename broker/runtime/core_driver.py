@@ -65,9 +65,11 @@ class CoreDriver:
         if trace is not None:
             # Imports pyarrow, which nothing else here needs.
             from broker.runtime.broker_trace import BrokerTrace
+            from broker.trace.rolling_trace import RollingTrace
 
             names = (core.me, core.incarnation, overlay.name, overlay.protocol)
-            self.recorder = BrokerTrace(trace, *names, self.now, self._trace_failed)
+            files = RollingTrace(trace, *names, self.now(), self._trace_failed)
+            self.recorder = BrokerTrace(core.me, files, self.now)
             self.trace_state = "recording"
         self._perform(core.start(self.now()))
 

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import TypeAlias
 
 import msgpack
 
@@ -22,6 +21,7 @@ from broker.core.broker import Broker
 from broker.core.effects import Refuse
 from broker.core.inputs import Advertised, ClientConnected, ClientLeft, Published, Subscribed
 from broker.core.settings import SECOND, Settings
+from broker.progress import ShowProgress
 from broker.simulation.cost_file import NATIVE, CostFileError, read_costs
 from broker.simulation.costs import PADRES_2015, CostProfile
 from broker.simulation.simulated_overlay import SimulatedOverlay
@@ -55,8 +55,6 @@ from routing.messages import PublicationId
 from routing.registry import info
 from topologies.random_streams import stream
 
-Progress: TypeAlias = Callable[[str, int, int], None]
-
 PATIENCE = 60 * SECOND
 """Longer than a publication takes at saturated brokers. A shorter time would send late publications again."""
 PATIENCE_WITH_LOSS = 15 * SECOND
@@ -68,7 +66,7 @@ publication for 30 s for unreachable brokers. A broker that receives it from the
 SLICE = SECOND
 
 
-def simulate(scenario: Scenario, protocol: str, progress: Progress, out: Path | None = None) -> RunSummary:
+def simulate(scenario: Scenario, protocol: str, progress: ShowProgress, out: Path | None = None) -> RunSummary:
     """Runs the scenario. If `out` is given, writes the run to that folder."""
     if out is None:
         digest = Digest()
@@ -149,7 +147,7 @@ def provenance(scenario: Scenario, protocol: str) -> dict[str, str | int | dict[
 class Run:
     """A run of one scenario under one protocol."""
 
-    def __init__(self, scenario: Scenario, protocol: str, trace: Trace, progress: Progress) -> None:
+    def __init__(self, scenario: Scenario, protocol: str, trace: Trace, progress: ShowProgress) -> None:
         self._scenario = scenario
         self._protocol = protocol
         self._progress = progress
