@@ -47,7 +47,7 @@ from experiments.scenario.load import (
     to_toml,
 )
 from experiments.simulate.drop_reasons import RUN_ENDED
-from experiments.simulate.oracle import AcceptedPublication, Oracle
+from experiments.simulate.oracle import AcceptedPublication, Oracle, is_lost_for
 from experiments.simulate.summary import RunSummary, SummaryBuilder
 from matching.languages.sql import parse
 from matching.registry import describe_backend
@@ -353,7 +353,7 @@ class Run:
         if killed is None:
             return
         others = [broker for broker in self._live_brokers() if broker is not killed]
-        self._oracle.kill_broker(name, lambda each, home: _is_lost_for(killed, others, each, home))
+        self._oracle.kill_broker(name, lambda each, home: is_lost_for(home, each, killed, others))
         self._world.crash(name)
 
     def _apply_link_fault(self, step: FaultStep, first: str, second: str) -> None:
@@ -373,20 +373,3 @@ class Run:
 
 def _is_answered_for(id: PublicationId, brokers: list[Broker]) -> bool:
     return any(broker.answers_for(id) for broker in brokers)
-
-
-def _is_lost_for(killed: Broker, others: list[Broker], id: PublicationId, home: str) -> bool:
-    """Whether a publication is lost for a subscriber's broker `home` if `killed` crashes and `others` stay alive."""
-    waiting = {other.me: other.awaits(id) for other in others if other.answers_for(id)}
-    if any(killed.me in each for each in waiting.values()):
-        # Another broker sends it again after the killed one restarts.
-        return False
-    if killed.unknown_interest(id):
-        # Only the killed broker kept the publication for unreachable brokers.
-        return True
-    if not killed.answers_for(id):
-        return killed.retains(id) and not any(other.answers_for(id) or other.retains(id) for other in others)
-    if waiting and killed.awaits(id) <= waiting.keys():
-        # All brokers that the killed one sent it to are responsible for it now.
-        return False
-    return not any(home in each for each in waiting.values())
