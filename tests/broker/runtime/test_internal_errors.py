@@ -37,11 +37,8 @@ def test_publications_are_answered_and_delivered_while_the_trace_has_no_room(
     file = OverlayFileMaker(tmp_path, ["b1", "b2"], [("b1", "b2")])
 
     async def test() -> None:
-        overlay = InLoop(file)
-        for id in file.ids:
-            await overlay.start(id, trace=tmp_path / "out")
-        await overlay.linked()
         async with (
+            InLoop(file, trace=tmp_path / "out") as overlay,
             connect(file.url("b1")) as publisher,
             connect(file.url("b2")) as reader,
             reader.subscribe("n >= 0") as stream,
@@ -59,7 +56,6 @@ def test_publications_are_answered_and_delivered_while_the_trace_has_no_room(
                 status = server.status()
                 assert status.trace.startswith("ended: cannot write")
                 assert 'what="trace not written"} 1' in as_prometheus(status)
-        await overlay.__aexit__()
 
     run(test)
     assert [record.message for record in caplog.records].count("trace not written") == 2

@@ -200,11 +200,8 @@ def test_both_drivers_record_the_same_rows(tmp_path: Path, protocol: str) -> Non
     out = tmp_path / "out"
 
     async def test() -> None:
-        overlay = InLoop(file)
-        for id in file.ids:
-            await overlay.start(id, trace=out)
-        await overlay.linked()
         async with (
+            InLoop(file, trace=out) as overlay,
             connect(file.url("b1"), name="source") as publisher,
             connect(file.url("b3"), name="reader") as reader,
             reader.subscribe("n >= 1") as stream,
@@ -215,7 +212,6 @@ def test_both_drivers_record_the_same_rows(tmp_path: Path, protocol: str) -> Non
             for _ in range(2):
                 await stream.next(40.0)
             await until(lambda: all(overlay[id].drain.is_settled for id in file.ids))
-        await overlay.__aexit__()
 
     run(test)
     tables = (DeliveryRow, HopRow, LinkRow, MatchRow, PublicationRow)
