@@ -17,6 +17,10 @@ ShowProgress: TypeAlias = Callable[[str, int, int], None]
 """Shows progress: a description of the task, the steps done, and the total of steps."""
 
 
+def ignore_progress(_description: str, _done: int, _total: int) -> None:
+    """Shows nothing."""
+
+
 @contextmanager
 def progress_bar() -> Iterator[ShowProgress]:
     """A bar with a spinner and the number of steps. It disappears at the end."""

@@ -25,6 +25,7 @@ from tempfile import TemporaryDirectory
 import tomli_w
 
 from broker.mqtt.bench_workload import ROOMS, expressions
+from broker.progress import ShowProgress
 
 WITHIN_S = 120.0
 
@@ -56,7 +57,7 @@ class BenchResult:
     drops: dict[str, int]
 
 
-def run_bench(messages: int, subscriptions: int, qos: int, show: Callable[[str, int, int], None]) -> BenchResult:
+def run_bench(messages: int, subscriptions: int, qos: int, show: ShowProgress) -> BenchResult:
     if subscriptions % ROOMS:
         raise BenchError(f"the number of subscriptions must be a multiple of {ROOMS}, not {subscriptions}")
     with TemporaryDirectory(prefix="mercast-bench-") as folder, _mosquitto(Path(folder)) as port:

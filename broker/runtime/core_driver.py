@@ -21,7 +21,7 @@ from broker.runtime.store_records import Key
 from routing.messages import Publish
 
 if TYPE_CHECKING:
-    from broker.trace.recorder import TraceRecorder
+    from broker.runtime.broker_trace import BrokerTrace
 
 
 class Executor(Protocol):
@@ -44,7 +44,7 @@ class CoreDriver:
         self.published_here = 0
         self.received = 0
         """Publications from neighbours."""
-        self.recorder: TraceRecorder | None = None
+        self.recorder: BrokerTrace | None = None
         self.trace_state = ""
         """The word `recording`, or the reason why recording ended. Empty without a trace."""
         self.is_stopping = False
@@ -66,10 +66,12 @@ class CoreDriver:
             self.handle(Restored(records))
         if trace is not None:
             # Imports pyarrow, which nothing else here needs.
-            from broker.trace.recorder import TraceRecorder
+            from broker.runtime.broker_trace import BrokerTrace
+            from broker.trace.rolling_trace import RollingTrace
 
             names = (core.me, core.incarnation, overlay.name, overlay.protocol)
-            self.recorder = TraceRecorder(trace, *names, self.now, self._trace_failed)
+            files = RollingTrace(trace, *names, self.now(), self._trace_failed)
+            self.recorder = BrokerTrace(core.me, files, self.now)
             self.trace_state = "recording"
         self._perform(core.start(self.now()))
 
@@ -97,7 +99,7 @@ class CoreDriver:
         if effects:
             self._perform(effects)
 
-    def _handle_recorded(self, input: Input, recorder: TraceRecorder) -> None:
+    def _handle_recorded(self, input: Input, recorder: BrokerTrace) -> None:
         """Performs the effects before it records them, because nothing may depend on the trace."""
         if isinstance(input, Published):
             recorder.requested(input)

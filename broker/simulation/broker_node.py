@@ -1,4 +1,4 @@
-"""A simulated machine: its broker, cores, input queue, timers, store and links."""
+"""A simulated machine: its broker, cores, input queue, timers, store, links and recorder."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from broker.core.broker import Broker
 from broker.core.inputs import Input
 from broker.simulation.links import SimulatedLink
+from broker.trace.recorder import TraceRecorder
 
 
 @dataclass(slots=True)
@@ -16,6 +17,7 @@ class BrokerNode:
     clusters: tuple[str, ...]
     cores: int
     queue_limit: int
+    recorder: TraceRecorder
     broker: Broker | None = None
     incarnation: int = 0
     busy_cores: int = 0

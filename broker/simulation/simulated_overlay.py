@@ -39,7 +39,8 @@ from broker.simulation.broker_node import BrokerNode
 from broker.simulation.costs import CostProfile
 from broker.simulation.events import ActionDue, Callbacks, FrameArrives, WorkEnds
 from broker.simulation.links import MILLISECOND, SimulatedLink
-from broker.simulation.recording import SimulationRecorder
+from broker.simulation.memory_estimate import estimated_bytes
+from broker.trace.recorder import TraceRecorder
 from broker.trace.schema import Trace
 from broker.wire.broker_codec import header_size
 from routing.messages import LinkState, Neighbour, PublicationId, Publish, is_free
@@ -77,7 +78,8 @@ class SimulatedOverlay:
         self.sent: Counter[str] = Counter()
         self.handled = 0
         """The number of inputs that brokers have handled."""
-        self.on_accepted: Callable[[PublicationId, Published, int], None] = _ignore
+        self.on_accepted: Callable[[PublicationId, str, int, int], None] = _ignore
+        """Called with the publication's id, its client and reference, and the time of publishing."""
         self.on_delivered: Callable[[Deliver, int], None] = _ignore
         self.on_refused: Callable[[Refuse], None] = _ignore
         self.on_confirmed: Callable[[str, str], None] = _ignore
@@ -88,14 +90,13 @@ class SimulatedOverlay:
         self._router_options = options or {}
         self._settings = settings
         self._profile = profile
-        self._recorder = SimulationRecorder(trace, profile)
         self._when_frame_arrives: Callbacks = [self._frame_arrives]
         self._when_work_ends: Callbacks = [self._work_ends]
         self._random = random
-        self._requests: dict[tuple[str, str, int], tuple[Published, int]] = {}
         self._published_at: dict[PublicationId, int] = {}
         for broker in overlay.brokers:
-            self.nodes[broker.id] = BrokerNode(broker.id, broker.clusters, cores[broker.id], queue_frames)
+            recorder = TraceRecorder(broker.id, trace, self._published_at)
+            self.nodes[broker.id] = BrokerNode(broker.id, broker.clusters, cores[broker.id], queue_frames, recorder)
         for each in overlay.links:
             speed = None if each.bandwidth_mbit is None else round(each.bandwidth_mbit * 125_000)
             latency = round(each.latency_ms * MILLISECOND)
@@ -197,7 +198,7 @@ class SimulatedOverlay:
         if not link.is_up:
             return
         link.is_up = False
-        self._recorder.link(link, self.now)
+        self._record_link(link, self.now)
         self._handle_now(self.nodes[first], PeerLost(second))
         self._handle_now(self.nodes[second], PeerLost(first))
 
@@ -211,9 +212,10 @@ class SimulatedOverlay:
 
     def submit(self, name: str, happened: Input) -> None:
         """Gives a client's input to a broker. It waits for a free processor core."""
+        node = self.nodes[name]
         if isinstance(happened, Published):
-            self._requests[name, happened.client, happened.reference] = (happened, self.now)
-        self._handle_or_enqueue(self.nodes[name], happened, self.now)
+            node.recorder.requested(happened, self.now)
+        self._handle_or_enqueue(node, happened, self.now)
 
     def _handle_or_enqueue(self, node: BrokerNode, happened: Input, now: int) -> None:
         if node.broker is None:
@@ -229,7 +231,7 @@ class SimulatedOverlay:
         self.handled += 1
         effects = broker.handle(happened, now)
         cost = self._profile.cost(happened, effects)
-        self._recorder.work(node.name, effects, now)
+        node.recorder.handled(effects, now, self._profile.match_cost)
         if cost == 0:
             self._perform(node, effects, now)
             return
@@ -254,16 +256,16 @@ class SimulatedOverlay:
             now = self.now
             self.handled += 1
             effects = node.broker.handle(happened, now)
-            self._recorder.work(node.name, effects, now)
+            node.recorder.handled(effects, now, self._profile.match_cost)
             self._perform(node, effects, now)
 
     def _drop(self, node: BrokerNode, reason: str, happened: Input) -> None:
         publication = None
         if isinstance(happened, FrameReceived) and isinstance(happened.message, Publish):
             publication = happened.message.id
-        self._recorder.drop(node.name, DroppedRow(reason, publication, f"{node.queue_limit} inputs wait"), self.now)
+        node.recorder.dropped(DroppedRow(reason, publication, f"{node.queue_limit} inputs wait"), self.now)
         if isinstance(happened, Published):
-            self.on_refused(Refuse(happened.client, happened.reference, reason))
+            self._refuse(node, Refuse(happened.client, happened.reference, reason))
 
     def _perform(self, node: BrokerNode, effects: list[Effect], now: int) -> None:
         for effect in effects:
@@ -277,9 +279,7 @@ class SimulatedOverlay:
                 case SetTimer():
                     self._set_timer(node, effect)
                 case Refuse():
-                    if isinstance(effect.reference, int):
-                        self._requests.pop((node.name, effect.client, effect.reference), None)
-                    self.on_refused(effect)
+                    self._refuse(node, effect)
                 case Persist():
                     node.store[effect.key] = effect.record
                     self._handle_now(node, Persisted(effect.key))
@@ -313,18 +313,21 @@ class SimulatedOverlay:
             return
         if effect.publication is None:
             return
-        request, at = self._requests.pop((node.name, effect.client, effect.reference))
-        self._published_at[effect.publication] = at
-        self._recorder.accepted(node.name, effect.publication, effect, request, at)
-        self.on_accepted(effect.publication, request, at)
+        at = node.recorder.accepted(effect.client, effect.reference, effect.publication, self.now)
+        self.on_accepted(effect.publication, effect.client, effect.reference, at)
+
+    def _refuse(self, node: BrokerNode, effect: Refuse) -> None:
+        if isinstance(effect.reference, int):
+            node.recorder.refused(effect.client, effect.reference)
+        self.on_refused(effect)
 
     def _deliver(self, node: BrokerNode, effect: Deliver) -> None:
         published = self._published_at.get(effect.publication)
         if published is None:
             late = DroppedRow("delivered when it was over", effect.publication, f"for {effect.client}")
-            self._recorder.drop(node.name, late, self.now)
+            node.recorder.dropped(late, self.now)
             return
-        self._recorder.delivered(node.name, effect, published, self.now)
+        node.recorder.delivered(effect, published, self.now)
         self.on_delivered(effect, self.now)
 
     def _set_timer(self, node: BrokerNode, effect: SetTimer) -> None:
@@ -361,7 +364,9 @@ class SimulatedOverlay:
             self._handle_now(receiver, received)
         else:
             now = self.now
-            self._recorder.hop(frame, now)
+            receiver.recorder.received(
+                frame.sender, effect.message, frame.header_bytes, frame.body_bytes, frame.sent, now
+            )
             self._handle_or_enqueue(receiver, received, now)
 
     def forget_publication(self, publication: PublicationId) -> None:
@@ -372,13 +377,23 @@ class SimulatedOverlay:
         """Records the links that are up and the state of the brokers, at the end of a run."""
         for link in self.links.values():
             if link.is_up:
-                self._recorder.link(link, None)
+                self._record_link(link, None)
         self.record_brokers()
 
     def record_brokers(self) -> None:
         """Records the present state of each broker."""
         for node in self.nodes.values():
-            self._recorder.broker(node, self.now)
+            self._record_state(node)
+
+    def _record_state(self, node: BrokerNode) -> None:
+        """Records a broker's present state. A broker that is down has no row."""
+        if node.broker is not None:
+            counts, queue = node.broker.router.counts(), len(node.queue)
+            memory = estimated_bytes(counts, queue, node.broker.in_custody)
+            node.recorder.state(counts, at=self.now, busy=node.busy_ns, queue=queue, memory_bytes=memory)
+
+    def _record_link(self, link: SimulatedLink, down: int | None) -> None:
+        self.nodes[link.first].recorder.link(link.second, link.up_since, down)
 
 
 def _ignore(*_: object) -> None:

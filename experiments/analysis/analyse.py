@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from broker.progress import ShowProgress
 from experiments.analysis.page import page
 from experiments.analysis.plots import DrawnFigure, draw_all
 from experiments.analysis.results import Result, collect, spark_errors, write
@@ -29,9 +30,7 @@ class Analysis:
     page: Path
 
 
-def analyse(
-    session: SparkSession, folders: Sequence[RunFolder], out: Path, progress: Callable[[str, int, int], None]
-) -> Analysis:
+def analyse(session: SparkSession, folders: Sequence[RunFolder], out: Path, progress: ShowProgress) -> Analysis:
     with spark_errors():
         runs = read(session, folders)
         results = all_tables(runs, progress)
@@ -49,7 +48,7 @@ def analyse(
     return Analysis(results, tuple(figures), path)
 
 
-def all_tables(runs: Runs, progress: Callable[[str, int, int], None]) -> dict[str, Result]:
+def all_tables(runs: Runs, progress: ShowProgress) -> dict[str, Result]:
     progress("tables", 0, len(RESULTS))
     step_s = step_for(runs.publications)
     made: dict[str, Result] = {}

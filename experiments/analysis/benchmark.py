@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from broker.progress import ShowProgress
 from experiments.analysis.duckdb_tables import QUERIES, DuckDB
 from experiments.analysis.results import collect, spark_errors
 from experiments.analysis.runs import find_runs, read
@@ -58,7 +59,7 @@ class SizeResult:
 class BenchmarkObserver:
     """Callbacks for progress and for the time of each table."""
 
-    progress: Callable[[str, int, int], None]
+    progress: ShowProgress
     on_timing: Callable[[Timing], None]
 
 

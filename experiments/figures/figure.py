@@ -70,6 +70,11 @@ class Rows:
     def values(self, measure: str, series: str) -> list[float]:
         return [y for _, y in self.line(measure, series)]
 
+    def mean(self, measure: str, series: str) -> float | None:
+        """The mean of a series. None if it has no value."""
+        values = self.values(measure, series)
+        return sum(values) / len(values) if values else None
+
     @property
     def errors(self) -> tuple[Row, ...]:
         return tuple(row for row in self.all if row.error)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from broker.progress import ShowProgress
 from experiments.figures.figure import Figure, Point, Rows, Scale, Verdict, overall, rows_of, verdicts
 from experiments.figures.plotting import draw
 from experiments.figures.results import Provenance, provenance_of, write_rows
 from experiments.figures.spark_columns import has_spark_columns, with_spark_columns
 from experiments.sweeps.sweep import RunOutcome, RunSpec, Submit, read_outcome, sweep
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ class FigureRun:
 
 
 def run_points(
-    figure: Figure, scale: Scale, *, runs: Path, submit: Submit, progress: Progress, force: bool = False
+    figure: Figure, scale: Scale, *, runs: Path, submit: Submit, progress: ShowProgress, force: bool = False
 ) -> RunOutcomes:
     """Executes the figure's runs, except those that are finished."""
     points = tuple(figure.points(scale))

@@ -82,10 +82,8 @@ def simulate(
         if summary.is_weak:
             typer.echo(_weakness(summary), err=True)
     for summary in summaries:
-        if summary.missed or summary.duplicated:
-            raise SimulationError(
-                f"{summary.protocol} missed {summary.missed} and repeated {summary.duplicated} of {summary.owed} owed"
-            )
+        if summary.failure is not None:
+            raise SimulationError(f"{summary.failure} owed")
 
 
 def _weakness(run: RunSummary) -> str:

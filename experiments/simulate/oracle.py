@@ -17,11 +17,12 @@ A pair is *owed* when it was delivered or missed.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 import matching
+from broker.core.broker import Broker
 from matching import Expression
 from matching.expressions.values import Value
 from routing.messages import PublicationId
@@ -173,3 +174,23 @@ class Oracle:
         self._deferred.clear()
         self._publications.clear()
         return iter(rest)
+
+
+def is_lost_for(home: str, id: PublicationId, killed: Broker, others: Sequence[Broker]) -> bool:
+    """Whether a publication is lost for a subscriber's broker `home` if `killed` crashes and `others` stay alive.
+
+    The brokers keep their state in memory only. A durable broker does not lose what it has accepted.
+    """
+    waiting = {other.me: other.awaits(id) for other in others if other.answers_for(id)}
+    if any(killed.me in each for each in waiting.values()):
+        # Another broker sends it again after the killed one restarts.
+        return False
+    if killed.unknown_interest(id):
+        # Only the killed broker kept the publication for unreachable brokers.
+        return True
+    if not killed.answers_for(id):
+        return killed.retains(id) and not any(other.answers_for(id) or other.retains(id) for other in others)
+    if waiting and killed.awaits(id) <= waiting.keys():
+        # All brokers that the killed one sent it to are responsible for it now.
+        return False
+    return not any(home in each for each in waiting.values())

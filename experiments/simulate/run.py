@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import TypeAlias
 
 import msgpack
 
@@ -22,6 +21,7 @@ from broker.core.broker import Broker
 from broker.core.effects import Refuse
 from broker.core.inputs import Advertised, ClientConnected, ClientLeft, Published, Subscribed
 from broker.core.settings import SECOND, Settings
+from broker.progress import ShowProgress
 from broker.simulation.cost_file import NATIVE, CostFileError, read_costs
 from broker.simulation.costs import PADRES_2015, CostProfile
 from broker.simulation.simulated_overlay import SimulatedOverlay
@@ -47,15 +47,13 @@ from experiments.scenario.load import (
     to_toml,
 )
 from experiments.simulate.drop_reasons import RUN_ENDED
-from experiments.simulate.oracle import AcceptedPublication, Oracle
+from experiments.simulate.oracle import AcceptedPublication, Oracle, is_lost_for
 from experiments.simulate.summary import RunSummary, SummaryBuilder
 from matching.languages.sql import parse
 from matching.registry import describe_backend
 from routing.messages import PublicationId
 from routing.registry import info
 from topologies.random_streams import stream
-
-Progress: TypeAlias = Callable[[str, int, int], None]
 
 PATIENCE = 60 * SECOND
 """Longer than a publication takes at saturated brokers. A shorter time would send late publications again."""
@@ -68,7 +66,7 @@ publication for 30 s for unreachable brokers. A broker that receives it from the
 SLICE = SECOND
 
 
-def simulate(scenario: Scenario, protocol: str, progress: Progress, out: Path | None = None) -> RunSummary:
+def simulate(scenario: Scenario, protocol: str, progress: ShowProgress, out: Path | None = None) -> RunSummary:
     """Runs the scenario. If `out` is given, writes the run to that folder."""
     if out is None:
         digest = Digest()
@@ -149,7 +147,7 @@ def provenance(scenario: Scenario, protocol: str) -> dict[str, str | int | dict[
 class Run:
     """A run of one scenario under one protocol."""
 
-    def __init__(self, scenario: Scenario, protocol: str, trace: Trace, progress: Progress) -> None:
+    def __init__(self, scenario: Scenario, protocol: str, trace: Trace, progress: ShowProgress) -> None:
         self._scenario = scenario
         self._protocol = protocol
         self._progress = progress
@@ -329,8 +327,8 @@ class Run:
 
         self._world.schedule(publication.at_ns, publish)
 
-    def _on_accepted(self, id: PublicationId, request: Published, at: int) -> None:
-        publication = self._published.pop((request.client, request.reference))
+    def _on_accepted(self, id: PublicationId, client: str, reference: int, at: int) -> None:
+        publication = self._published.pop((client, reference))
         self._oracle.add_publication(id, publication.attributes, at)
 
     def _on_refused(self, refusal: Refuse) -> None:
@@ -355,7 +353,7 @@ class Run:
         if killed is None:
             return
         others = [broker for broker in self._live_brokers() if broker is not killed]
-        self._oracle.kill_broker(name, lambda each, home: _is_lost_for(killed, others, each, home))
+        self._oracle.kill_broker(name, lambda each, home: is_lost_for(home, each, killed, others))
         self._world.crash(name)
 
     def _apply_link_fault(self, step: FaultStep, first: str, second: str) -> None:
@@ -375,20 +373,3 @@ class Run:
 
 def _is_answered_for(id: PublicationId, brokers: list[Broker]) -> bool:
     return any(broker.answers_for(id) for broker in brokers)
-
-
-def _is_lost_for(killed: Broker, others: list[Broker], id: PublicationId, home: str) -> bool:
-    """Whether a publication is lost for a subscriber's broker `home` if `killed` crashes and `others` stay alive."""
-    waiting = {other.me: other.awaits(id) for other in others if other.answers_for(id)}
-    if any(killed.me in each for each in waiting.values()):
-        # Another broker sends it again after the killed one restarts.
-        return False
-    if killed.unknown_interest(id):
-        # Only the killed broker kept the publication for unreachable brokers.
-        return True
-    if not killed.answers_for(id):
-        return killed.retains(id) and not any(other.answers_for(id) or other.retains(id) for other in others)
-    if waiting and killed.awaits(id) <= waiting.keys():
-        # All brokers that the killed one sent it to are responsible for it now.
-        return False
-    return not any(home in each for each in waiting.values())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from broker.progress import ignore_progress
 from experiments.scenario.load import load
 from experiments.simulate.run import simulate as run_scenario
 from experiments.simulate.summary import RunSummary
@@ -27,8 +28,4 @@ def simulate(
     overrides = {key: str(value) for key, value in (settings or {}).items()}
     if seed is not None:
         overrides["seed"] = str(seed)
-    return run_scenario(load(scenario, overrides), protocol, _ignore_progress, None if out is None else Path(out))
-
-
-def _ignore_progress(_what: str, _done: int, _total: int) -> None:
-    pass
+    return run_scenario(load(scenario, overrides), protocol, ignore_progress, None if out is None else Path(out))

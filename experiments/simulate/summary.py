@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from array import array
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from broker.percentile import percentile
 from broker.trace.schema import (
     BrokerRow,
     DeliveryRow,
@@ -75,6 +75,13 @@ class RunSummary:
     messages: Mapping[str, int]
     drops: Mapping[str, int]
     digest: str
+
+    @property
+    def failure(self) -> str | None:
+        """Text that counts the missed and the repeated deliveries. None if there are none."""
+        if not self.missed and not self.duplicated:
+            return None
+        return f"{self.protocol} missed {self.missed} and repeated {self.duplicated} of {self.owed}"
 
 
 class SummaryBuilder:
@@ -187,9 +194,9 @@ class SummaryBuilder:
             held=held,
             unsettled=unsettled,
             latency_ms_mean=_mean(sum(latencies), len(latencies)) * 1e3,
-            latency_ms_p50=_percentile(latencies, 0.50) * 1e3,
-            latency_ms_p95=_percentile(latencies, 0.95) * 1e3,
-            latency_ms_p99=_percentile(latencies, 0.99) * 1e3,
+            latency_ms_p50=percentile(latencies, 0.50) * 1e3,
+            latency_ms_p95=percentile(latencies, 0.95) * 1e3,
+            latency_ms_p99=percentile(latencies, 0.99) * 1e3,
             hops_mean=_mean(self._delivery_hops, len(latencies)),
             destinations_mean=_mean(*self._destinations),
             destinations_at_source_mean=_mean(*self._source_destinations),
@@ -211,8 +218,3 @@ def _add(total: list[int], value: int) -> None:
 
 def _mean(total: float, count: int) -> float:
     return total / count if count else 0.0
-
-
-def _percentile(ascending: Sequence[float], share: float) -> float:
-    """The smallest value such that at least this share of the values does not exceed it."""
-    return ascending[max(0, math.ceil(share * len(ascending)) - 1)] if ascending else 0.0

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from broker.progress import ignore_progress
 from experiments.errors import SimulationError
 
 if TYPE_CHECKING:
@@ -49,10 +50,9 @@ def simulate(parameters: Parameters, folder: Path) -> RunResult:
     """
     from experiments.simulate.run import simulate as run
 
-    protocol = str(parameters["protocol"])
-    summary = run(scenario_of(parameters), protocol, _ignore_progress, folder)
-    if summary.missed or summary.duplicated:
-        raise SimulationError(f"{protocol} missed {summary.missed} and repeated {summary.duplicated} of {summary.owed}")
+    summary = run(scenario_of(parameters), str(parameters["protocol"]), ignore_progress, folder)
+    if summary.failure is not None:
+        raise SimulationError(summary.failure)
     numbers: dict[str, float] = {}
     for each in dataclasses.fields(summary):
         value = getattr(summary, each.name)
@@ -130,10 +130,6 @@ def routing_memory(parameters: Parameters, _folder: Path) -> RunResult:
         "messages_multicast": result.messages_multicast,
         "messages_flooded": result.messages_flooded,
     }, {}
-
-
-def _ignore_progress(activity: str, done: int, total: int) -> None:
-    """Does nothing: a sweep shows its progress in runs, not within a run."""
 
 
 KINDS: dict[str, Callable[[Parameters, Path], RunResult]] = {

@@ -82,8 +82,10 @@ def run(test: Callable[[], Awaitable[None]], within_s: float = 180.0) -> None:
 class InLoop:
     """The brokers of an overlay file in this event loop. In the block, all links are up."""
 
-    def __init__(self, file: OverlayFileMaker) -> None:
+    def __init__(self, file: OverlayFileMaker, **options: Any) -> None:
+        """`options` are those of each `BrokerServer`."""
         self.file = file
+        self._options = options
         self.servers: dict[str, BrokerServer] = {}
         self._stack = AsyncExitStack()
 
@@ -101,7 +103,7 @@ class InLoop:
             await self.stop(id)
 
     async def start(self, id: str, **options: Any) -> BrokerServer:
-        server = BrokerServer(self.file.broker(id), **options)
+        server = BrokerServer(self.file.broker(id), **{**self._options, **options})
         await server.start()
         self.servers[id] = server
         return server

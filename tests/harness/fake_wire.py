@@ -53,6 +53,7 @@ from broker.core.inputs import (
 )
 from broker.core.settings import MILLISECOND, SECOND, Settings
 from broker.wire.broker_codec import Limits, decode, encode
+from experiments.simulate.oracle import is_lost_for
 from matching.expressions.values import Value
 from routing.messages import Message, PublicationId, Publish
 from routing.registry import create
@@ -121,8 +122,8 @@ class World:
         """The moments of acceptance, see `moment`."""
         self.confirmed_as: dict[tuple[str, str], int] = {}
         """The moments at which subscriptions and advertisements were confirmed, by client and name."""
-        self.lost_with: dict[PublicationId, str] = {}
-        """In memory mode: publications lost by a crash, with the broker that alone knew or had to deliver them."""
+        self.lost_for: set[tuple[PublicationId, str]] = set()
+        """In memory mode: publications lost by a crash, each with a subscriber's broker that it cannot reach."""
         self.refused: list[Refuse] = []
         self.records: list[tuple[str, Record]] = []
         """Records, each with its broker."""
@@ -169,28 +170,18 @@ class World:
         if not self.settings.is_durable:
             seat.store = {}
             assert victim is not None
-            self._note_lost(name, victim)
+            self._note_lost(victim)
         for each in [each for each in self.links if name in each]:
             del self.links[each]
             other = each[0] if each[1] == name else each[1]
             self._later(2 * SECOND, lambda other=other, each=each: self._notice(other, name, each))  # type: ignore[misc]
 
-    def _note_lost(self, name: str, victim: Broker) -> None:
-        """Records the publications that are lost with a crashed broker in memory mode.
-
-        A publication that it had to deliver or forward is lost, unless another broker waits for its answer. A
-        publication that it only retains is lost if no other broker has it, or if unreachable brokers may want it.
-        """
+    def _note_lost(self, victim: Broker) -> None:
+        """Records the publications that are lost with a crashed broker in memory mode."""
         others = [seat.broker for seat in self.seats.values() if seat.broker is not None]
-        for id in self.accepted:
-            if any(name in other.awaits(id) for other in others):
-                is_lost = False
-            elif victim.answers_for(id) or victim.unknown_interest(id):
-                is_lost = True
-            else:
-                is_lost = victim.retains(id) and not any(other.answers_for(id) or other.retains(id) for other in others)
-            if is_lost:
-                self.lost_with.setdefault(id, name)
+        self.lost_for.update(
+            (id, home) for id in self.accepted for home in self.seats if is_lost_for(home, id, victim, others)
+        )
 
     def _notice(self, broker: str, lost: str, over: Link) -> None:
         if over not in self.links:

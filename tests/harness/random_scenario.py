@@ -407,9 +407,10 @@ class Scenario:
     def classify(self, sent: Sent, client: str, drops: dict[PublicationId, str]) -> str:
         if (sent.id, client) in self.world.delivered:
             return "delivered"
-        if not any(entry.is_live for entry in self._wanting(sent) if entry.client == client):
+        homes = {entry.broker for entry in self._wanting(sent) if entry.client == client and entry.is_live}
+        if not homes:
             return "withdrawn"
-        if sent.id in self.world.lost_with:
+        if all((sent.id, home) in self.world.lost_for for home in homes):
             return "lost with a broker"
         return "dropped" if sent.id in drops else "missed"
 

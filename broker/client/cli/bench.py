@@ -6,7 +6,6 @@ import asyncio
 import gc
 import time
 from array import array
-from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
@@ -16,14 +15,14 @@ from broker.client.client import Client, connect
 from broker.client.credentials import environment_credentials
 from broker.client.errors import ClientError, RefusedError, TimeoutExpiredError
 from broker.client.subscription import Subscription
+from broker.percentile import percentile
+from broker.progress import ShowProgress
 from routing.messages import PublicationId
 
 PROBE = "bench_probe"
 SETUP_WITHIN_S = 60.0
 SETTLED_AFTER_S = 1.0
 """At the end: without a delivery for this time, the run stops waiting for missing deliveries."""
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +111,7 @@ class _Listener:
 
 
 class Bench:
-    def __init__(self, options: BenchOptions, progress: Progress) -> None:
+    def __init__(self, options: BenchOptions, progress: ShowProgress) -> None:
         self._options = options
         self._progress = progress
         self._workload = BenchWorkload(
@@ -222,11 +221,11 @@ class Bench:
             delivered_in_all=sum(listener.delivered for listener in self._listeners),
             repeated=sum(subscriber.repeated for subscriber in subscribers),
             latency_ms_mean=sum(latencies) / max(1, len(latencies)) / 1e6,
-            latency_ms_p50=_percentile(latencies, 0.5),
-            latency_ms_p90=_percentile(latencies, 0.9),
-            latency_ms_p99=_percentile(latencies, 0.99),
-            latency_ms_p999=_percentile(latencies, 0.999),
-            latency_ms_max=_percentile(latencies, 1.0),
+            latency_ms_p50=percentile(latencies, 0.5) / 1e6,
+            latency_ms_p90=percentile(latencies, 0.9) / 1e6,
+            latency_ms_p99=percentile(latencies, 0.99) / 1e6,
+            latency_ms_p999=percentile(latencies, 0.999) / 1e6,
+            latency_ms_max=percentile(latencies, 1.0) / 1e6,
             client_cpu_share=cpu / measured_s,
         )
 
@@ -297,13 +296,6 @@ def _retrieve_error(answer: asyncio.Future[PublicationId | None]) -> None:
         answer.exception()
 
 
-def _percentile(ascending: list[int], share: float) -> float:
-    """Returns the percentile in milliseconds."""
-    if not ascending:
-        return 0.0
-    return ascending[min(len(ascending) - 1, int(share * len(ascending)))] / 1e6
-
-
 def check(options: BenchOptions) -> None:
     for name, value in (
         ("publishers", options.publishers),
@@ -318,7 +310,7 @@ def check(options: BenchOptions) -> None:
         raise ClientError(f"--matching is {options.matching}; it must be above 0 and at most 0.5")
 
 
-def run_bench(options: BenchOptions, progress: Progress) -> BenchResult:
+def run_bench(options: BenchOptions, progress: ShowProgress) -> BenchResult:
     check(options)
     log_to_stderr()
     return asyncio.run(Bench(options, progress).run())

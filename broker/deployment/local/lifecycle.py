@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,8 +18,8 @@ from broker.deployment.local.preflight import check_brokers, select_brokers
 from broker.deployment.local.processes import wait_for_exit
 from broker.deployment.local.run_folder import BrokerState, OverlayState, RunFolder, run_folder_of, running_folders
 from broker.deployment.local.supervisor import SupervisorPlan
+from broker.progress import ShowProgress
 
-Progress = Callable[[str, int, int], None]
 """Receives the name of the task, the number of finished brokers, and the number of all brokers."""
 
 
@@ -35,7 +35,7 @@ class UpOptions:
     timeout_s: float = 30.0
 
 
-def start_overlay(overlay: str, options: UpOptions, progress: Progress) -> OverlayState:
+def start_overlay(overlay: str, options: UpOptions, progress: ShowProgress) -> OverlayState:
     """Starts the brokers and returns when they are connected. Stops all of them if that fails."""
     file = find_overlay_file(overlay)
     config = read_config(file)
@@ -84,7 +84,7 @@ def _broker_options(options: UpOptions) -> tuple[str, ...]:
 
 
 def _wait_until_connected(
-    folder: RunFolder, brokers: Sequence[BrokerConfig], options: UpOptions, progress: Progress
+    folder: RunFolder, brokers: Sequence[BrokerConfig], options: UpOptions, progress: ShowProgress
 ) -> OverlayState:
     end = time.monotonic() + options.timeout_s
     expected = _expected_neighbours(brokers, options)

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from broker.deployment.manifests.plan import SECRETS, USER_ID, Placement, Plan, Resources, check_overlay_text
+from broker.deployment.manifests.plan import DATA, SECRETS, USER_ID, Placement, Plan, Resources, check_overlay_text
 from broker.deployment.manifests.rendering import Yaml, render, to_yaml
-from topologies.files.toml import TomlValue
 
-DATA = "/var/lib/mercast"
 OVERLAY = "/etc/mercast/overlay.toml"
 
 
 def compose_files(plan: Plan, resources: Resources) -> dict[str, str]:
     """Returns the text of each file by path."""
-    overlay = plan.overlay_text({placement.id: _settings(placement) for placement in plan.placements})
+    overlay = plan.overlay_text({each.id: each.container_settings(each.host or each.name) for each in plan.placements})
     check_overlay_text(Path("overlay.toml"), overlay)
     files: dict[str, str] = {}
     for host, placements in plan.by_host().items():
@@ -30,17 +28,6 @@ def compose_files(plan: Plan, resources: Resources) -> dict[str, str]:
 
 def dockerfile() -> str:
     return render("Dockerfile", user_id=USER_ID, data=DATA)
-
-
-def _settings(placement: Placement) -> dict[str, TomlValue]:
-    settings: dict[str, TomlValue] = {
-        "listen": f"0.0.0.0:{placement.port}",
-        "address": f"{placement.host or placement.name}:{placement.port}",
-        "admin": f"127.0.0.1:{placement.admin_port}",
-    }
-    if placement.is_durable:
-        settings["data_dir"] = f"{DATA}/{placement.name}"
-    return settings
 
 
 def _compose(plan: Plan, placements: list[Placement], resources: Resources) -> Yaml:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from broker.deployment.manifests.compose import DATA, dockerfile
+from broker.deployment.manifests.compose import dockerfile
 from broker.deployment.manifests.plan import (
+    DATA,
     SECRETS,
     USER_ID,
     Placement,
@@ -16,14 +17,13 @@ from broker.deployment.manifests.plan import (
     service_name,
 )
 from broker.deployment.manifests.rendering import Yaml, to_yaml
-from topologies.files.toml import TomlValue
 
 FOLDER = "/etc/mercast"
 
 
 def kubernetes_files(plan: Plan, image: str, storage: str, resources: Resources) -> dict[str, str]:
     """Returns the text of each file by path."""
-    overlay = plan.overlay_text({placement.id: _settings(placement) for placement in plan.placements})
+    overlay = plan.overlay_text({each.id: each.container_settings(each.name) for each in plan.placements})
     check_overlay_text(Path("overlay.toml"), overlay)
     name = f"mercast-{service_name(plan.overlay)}"
     files = {
@@ -48,17 +48,6 @@ def kubernetes_files(plan: Plan, image: str, storage: str, resources: Resources)
         {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": manifests}
     )
     return files
-
-
-def _settings(placement: Placement) -> dict[str, TomlValue]:
-    settings: dict[str, TomlValue] = {
-        "listen": f"0.0.0.0:{placement.port}",
-        "address": f"{placement.name}:{placement.port}",
-        "admin": f"127.0.0.1:{placement.admin_port}",
-    }
-    if placement.is_durable:
-        settings["data_dir"] = f"{DATA}/{placement.name}"
-    return settings
 
 
 def secret_name(plan: Plan, placement: Placement) -> str:

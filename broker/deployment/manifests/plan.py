@@ -18,6 +18,8 @@ SECRET_KEYS = {"tls": ("ca", "certificate", "key"), "acl": ("file", "brokers_tok
 """The keys that name files, by table."""
 SECRETS = "/etc/mercast-secrets"
 """The folder of these files on the hosts."""
+DATA = "/var/lib/mercast"
+"""The folder on the hosts that has the data folders of durable brokers."""
 USER_ID = 10_001
 """The id of the unprivileged user in containers."""
 
@@ -57,6 +59,15 @@ class Placement:
     def health_script(self) -> str:
         """A health check that fails unless the broker serves. It is in Python, which every broker's host has."""
         return f"import urllib.request as r; r.urlopen('http://127.0.0.1:{self.admin_port}/healthz', timeout=3)"
+
+    def settings(self) -> dict[str, TomlValue]:
+        """The keys of the broker's table on its host."""
+        admin: dict[str, TomlValue] = {"admin": f"127.0.0.1:{self.admin_port}"}
+        return {**admin, "data_dir": f"{DATA}/{self.name}"} if self.is_durable else admin
+
+    def container_settings(self, host: str) -> dict[str, TomlValue]:
+        """The keys of the broker's table in a container that other brokers reach at `host`."""
+        return {"listen": f"0.0.0.0:{self.port}", "address": f"{host}:{self.port}", **self.settings()}
 
 
 @dataclass(frozen=True, slots=True)

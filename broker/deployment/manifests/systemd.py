@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from broker.deployment.manifests.plan import SECRETS, DeployError, Plan, Resources, check_overlay_text
+from broker.deployment.manifests.plan import DATA, SECRETS, DeployError, Plan, Resources, check_overlay_text
 from broker.deployment.manifests.rendering import render
-from topologies.files.toml import TomlValue
 
 FOLDER = "/etc/mercast"
-STATE = "/var/lib/mercast"
 FORBIDDEN_IN_UNITS = ("%", "\n", '"', "\\", "$")
 
 
@@ -17,14 +15,7 @@ def systemd_files(plan: Plan, program: str, resources: Resources) -> dict[str, s
     """Returns the text of each file by path."""
     if plan.is_on_one_machine:
         raise DeployError("all brokers listen on this machine alone; on one machine `mercast up` starts them")
-    settings: dict[str, dict[str, TomlValue]] = {
-        placement.id: {
-            "admin": f"127.0.0.1:{placement.admin_port}",
-            **({"data_dir": f"{STATE}/{placement.name}"} if placement.is_durable else {}),
-        }
-        for placement in plan.placements
-    }
-    overlay = plan.overlay_text(settings)
+    overlay = plan.overlay_text({each.id: each.settings() for each in plan.placements})
     check_overlay_text(Path("overlay.toml"), overlay)
     _check_names(plan)
     python = program.rpartition("/")[0] + "/python"
@@ -43,7 +34,7 @@ def systemd_files(plan: Plan, program: str, resources: Resources) -> dict[str, s
         units = [f"mercast-{each.name}{suffix}" for each in placements for suffix in (".service", "-health.timer")]
         secrets = dict.fromkeys(name for placement in placements for name in plan.secrets_of(placement))
         files[f"{host}/install.sh"] = render(
-            "install.sh", units=units, secrets=secrets, secrets_folder=SECRETS, folder=FOLDER, state=STATE
+            "install.sh", units=units, secrets=secrets, secrets_folder=SECRETS, folder=FOLDER, state=DATA
         )
     return files
 

@@ -14,9 +14,10 @@ from __future__ import annotations
 import gc
 import math
 import platform
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
+from broker.progress import ShowProgress
 from experiments.benchmarks.matching.plan import (
     BenchPlan,
     BenchResult,
@@ -34,7 +35,6 @@ from matching.expressions.values import Value
 from matching.matcher import Matcher, MatchReport, Structure
 from topologies.random_streams import stream
 
-Progress: TypeAlias = Callable[[str, int, int], None]
 """A function of the current activity, its completed steps and its total steps."""
 
 Item = TypeVar("Item")
@@ -94,7 +94,7 @@ class MeasuredIndex:
             self.checksum_with_scan.add(publication, report.ids)
 
 
-def run(plan: BenchPlan, progress: Progress) -> BenchResult:
+def run(plan: BenchPlan, progress: ShowProgress) -> BenchResult:
     """Runs the comparison.
 
     Raises `WrongAnswerError` as soon as two indexes disagree, and `NotEmptyError` if an index is not empty after all
@@ -125,7 +125,7 @@ def run(plan: BenchPlan, progress: Progress) -> BenchResult:
     )
 
 
-def _with_progress(activity: str, items: Iterator[Item], total: int, progress: Progress) -> Iterator[Item]:
+def _with_progress(activity: str, items: Iterator[Item], total: int, progress: ShowProgress) -> Iterator[Item]:
     every = max(1, total // 100)
     for number, item in enumerate(items, start=1):
         yield item
@@ -146,7 +146,7 @@ class _Bench:
         measured_indexes: Sequence[MeasuredIndex],
         subscriptions: list[Expression],
         publications: list[dict[str, Value]],
-        progress: Progress,
+        progress: ShowProgress,
     ) -> None:
         self._plan = plan
         self._measured_indexes = measured_indexes

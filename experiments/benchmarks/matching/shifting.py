@@ -14,10 +14,10 @@ import dataclasses
 import itertools
 import json
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
+from broker.progress import ShowProgress
 from experiments.benchmarks.matching.plan import IndexChoice, common_backend, with_baseline
 from experiments.cpu_timing import BestTimes, garbage_collection_paused
 from experiments.errors import BenchPlanError, WrongAnswerError
@@ -25,8 +25,6 @@ from experiments.workloads.be_gen import BeGen, BeGenParameters
 from matching.expressions.model import Expression
 from matching.expressions.values import Value
 from matching.matcher import Matcher, MatchReport
-
-Progress: TypeAlias = Callable[[str, int, int], None]
 
 NAME = "shifting"
 STEPS = 4
@@ -58,7 +56,7 @@ class ShiftingRow:
     ratio_to_scan: float
 
 
-def run_shifting(plan: ShiftingPlan, progress: Progress) -> list[ShiftingRow]:
+def run_shifting(plan: ShiftingPlan, progress: ShowProgress) -> list[ShiftingRow]:
     if plan.subscriptions < STEPS or plan.publications < 1:
         raise BenchPlanError(f"shifting needs at least {STEPS} subscriptions and one publication a step")
     backend = common_backend(plan.indexes, plan.backend)

@@ -12,7 +12,7 @@ import gc
 import itertools
 import os
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
@@ -23,6 +23,7 @@ from broker.core.broker import Broker
 from broker.core.effects import Send
 from broker.core.inputs import FrameReceived, PeerUp
 from broker.core.settings import Settings
+from broker.progress import ShowProgress
 from broker.simulation.cost_file import IndexCosts, MeasuredCosts
 from broker.trace.code_version import code_version
 from broker.wire.broker_codec import Limits, decode, encode
@@ -41,8 +42,6 @@ PUBLICATIONS = 60
 ROUNDS = 3
 FRAMES = 500
 
-Progress: TypeAlias = Callable[[str, int, int], None]
-
 
 @dataclass(frozen=True, slots=True)
 class Observation:
@@ -56,7 +55,7 @@ class Observation:
 
 
 def calibrate(
-    indexes: Sequence[str], progress: Progress, *, sizes: Sequence[int] = SIZES, publications: int = PUBLICATIONS
+    indexes: Sequence[str], progress: ShowProgress, *, sizes: Sequence[int] = SIZES, publications: int = PUBLICATIONS
 ) -> MeasuredCosts:
     costs: dict[str, IndexCosts] = {}
     with garbage_collection_paused():

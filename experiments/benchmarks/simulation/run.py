@@ -14,20 +14,18 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
 
 import msgpack
 
 import topologies
 from broker.core.inputs import Advertised, Published, Subscribed
 from broker.core.settings import SECOND, Settings
+from broker.progress import ShowProgress
 from broker.simulation.costs import PADRES_2015
 from broker.simulation.simulated_overlay import SimulatedOverlay
 from broker.trace.files import TraceWriter
 from broker.trace.schema import Trace
 from experiments.cpu_timing import BestTimes, collecting_rarely
-
-Progress: TypeAlias = Callable[[str, int, int], None]
 
 LINE = 50
 RATE = 2_000
@@ -128,7 +126,7 @@ def publish(world: SimulatedOverlay, broker: str, publications: int) -> None:
     world.run_until(world.now + publications * SECOND // RATE + 10 * SECOND)
 
 
-def forwarding(publications: int, rounds: int, folder: Path, progress: Progress) -> Forwarding:
+def forwarding(publications: int, rounds: int, folder: Path, progress: ShowProgress) -> Forwarding:
     """Alternates with the bare loop in short rounds, so that other processes disturb both equally."""
     overlay = topologies.generate("line", {"brokers": LINE})
     first, last = overlay.brokers[0].id, overlay.brokers[-1].id
@@ -162,7 +160,7 @@ def heap_loop(messages: int) -> int:
     return hops
 
 
-def set_up(folder: Path, progress: Progress) -> SetUp:
+def set_up(folder: Path, progress: ShowProgress) -> SetUp:
     parameters = {"transit_nodes": CLUSTERS, "stub_nodes": CLUSTER_BROKERS - 1, "degree": 6}
     overlay = topologies.cluster_by_domain(topologies.generate("transit-stub", parameters, seed=1))
     names = [broker.id for broker in overlay.brokers]
@@ -225,7 +223,7 @@ def publication_cost(
     )
 
 
-def measure(publications: int, rounds: int, progress: Progress, *, with_set_up: bool = True) -> BenchResult:
+def measure(publications: int, rounds: int, progress: ShowProgress, *, with_set_up: bool = True) -> BenchResult:
     with tempfile.TemporaryDirectory(prefix="mercast-bench-") as name:
         folder = Path(name)
         speed = forwarding(publications, rounds, folder, progress)

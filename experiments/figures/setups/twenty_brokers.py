@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from experiments.figures.figure import PROTOCOLS, Point, Row, RowMaker, Rows, Scale
+from experiments.figures.figure import PROTOCOLS, Point, Row, RowMaker, Scale
 from experiments.figures.points import simulation_spec
 from experiments.sweeps.sweep import RunOutcome, Value
 
@@ -58,8 +58,3 @@ def by_broker(measure: str, table: str, column: str, factor: float = 1.0) -> Row
             yield Row(measure, point.series, number, factor * float(value))
 
     return rows
-
-
-def mean(rows: Rows, measure: str, series: str) -> float | None:
-    values = rows.values(measure, series)
-    return sum(values) / len(values) if values else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from experiments.figures.figure import PROTOCOLS, Claim, Figure, Panel, Point, Row, Rows, Scale, Shape
+from experiments.figures.figure import PROTOCOLS, Claim, Figure, Panel, Point, Row, Scale, Shape
 from experiments.figures.setups.hundred_brokers import SETTING, SHARE, hundred_brokers_point
 from experiments.figures.thesis.fig_10_1_11 import PUBLICATIONS, RATE
 from experiments.sweeps.sweep import RunOutcome
@@ -27,11 +27,6 @@ def rows(point: Point, outcome: RunOutcome) -> Iterable[Row]:
         yield Row(STORED, point.series, rank, count)
 
 
-def _mean(results: Rows, series: str) -> float | None:
-    values = results.values(STORED, series)
-    return sum(values) / len(values) if values else None
-
-
 WHY = {
     "FBR": "3,000 subscriptions, 60 advertisements, 2.8 hops between: 5,040 copies at a broker on average.",
     "D-DBR": "3,000 subscriptions at each of the 60 brokers with matching advertisements, and 30 own ones at all.",
@@ -40,7 +35,7 @@ WHY = {
 
 
 def _claim(series: str, paper: float) -> Claim:
-    return Claim(f"{series}: mean of a broker", paper, lambda results: _mean(results, series), why=WHY[series])
+    return Claim(f"{series}: mean of a broker", paper, lambda results: results.mean(STORED, series), why=WHY[series])
 
 
 FIGURE = Figure(
@@ -58,7 +53,9 @@ FIGURE = Figure(
         Shape(
             "FBR stores most, MERC a little more than D-DBR",
             lambda results: (
-                (_mean(results, "FBR") or 0) > (_mean(results, "MERC") or 0) > (_mean(results, "D-DBR") or 0)
+                (results.mean(STORED, "FBR") or 0)
+                > (results.mean(STORED, "MERC") or 0)
+                > (results.mean(STORED, "D-DBR") or 0)
             ),
         ),
     ),

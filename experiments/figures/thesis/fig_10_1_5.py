@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from experiments.figures.figure import Claim, Figure, Panel, Rows, Shape
-from experiments.figures.setups.twenty_brokers import LATENCY, SETTING, STEP_S, ZIPF, mean, over_time, points
+from experiments.figures.setups.twenty_brokers import LATENCY, SETTING, STEP_S, ZIPF, over_time, points
 
 
 def _spread(rows: Rows, series: str) -> float | None:
@@ -43,7 +43,7 @@ FIGURE = Figure(
     step_s=STEP_S,
     panels=(Panel(LATENCY, "Mean latency over time", "seconds of publishing", "milliseconds"),),
     claims=(
-        Claim("D-DBR: mean", 35, lambda rows: mean(rows, LATENCY, "D-DBR"), unit=" ms", why=ABSOLUTE),
+        Claim("D-DBR: mean", 35, lambda rows: rows.mean(LATENCY, "D-DBR"), unit=" ms", why=ABSOLUTE),
         Claim(
             "FBR: lowest",
             77,
@@ -61,7 +61,7 @@ FIGURE = Figure(
     shapes=(
         Shape(
             "D-DBR's latency is below half of FBR's",
-            lambda rows: (mean(rows, LATENCY, "D-DBR") or 0) * 2 < (mean(rows, LATENCY, "FBR") or 0),
+            lambda rows: (rows.mean(LATENCY, "D-DBR") or 0) * 2 < (rows.mean(LATENCY, "FBR") or 0),
         ),
         Shape("D-DBR's latency varies by fewer milliseconds than FBR's", _ddbr_is_steadier),
     ),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from experiments.figures.figure import Figure, Panel, Rows, Shape
-from experiments.figures.setups.twenty_brokers import LATENCY, SETTING, STEP_S, UNIFORM, ZIPF, mean, over_time, points
+from experiments.figures.setups.twenty_brokers import LATENCY, SETTING, STEP_S, UNIFORM, ZIPF, over_time, points
 
 
 def _of(rows: Rows, protocol: str, distribution: str) -> float:
-    return mean(rows, LATENCY, f"{protocol}, {distribution}") or 0.0
+    return rows.mean(LATENCY, f"{protocol}, {distribution}") or 0.0
 
 
 FIGURE = Figure(

@@ -37,8 +37,7 @@ def rows(point: Point, outcome: RunOutcome) -> Iterable[Row]:
 
 
 def _mean(results: Rows) -> float | None:
-    means = results.values(MEAN, "D-DBR")
-    return sum(means) / len(means) if means else None
+    return results.mean(MEAN, "D-DBR")
 
 
 FIGURE = Figure(

@@ -11,7 +11,7 @@ import pytest
 from broker import connect
 from broker.runtime.server import BrokerServer
 from broker.runtime.status import as_prometheus
-from broker.trace import recorder
+from broker.trace import rolling_trace
 from broker.trace.files import TraceWriter
 from broker.trace.schema import Row, TraceWriteError
 from tests.harness.broker_processes import InLoop, OverlayFileMaker, run
@@ -32,16 +32,13 @@ class FullDisk(TraceWriter):
 def test_publications_are_answered_and_delivered_while_the_trace_has_no_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(recorder, "TraceWriter", FullDisk)
+    monkeypatch.setattr(rolling_trace, "TraceWriter", FullDisk)
     monkeypatch.setattr(FullDisk, "is_full", False)
     file = OverlayFileMaker(tmp_path, ["b1", "b2"], [("b1", "b2")])
 
     async def test() -> None:
-        overlay = InLoop(file)
-        for id in file.ids:
-            await overlay.start(id, trace=tmp_path / "out")
-        await overlay.linked()
         async with (
+            InLoop(file, trace=tmp_path / "out") as overlay,
             connect(file.url("b1")) as publisher,
             connect(file.url("b2")) as reader,
             reader.subscribe("n >= 0") as stream,
@@ -59,7 +56,6 @@ def test_publications_are_answered_and_delivered_while_the_trace_has_no_room(
                 status = server.status()
                 assert status.trace.startswith("ended: cannot write")
                 assert 'what="trace not written"} 1' in as_prometheus(status)
-        await overlay.__aexit__()
 
     run(test)
     assert [record.message for record in caplog.records].count("trace not written") == 2
@@ -68,8 +64,8 @@ def test_publications_are_answered_and_delivered_while_the_trace_has_no_room(
 def test_a_trace_folder_that_is_gone_ends_the_trace_and_not_the_housekeeping(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recorder, "ROLL_EVERY", 1)
-    monkeypatch.setattr(recorder, "ROLL_IDLE_EVERY", 1)
+    monkeypatch.setattr(rolling_trace, "ROLL_EVERY", 1)
+    monkeypatch.setattr(rolling_trace, "ROLL_IDLE_EVERY", 1)
     file = OverlayFileMaker(tmp_path, ["b1"], tables={"limits": {"hello": "200ms"}})
 
     async def test() -> None:
