@@ -33,7 +33,8 @@ class Settings:
     retain_bytes: int = 16 << 20
     """Limit for attributes and payloads of publications that are retained for late subscriptions."""
     clock_skew: int = 0
-    """The largest difference between the clocks of two brokers."""
+    """The largest difference between the clocks of two brokers, with the time from an input to its answer. Clients see
+    the order of answers. The core knows only the times of inputs."""
     window: int = 4096
     """The largest number of unsettled publications of one source."""
     publish_window: int = 1024

@@ -51,6 +51,12 @@ class CostProfile:
                 work += self.match_cost(effect.row.work)
         return round(work)
 
+    def longest_answer(self, subscriptions: int, tables: int, brokers: int) -> int:
+        """An upper bound of the time from a client's publication to its answer, at a broker with so many tables of at
+        most so many subscriptions."""
+        lookup = self.asked + (self.stored + self.matched) * subscriptions
+        return round(self.frame_in + self.frame_out * brokers + lookup * tables)
+
     def match_cost(self, work: TableWork) -> float:
         """The time of one lookup in a table."""
         return self.asked + self.stored * work.stored + self.matched * work.matched

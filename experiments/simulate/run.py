@@ -184,12 +184,21 @@ class Run:
         loses_frames = any(fault.kind == "loss" for fault in scenario.faults)
         return Settings(
             is_open=scenario.advertise == "open",
+            clock_skew=self._longest_answer(),
             tick=5 * SECOND,
             dead_after=20 * SECOND,
             patience=PATIENCE_WITH_LOSS if loses_frames else PATIENCE,
             reorganise_every=round(period_s * SECOND),
             most_links=scenario.reorganise.max_degree,
         )
+
+    def _longest_answer(self) -> int:
+        """An upper bound of the time from an input to its answer. A broker's work takes so long at most."""
+        subscriptions = sum(len(each.subscriptions) for each in self._plan.subscribers)
+        brokers = self._overlay.brokers
+        # A local table, and a table of each cluster.
+        tables = 1 + max(max(1, len(each.clusters)) for each in brokers)
+        return cost_profile(self._scenario).longest_answer(subscriptions, tables, len(brokers))
 
     def complete(self, digest: Callable[[], str]) -> RunSummary:
         """Runs to the end and returns the summary. Calls `digest` after all rows are recorded."""

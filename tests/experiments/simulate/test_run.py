@@ -47,6 +47,15 @@ def test_with_subscribers_that_come_and_go_nothing_owed_is_missed(protocol: str)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("protocol", ["fbr", "d-dbr", "merc"])
+def test_a_subscription_that_is_confirmed_while_a_publication_is_matched_receives_it(protocol: str) -> None:
+    # Matching takes longer than confirming: the input came before the subscription's, and its answer after.
+    summary = simulate(load("churn"), protocol, no_progress)
+    assert (summary.seed, summary.published) == (1, 1_000)
+    assert (summary.missed, summary.duplicated, summary.held) == (0, 0, 0)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["d-dbr", "merc"])
 def test_through_a_partition_a_crash_and_a_lossy_link_nothing_owed_is_missed(protocol: str) -> None:
     summary = simulate(load("partition"), protocol, no_progress)
