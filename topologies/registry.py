@@ -19,7 +19,9 @@ from topologies.files.typed_tables import (
     Finite,
     Table,
     TableReader,
+    about,
     description_of,
+    expecting,
     fields_of,
     type_options,
 )
@@ -94,10 +96,10 @@ def _kind(info: types.Type) -> Kind:
     return "text"
 
 
-Brokers: TypeAlias = Annotated[Count, Meta(description="number of brokers")]
-Latency: TypeAlias = Annotated[Finite, Meta(description="latency of every link")]
-Scale: TypeAlias = Annotated[Integer, Meta(description="side of the square grid that brokers stand on")]
-PerUnit: TypeAlias = Annotated[Finite, Meta(description="latency for each unit of a link's length")]
+Brokers: TypeAlias = Annotated[Count, about("number of brokers")]
+Latency: TypeAlias = Annotated[Finite, about("latency of every link")]
+Scale: TypeAlias = Annotated[Integer, about("side of the square grid that brokers stand on")]
+PerUnit: TypeAlias = Annotated[Finite, about("latency for each unit of a link's length")]
 
 _BETA_HELP = {
     "waxman-1": "how slowly the probability falls with the drawn r",
@@ -105,6 +107,7 @@ _BETA_HELP = {
     "doar-leslie": "how slowly the probability falls with distance",
     "locality": "probability of a link between distant brokers (relative to alpha when degree is given)",
 }
+_ALPHA_HELP = "probability of a link in a {} domain ({})"
 _GAMMA_HELP = {
     "doar-leslie": "factor that is divided by the number of brokers",
     "locality": "reach of near brokers, as a share of the square's diagonal",
@@ -116,9 +119,9 @@ def _gtitm(name: str, summary: str) -> Model:
     rule = EDGE_MODELS[name]
     own: list[tuple[str, Any, Any]] = []
     if rule.beta is not None:
-        own.append(("beta", Annotated[Finite, Meta(description=_BETA_HELP[name])], rule.beta))
+        own.append(("beta", Annotated[Finite, about(_BETA_HELP[name])], rule.beta))
     if rule.gamma is not None:
-        own.append(("gamma", Annotated[Finite, Meta(description=_GAMMA_HELP[name])], rule.gamma))
+        own.append(("gamma", Annotated[Finite, about(_GAMMA_HELP[name])], rule.gamma))
 
     def build(self: Any, seed: int) -> Overlay:
         edges = EdgeModel(name, self.alpha, *(getattr(self, parameter) for parameter, _, _ in own))
@@ -132,8 +135,8 @@ def _gtitm(name: str, summary: str) -> Model:
         name,
         [
             ("brokers", Brokers),
-            ("degree", Annotated[Finite | None, Meta(description=degree_help)], None),
-            ("alpha", Annotated[Finite | None, Meta(description=alpha_help)], None),
+            ("degree", Annotated[Finite | None, about(degree_help)], None),
+            ("alpha", Annotated[Finite | None, about(alpha_help)], None),
             *own,
             ("scale", Scale, SCALE),
             ("ms_per_unit", PerUnit, MS_PER_UNIT),
@@ -168,7 +171,7 @@ class Star(FixedShape, frozen=True, kw_only=True):
 
 class Tree(ModelParameters, frozen=True, kw_only=True):
     brokers: Brokers
-    branching: Annotated[Integer, Meta(description="children of a broker")] = 2
+    branching: Annotated[Integer, about("children of a broker")] = 2
     latency_ms: Latency = LATENCY_MS
 
     def build(self, seed: int) -> Overlay:
@@ -177,7 +180,7 @@ class Tree(ModelParameters, frozen=True, kw_only=True):
 
 class Random(ModelParameters, frozen=True, kw_only=True):
     brokers: Brokers
-    degree: Annotated[Finite, Meta(description="mean degree")] = 3.0
+    degree: Annotated[Finite, about("mean degree")] = 3.0
     latency_ms: Latency = LATENCY_MS
 
     def build(self, seed: int) -> Overlay:
@@ -186,7 +189,7 @@ class Random(ModelParameters, frozen=True, kw_only=True):
 
 class RandomRegular(ModelParameters, frozen=True, kw_only=True):
     brokers: Brokers
-    degree: Annotated[Integer, Meta(description="degree of every broker")] = 4
+    degree: Annotated[Integer, about("degree of every broker")] = 4
     latency_ms: Latency = LATENCY_MS
 
     def build(self, seed: int) -> Overlay:
@@ -196,22 +199,20 @@ class RandomRegular(ModelParameters, frozen=True, kw_only=True):
 class Hierarchy(ModelParameters, frozen=True, kw_only=True):
     levels: Annotated[
         tuple[Integer, ...],
-        Meta(
-            min_length=1,
-            description="nodes of a graph on each level, top first, such as 10x100",
-            extra={"expected": "whole numbers, such as 10x100"},
-        ),
+        about("nodes of a graph on each level, top first, such as 10x100"),
+        Meta(min_length=1),
+        expecting("whole numbers, such as 10x100"),
     ] = (10, 10)
-    brokers: Annotated[Integer | None, Meta(description="checked against the product of the levels")] = None
-    degree: Annotated[Finite | None, Meta(description="exact mean degree of the whole; give degree or alpha")] = None
-    upper_degree: Annotated[Finite, Meta(description="with degree: mean degree of graphs above the lowest level")] = 3.0
-    joins: Annotated[Integer, Meta(description="links that a link becomes when its ends are replaced")] = 1
-    edges: Annotated[str, Meta(description="with alpha: model of the graphs on all levels")] = "pure-random"
+    brokers: Annotated[Integer | None, about("checked against the product of the levels")] = None
+    degree: Annotated[Finite | None, about("exact mean degree of the whole; give degree or alpha")] = None
+    upper_degree: Annotated[Finite, about("with degree: mean degree of graphs above the lowest level")] = 3.0
+    joins: Annotated[Integer, about("links that a link becomes when its ends are replaced")] = 1
+    edges: Annotated[str, about("with alpha: model of the graphs on all levels")] = "pure-random"
     alpha: Annotated[
-        tuple[Finite, ...] | None, Meta(description="alpha of the edge model, one for all levels or one for each")
+        tuple[Finite, ...] | None, about("alpha of the edge model, one for all levels or one for each")
     ] = None
-    beta: Annotated[Finite | None, Meta(description="beta of the edge model")] = None
-    gamma: Annotated[Finite | None, Meta(description="gamma of the edge model")] = None
+    beta: Annotated[Finite | None, about("beta of the edge model")] = None
+    gamma: Annotated[Finite | None, about("gamma of the edge model")] = None
     ms_per_unit: PerUnit = MS_PER_UNIT
 
     def build(self, seed: int) -> Overlay:
@@ -237,22 +238,16 @@ class Hierarchy(ModelParameters, frozen=True, kw_only=True):
 
 
 class TransitStub(ModelParameters, frozen=True, kw_only=True):
-    transit_domains: Annotated[Integer, Meta(description="transit domains")] = 1
-    transit_nodes: Annotated[Integer, Meta(description="nodes of each transit domain")] = 10
-    stubs: Annotated[Integer, Meta(description="stub domains at each transit node")] = 1
-    stub_nodes: Annotated[Integer, Meta(description="nodes of each stub domain")] = 9
-    extra_transit_stub: Annotated[Integer, Meta(description="extra links between transit and stub nodes")] = 0
-    extra_stub_stub: Annotated[Integer, Meta(description="extra links between stub domains")] = 0
-    brokers: Annotated[Integer | None, Meta(description="checked against what the sizes above make")] = None
-    degree: Annotated[Finite | None, Meta(description="exact mean degree of the whole; give degree or the alphas")] = (
-        None
-    )
-    transit_alpha: Annotated[
-        Finite | None, Meta(description=f"probability of a link in a transit domain ({TRANSIT_ALPHA})")
-    ] = None
-    stub_alpha: Annotated[Finite | None, Meta(description=f"probability of a link in a stub domain ({STUB_ALPHA})")] = (
-        None
-    )
+    transit_domains: Annotated[Integer, about("transit domains")] = 1
+    transit_nodes: Annotated[Integer, about("nodes of each transit domain")] = 10
+    stubs: Annotated[Integer, about("stub domains at each transit node")] = 1
+    stub_nodes: Annotated[Integer, about("nodes of each stub domain")] = 9
+    extra_transit_stub: Annotated[Integer, about("extra links between transit and stub nodes")] = 0
+    extra_stub_stub: Annotated[Integer, about("extra links between stub domains")] = 0
+    brokers: Annotated[Integer | None, about("checked against what the sizes above make")] = None
+    degree: Annotated[Finite | None, about("exact mean degree of the whole; give degree or the alphas")] = None
+    transit_alpha: Annotated[Finite | None, about(_ALPHA_HELP.format("transit", TRANSIT_ALPHA))] = None
+    stub_alpha: Annotated[Finite | None, about(_ALPHA_HELP.format("stub", STUB_ALPHA))] = None
     ms_per_unit: PerUnit = MS_PER_UNIT
 
     def build(self, seed: int) -> Overlay:

@@ -13,6 +13,7 @@ from msgspec.structs import astuple
 from experiments.errors import ScenarioError
 from experiments.scenario.model import Clusters, ModelValue, OverlayKeys, OverlaySetup, Scenario
 from experiments.scenario.overrides import parameter_names
+from experiments.scenario.workload import check_is_file
 from routing import registry as routers
 from topologies.broker_and_link import METRICS, Metric
 from topologies.clustering.clusters import cluster_by_domain, cluster_by_size
@@ -121,8 +122,8 @@ def _read_setup(table: Mapping[str, Any], key: str, reader: TableReader) -> Over
         raise reader.refusal(f"{key}.model", f"is {common.model!r}; {nearest(common.model, MODELS)}")
     if common.file is not None and own:
         raise reader.refusal(f"{key}.file", "excludes the parameters of models")
-    if common.file is not None and not Path(common.file).is_file():
-        raise reader.refusal(f"{key}.file", f"is {common.file!r}, and there is no such file")
+    if common.file is not None:
+        check_is_file(common.file, f"{key}.file", reader)
     if common.clusters is not None and len([each for each in astuple(common.clusters) if each is not None]) != 1:
         raise reader.refusal(f"{key}.clusters", "must be one of {by = 'domain'}, {size = N} and {count = N}")
     return OverlaySetup(

@@ -22,6 +22,7 @@ OVERLAY_NAMES = key_names(OverlayKeys)
 def with_overrides(document: Mapping[str, object], overrides: Mapping[str, str], reader: TableReader) -> Document:
     result = copy.deepcopy(dict(document))
     for key, text in overrides.items():
+        reader.check_unicode(key, text)
         *path, name = key.split(".")
         if not name or not all(path):
             raise reader.refusal(key, "is no key; write section.key=value, as --set workload.rate=3000")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os.path
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,11 +27,16 @@ def read_workload(table: Mapping[str, Any], reader: TableReader) -> WorkloadSetu
     own = {name: value for name, value in table.items() if name in names}
     setup = WorkloadSetup(**asdict(common), parameters=_parameters(own, common.kind, reader))
     for name in FILES:
-        path = table.get(name)
-        if isinstance(path, str) and path and not Path(path).is_file():
-            raise reader.refusal(f"workload.{name}", f"is {path!r}, and there is no such file")
+        if isinstance(path := table.get(name), str) and path:
+            check_is_file(path, f"workload.{name}", reader)
     _check_arrivals(setup, reader)
     return setup
+
+
+def check_is_file(path: str, key: str, reader: TableReader) -> None:
+    # Path.is_file raises an error for a name that is too long.
+    if not os.path.isfile(path):  # noqa: PTH113
+        raise reader.refusal(key, f"is {path!r}, and there is no such file")
 
 
 def _parameters(table: Mapping[str, Any], kind: str, reader: TableReader) -> WorkloadParameters:

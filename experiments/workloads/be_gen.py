@@ -52,7 +52,10 @@ class BeGenParameters:
     def __post_init__(self) -> None:
         check_at_least("be-gen", "cardinality", self.cardinality, 2)
         check_at_least("be-gen", "subscription_size", self.subscription_size, 1)
-        check_between("be-gen", "event_size", self.event_size, 1, self.dimensions)
+        if not 1 <= self.event_size <= self.dimensions:
+            raise WorkloadError(
+                f"be-gen: event_size is {self.event_size}; it must lie between 1 and {self.dimensions}, the dimensions"
+            )
         check_between("be-gen", "matching_probability", self.matching_probability, 1e-6, 1)
         check_between("be-gen", "equality", self.equality, 0, 1)
         check_between("be-gen", "zipf", self.zipf, 0, 20)

@@ -90,6 +90,8 @@ def test_every_default_is_a_value_that_its_model_takes(model: str) -> None:
         ("random", {"brokers": True}, "brokers is true; it must be a whole number"),
         ("random", {"brokers": 10, "degree": "inf"}, "degree is 'inf'; it must be a number"),
         ("random", {"brokers": 10, "degree": "null"}, "degree is 'null'; it must be a number"),
+        ("random", {"brokers": 10, "degree": "3\udcff"}, r"degree is '3\\udcff'; it must be Unicode text"),
+        ("random", {"\udcff": 10}, r"\\udcff is 10; it must be Unicode text"),
         ("random", {"brokers": 10, "degree": [3]}, r"degree is \[3\]; it must be a number"),
         (
             "hierarchy",

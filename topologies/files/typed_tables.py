@@ -19,7 +19,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -47,10 +47,21 @@ Parser: TypeAlias = Callable[[str], Any]
 
 _PATH = re.compile(r" - at `\$([\w.\[\]]*)`$")
 _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
+_LISTS_IN_TEXT: dict[type, types.Type] = {
+    types.IntType: types.Metadata(types.AnyType(), extra={"expected": "whole numbers with x between, such as 10x100"}),
+    types.FloatType: types.Metadata(
+        types.AnyType(), extra={"expected": "numbers with commas between, such as 0.6,0.2"}
+    ),
+}
 
 
 class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The base of the structs for tables. Unknown keys are refused."""
+
+
+def about(meaning: str) -> Meta:
+    """Annotates a key with its meaning."""
+    return Meta(description=meaning)
 
 
 def expecting(text: str) -> Meta:
@@ -96,15 +107,24 @@ def parse_toml(text: str, source: str, error: Error) -> dict[str, Any]:
         # Python refuses decimal numbers of more than 4,300 digits with a plain ValueError.
         raise error(f"{source} is not TOML: {problem}") from problem
     except RecursionError:
-        document = None
-    if document is None or _is_deeper(document, DEPTH_MAX):
-        raise error(f"{source} has lists or tables nested more than {DEPTH_MAX} levels deep") from None
+        raise error(f"{source} is nested more than {DEPTH_MAX} levels deep") from None
+    for key, excess in _excesses(document, ()):
+        raise error(f"{source}: {'.'.join(key)[:_LONGEST_SHOWN]} {excess}")
     return document
 
 
-def _is_deeper(value: object, levels: int) -> bool:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return levels < 0 or any(_is_deeper(each, levels - 1) for each in inner)
+def _excesses(value: object, key: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yields the keys of values that are nested too deep, or are whole numbers that TOML does not guarantee."""
+    if len(key) > DEPTH_MAX:
+        yield key, f"is nested more than {DEPTH_MAX} levels deep"
+    elif isinstance(value, int) and not -INT_MAX - 1 <= value <= INT_MAX:
+        yield key, f"is a whole number of more than 64 bits; it must be from {-INT_MAX - 1} to {INT_MAX}"
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _excesses(inner, (*key, name))
+    elif isinstance(value, list):
+        for number, inner in enumerate(value, start=1):
+            yield from _excesses(inner, (*key, str(number)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,20 +143,29 @@ class TableReader:
         left_out = tuple(others)
         if left_out and isinstance(table, Mapping):
             table = {name: value for name, value in table.items() if name not in left_out}
-        return self._convert(table_type, table, key, others=left_out)
+        return self._convert(table_type, table, key, left_out, None)
 
     def read_texts(self, table_type: type[T], table: Mapping[str, object]) -> T:
         """Reads a table whose values may be texts. `10x100` and `0.6,0.2` are lists, and so is a single value."""
-        types_by_name = {each.encode_name: each.type for each in fields_of(table_type)}
+        declared = {each.encode_name: each.type for each in fields_of(table_type)}
         prepared: dict[str, object] = {}
         for name, value in table.items():
-            text = value.strip() if isinstance(value, str) else value
-            info = types_by_name.get(name, types.AnyType())
-            if isinstance(text, str) and text.casefold() == "null":
+            self.check_unicode(name, value)
+            info = declared.get(name, types.AnyType())
+            prepared[name] = value.strip() if isinstance(value, str) else value
+            if isinstance(value, str) and value.strip().casefold() == "null":
                 # msgspec reads it as None, which would stand for the default.
-                raise self.refusal(name, f"is {text!r}; it must be {_words(info)}")
-            prepared[name] = _split(text) if isinstance(type_options(info)[0], types.VarTupleType) else text
-        return self._convert(table_type, prepared, "", texts=table)
+                raise self.refusal(name, f"is {value!r}; it must be {_words(info)}")
+            if isinstance(type_options(info)[0], types.VarTupleType) and not isinstance(value, list | tuple):
+                prepared[name] = re.split(r"\s*[x,]\s*", value.strip()) if isinstance(value, str) else [value]
+        return self._convert(table_type, prepared, "", (), table)
+
+    def check_unicode(self, key: str, value: object) -> None:
+        """Raises if a key or value of the command line has bytes that are not UTF-8. msgspec cannot report those."""
+        try:
+            f"{key}{value}".encode()
+        except UnicodeEncodeError:
+            raise self.refusal(f"{key!r}"[1:-1], f"is {value!r}; it must be Unicode text") from None
 
     def refusal(self, key: str, problem: str) -> Exception:
         """Returns the error to raise about a key. `problem` follows the key in the message."""
@@ -147,31 +176,18 @@ class TableReader:
         return self.error(f"{'--set' if is_typed else self.source}: {key}{text}")
 
     def _convert(
-        self,
-        table_type: type[T],
-        table: object,
-        key: str,
-        *,
-        others: tuple[str, ...] = (),
-        texts: Mapping[str, object] | None = None,
+        self, table_type: type[T], table: object, key: str, others: tuple[str, ...], texts: Mapping[str, object] | None
     ) -> T:
         try:
             return msgspec.convert(table, table_type, strict=texts is None, dec_hook=self._parse)
         except msgspec.ValidationError as error:
-            place = _Place.of_error(str(error), table, types.type_info(table_type))
-            if error.__cause__ is not None and isinstance(place.value, Mapping):
+            place = _find(str(error), table, types.type_info(table_type))
+            if error.__cause__ is not None and _fields(place.info):
                 # The dataclass itself refused its values.
                 raise error.__cause__ from None
             if texts is not None and len(place.keys) > 1:
-                allowed = "whole numbers with x between, such as 10x100"
-                if isinstance(place.info, types.FloatType):
-                    allowed = "numbers with commas between, such as 0.6,0.2"
-                name = place.keys[0]
-                raise self.refusal(name, f"is {shown_value(texts[name])}; it must be {allowed}") from None
+                place = _Place(place.keys[:1], texts[place.keys[0]], _LISTS_IN_TEXT[type(place.info)])
             raise self._explain(error, place, key, others) from error.__cause__
-        except UnicodeEncodeError as error:
-            # A text from the command line may have bytes that are not UTF-8.
-            raise self.refusal(key, f"has {shown_value(error.object)}, which is not Unicode text") from None
 
     def _parse(self, wanted: type, value: object) -> object:
         if not isinstance(value, str):
@@ -179,24 +195,24 @@ class TableReader:
         return self.parsers[wanted](value)
 
     def _explain(self, error: Exception, place: _Place, key: str, others: tuple[str, ...]) -> Exception:
-        key = ".".join(part for part in (key, *place.keys) if part)
         said = _PATH.sub("", str(error))
-        if said.startswith("Object contains unknown field") and isinstance(place.value, Mapping):
-            known = {*place.field_names, *others}
-            name = next((str(name) for name in place.value if name not in known), "a key")
-            return self._error(f"{key}.{name}" if key else name, f"{place.label} is unknown; {nearest(name, known)}")
-        if said.startswith("Object missing required field") and isinstance(place.value, Mapping):
+        keys = [key, *place.keys] if key else [*place.keys]
+        problem = f" is {shown_value(place.value)}; {_expectation(place)}"
+        if isinstance(place.value, Mapping) and said.startswith("Object contains unknown field"):
+            known = {*others, *(each.encode_name for each in _fields(place.info))}
+            keys.append(next((str(name) for name in place.value if name not in known), ""))
+            problem = f" is unknown; {nearest(keys[-1], known)}"
+        elif isinstance(place.value, Mapping) and said.startswith("Object missing required field"):
             missing = next(each for each in _fields(place.info) if each.required and each.name not in place.value)
-            meaning = description_of(missing) and f": {description_of(missing)}"
-            text = f"{place.label} is missing; it must be {_words(missing.type, missing.name)}{meaning}"
-            return self._error(f"{key}.{missing.name}" if key else missing.name, text)
-        if error.__cause__ is not None and isinstance(place.value, str):
-            return self._error(key, f"{place.label}: {said}")
-        return self._error(key, f"{place.label} is {shown_value(place.value)}; {place.expectation}")
+            keys.append(missing.name)
+            meaning = description_of(missing)
+            problem = f" is missing; it must be {_words(missing.type, missing.name)}{meaning and f': {meaning}'}"
+        elif error.__cause__ is not None and isinstance(place.value, str):
+            problem = f": {said}"
+        return self._error(".".join(keys), f"{place.label}{problem}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(NamedTuple):
     """The place of an error: its keys, its value and its declared type."""
 
     keys: tuple[str, ...]
@@ -205,53 +221,36 @@ class _Place:
     label: str = ""
     """The id or name of the table in a list of tables, such as ` (b1)`."""
 
-    @classmethod
-    def of_error(cls, message: str, table: object, info: types.Type) -> _Place:
-        found = _PATH.search(message)
-        place = cls((), table, info)
-        for name, index in _STEP.findall(found[1] if found else ""):
-            inner = place._at_index(int(index)) if index else place._at_name(name)
-            if inner is None:
-                break
-            place = inner
-        return place
 
-    def _at_name(self, name: str) -> _Place | None:
-        for each in _fields(self.info):
-            if each.encode_name == name and isinstance(self.value, Mapping) and name in self.value:
-                return _Place((*self.keys, name), self.value[name], each.type, self.label)
-        return None
+def _find(message: str, value: object, info: types.Type) -> _Place:
+    """Returns the place that a message of msgspec names. Its path contains names of fields and indexes only."""
+    place = _Place((), value, info)
+    path = _PATH.search(message)
+    for name, index in _STEP.findall(path[1] if path else ""):
+        field = next((each for each in _fields(place.info) if each.encode_name == name), None)
+        if field is not None and isinstance(place.value, Mapping) and name in place.value:
+            place = _Place((*place.keys, name), place.value[name], field.type, place.label)
+        elif index and isinstance(place.value, list | tuple):
+            inner = place.value[int(index)]
+            label = _label(inner) if isinstance(inner, Mapping) else place.label
+            place = _Place((*place.keys, str(int(index) + 1)), inner, _item_type(place.info, int(index)), label)
+        else:
+            break
+    return place
 
-    def _at_index(self, index: int) -> _Place | None:
-        if not isinstance(self.value, list | tuple):
-            return None
-        value = self.value[index]
-        label = _label(value) if isinstance(value, Mapping) else self.label
-        (info, *_) = type_options(self.info)
-        if isinstance(info, types.TupleType):
-            info = info.item_types[index]
-        elif isinstance(info, types.VarTupleType):
-            info = info.item_type
-        return _Place((*self.keys, str(index + 1)), value, info, label)
 
-    @property
-    def field_names(self) -> tuple[str, ...]:
-        return tuple(each.encode_name for each in _fields(self.info))
+def _item_type(info: types.Type, index: int) -> types.Type:
+    (info, *_) = type_options(info)
+    if isinstance(info, types.TupleType):
+        return info.item_types[index]
+    return info.item_type if isinstance(info, types.VarTupleType) else types.AnyType()
 
-    @property
-    def expectation(self) -> str:
-        """Says which values the place allows."""
-        options = type_options(self.info)
-        if _expected(self.info) is not None:
-            return f"it must be {_expected(self.info)}"
-        if isinstance(self.value, str) and (known := tuple(_texts(options))):
-            return nearest(self.value, known)
-        if isinstance(self.value, int | float) and math.isfinite(self.value):
-            for info in options:
-                wanted = types.IntType if isinstance(self.value, int) else types.FloatType
-                if isinstance(info, wanted | types.FloatType) and not isinstance(self.value, bool):
-                    return f"it must be {_limits(info, self.value) or _words(info)}"
-        return f"it must be {_words(self.info, self.keys[-1] if self.keys else '')}"
+
+def _label(table: Mapping[Any, Any]) -> str:
+    name = next((table[key] for key in ("id", "name", "between") if key in table), None)
+    if isinstance(name, list) and all(isinstance(end, str) for end in name):
+        name = "-".join(name)
+    return f" ({name[:_LONGEST_SHOWN]})" if isinstance(name, str) and name else ""
 
 
 def _fields(info: types.Type) -> tuple[types.Field, ...]:
@@ -271,46 +270,49 @@ def type_options(info: types.Type) -> tuple[types.Type, ...]:
     return (info,)
 
 
-def _texts(options: tuple[types.Type, ...]) -> Iterator[str]:
-    """Yields the allowed texts, if each of the types is a list of texts."""
-    if all(isinstance(option, types.LiteralType | types.EnumType) for option in options):
-        yield from (each for option in options for each in _choices(option) if isinstance(each, str))
-
-
-def _choices(info: types.Type) -> tuple[object, ...]:
-    if isinstance(info, types.EnumType):
-        return tuple(each.value for each in info.cls)
-    return info.values if isinstance(info, types.LiteralType) else ()
+def _expectation(place: _Place) -> str:
+    """Says which values the place allows, or which of them is nearest to its value."""
+    value, options = place.value, type_options(place.info)
+    if _expected(place.info) is None and isinstance(value, str):
+        if all(isinstance(option, types.LiteralType | types.EnumType) for option in options):
+            return nearest(value, [str(choice) for option in options for choice in _choices(option)])
+    elif _expected(place.info) is None and not isinstance(value, bool) and isinstance(value, int | float):
+        for option in options:
+            is_whole = isinstance(option, types.IntType) and isinstance(value, int)
+            if (is_whole or isinstance(option, types.FloatType)) and (limits := _limits(option, value)):
+                return f"it must be {limits}"
+    return f"it must be {_words(place.info, place.keys[-1] if place.keys else '')}"
 
 
 def _expected(info: types.Type) -> str | None:
-    if isinstance(info, types.Metadata) and info.extra:
-        return str(info.extra["expected"])
-    return None
+    return info.extra["expected"] if isinstance(info, types.Metadata) and info.extra else None
+
+
+def _choices(info: types.Type) -> Iterable[object]:
+    if isinstance(info, types.EnumType):
+        return (each.value for each in info.cls)
+    return info.values if isinstance(info, types.LiteralType) else ()
 
 
 def _words(info: types.Type, key: str = "") -> str:
     """Returns the type and its limits in words. `key` is the name of a list of tables."""
     if (expected := _expected(info)) is not None:
         return expected
-    options = type_options(info)
-    if len(options) > 1:
-        texts = [_words(option, key) for option in options]
-        return (", or " if any("," in text for text in texts) else " or ").join(texts)
-    (info,) = options
+    texts = [_option_words(option, key) for option in type_options(info)]
+    return (", or " if any("," in text for text in texts) else " or ").join(texts)
+
+
+def _option_words(info: types.Type, key: str) -> str:
     match info:
         case types.IntType() | types.FloatType():
             name = "a whole number" if isinstance(info, types.IntType) else "a number"
-            limits = _limits(info)
-            return f"{name}, {limits}" if limits else name
+            return ", ".join(part for part in (name, _limits(info, 0)) if part)
         case types.BoolType():
             return "true or false"
         case types.LiteralType() | types.EnumType():
             return " or ".join(repr(choice) for choice in _choices(info))
-        case types.VarTupleType(item_type=item) if _fields(item):
-            return f"a list of tables; write [[{key}]] above each"
         case types.VarTupleType(item_type=item):
-            return f"a list, each {_words(item)}"
+            return f"a list of tables; write [[{key}]] above each" if _fields(item) else f"a list, each {_words(item)}"
         case types.TupleType(item_types=items):
             return f"a list of {len(items)}, each {_words(items[0])}"
         case types.StructType() | types.DataclassType() | types.DictType():
@@ -318,8 +320,10 @@ def _words(info: types.Type, key: str = "") -> str:
     return "text in quotes"
 
 
-def _limits(info: types.IntType | types.FloatType, value: float = 0) -> str:
-    """Returns the limits in words. The limits of 64 bits are left out, unless they are what the value exceeds."""
+def _limits(info: types.Type, value: float) -> str:
+    """Returns the limits of a number in words. Those of 64 bits are left out, unless the value exceeds them."""
+    if not isinstance(info, types.IntType | types.FloatType) or value in (math.inf, -math.inf) or value != value:
+        return ""
     parts = {"above": info.gt, "at least": info.ge, "at most": info.le}
     return " and ".join(
         f"{words} {limit:g}" if isinstance(limit, float) else f"{words} {limit}"
@@ -328,26 +332,9 @@ def _limits(info: types.IntType | types.FloatType, value: float = 0) -> str:
     )
 
 
-def _label(table: Mapping[Any, Any]) -> str:
-    name = next((table[key] for key in ("id", "name", "between") if key in table), None)
-    if isinstance(name, list) and all(isinstance(end, str) for end in name):
-        name = "-".join(name)
-    return f" ({name[:_LONGEST_SHOWN]})" if isinstance(name, str) and name else ""
-
-
-def _split(value: object) -> object:
-    if isinstance(value, str):
-        return re.split(r"\s*[x,]\s*", value)
-    return value if isinstance(value, list | tuple) else [value]
-
-
 def shown_value(value: object) -> str:
-    """Returns a value as the text of an error shows it: as in TOML where Python differs, and shortened."""
+    """Returns a value as errors show it: as in TOML where Python differs, and shortened."""
     if isinstance(value, bool):
         return str(value).lower()
-    try:
-        text = repr(value)
-    except ValueError:
-        # Python writes no decimal number of more than 4,300 digits.
-        return "a number that is too large to show" if isinstance(value, int) else "a value that is too large to show"
+    text = repr(value)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
