@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, Protocol, TypeAlias
 
 import msgspec
 from msgspec import Meta
@@ -35,12 +35,11 @@ Kind = Literal["whole", "number", "text", "wholes", "numbers"]
 Integer: TypeAlias = Annotated[int, Meta(ge=-INT_MAX, le=INT_MAX)]
 
 
-class ModelParameters(Table, frozen=True, kw_only=True):
-    """The parameters of a model. A parameter whose default is None may be left out."""
+class ModelParameters(Protocol):
+    """The parameters of a model: a `Table`. A parameter whose default is None may be left out."""
 
     def build(self, seed: int) -> Overlay:
         """Returns the overlay. The same seed gives the same overlay."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +123,7 @@ def _gtitm(name: str, summary: str) -> Model:
         own.append(("gamma", Annotated[Finite, about(_GAMMA_HELP[name])], rule.gamma))
 
     def build(self: Any, seed: int) -> Overlay:
-        edges = EdgeModel(name, self.alpha, *(getattr(self, parameter) for parameter, _, _ in own))
+        edges = EdgeModel(name, self.alpha, **{parameter: getattr(self, parameter) for parameter, _, _ in own})
         return flat.gtitm_flat(
             self.brokers, edges, seed=seed, degree=self.degree, scale=self.scale, ms_per_unit=self.ms_per_unit
         )
@@ -141,7 +140,7 @@ def _gtitm(name: str, summary: str) -> Model:
             ("scale", Scale, SCALE),
             ("ms_per_unit", PerUnit, MS_PER_UNIT),
         ],
-        bases=(ModelParameters,),
+        bases=(Table,),
         namespace={"build": build},
         frozen=True,
         kw_only=True,
@@ -149,7 +148,7 @@ def _gtitm(name: str, summary: str) -> Model:
     return Model(f"GT-ITM: {summary}", parameters_type)
 
 
-class FixedShape(ModelParameters, frozen=True, kw_only=True):
+class FixedShape(Table, frozen=True, kw_only=True):
     brokers: Brokers
     latency_ms: Latency = LATENCY_MS
 
@@ -169,7 +168,7 @@ class Star(FixedShape, frozen=True, kw_only=True):
         return flat.star(self.brokers, latency_ms=self.latency_ms)
 
 
-class Tree(ModelParameters, frozen=True, kw_only=True):
+class Tree(Table, frozen=True, kw_only=True):
     brokers: Brokers
     branching: Annotated[Integer, about("children of a broker")] = 2
     latency_ms: Latency = LATENCY_MS
@@ -178,7 +177,7 @@ class Tree(ModelParameters, frozen=True, kw_only=True):
         return flat.tree(self.brokers, branching=self.branching, latency_ms=self.latency_ms)
 
 
-class Random(ModelParameters, frozen=True, kw_only=True):
+class Random(Table, frozen=True, kw_only=True):
     brokers: Brokers
     degree: Annotated[Finite, about("mean degree")] = 3.0
     latency_ms: Latency = LATENCY_MS
@@ -187,7 +186,7 @@ class Random(ModelParameters, frozen=True, kw_only=True):
         return flat.random_degree(self.brokers, degree=self.degree, seed=seed, latency_ms=self.latency_ms)
 
 
-class RandomRegular(ModelParameters, frozen=True, kw_only=True):
+class RandomRegular(Table, frozen=True, kw_only=True):
     brokers: Brokers
     degree: Annotated[Integer, about("degree of every broker")] = 4
     latency_ms: Latency = LATENCY_MS
@@ -196,7 +195,7 @@ class RandomRegular(ModelParameters, frozen=True, kw_only=True):
         return flat.random_regular(self.brokers, degree=self.degree, seed=seed, latency_ms=self.latency_ms)
 
 
-class Hierarchy(ModelParameters, frozen=True, kw_only=True):
+class Hierarchy(Table, frozen=True, kw_only=True):
     levels: Annotated[
         tuple[Integer, ...],
         about("nodes of a graph on each level, top first, such as 10x100"),
@@ -237,7 +236,7 @@ class Hierarchy(ModelParameters, frozen=True, kw_only=True):
         )
 
 
-class TransitStub(ModelParameters, frozen=True, kw_only=True):
+class TransitStub(Table, frozen=True, kw_only=True):
     transit_domains: Annotated[Integer, about("transit domains")] = 1
     transit_nodes: Annotated[Integer, about("nodes of each transit domain")] = 10
     stubs: Annotated[Integer, about("stub domains at each transit node")] = 1

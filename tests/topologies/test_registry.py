@@ -11,11 +11,14 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.harness.overlay_examples import EXAMPLES
 from topologies.clustering.clusters import cluster_by_size
 from topologies.errors import ParameterError
 from topologies.files.toml import OverlayFile, format_overlay
+from topologies.files.typed_tables import TableReader
 from topologies.registry import MODELS, generate
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -111,6 +114,27 @@ def test_every_default_is_a_value_that_its_model_takes(model: str) -> None:
 def test_wrong_names_and_values_are_refused(model: str, parameters: dict[str, object], words: str) -> None:
     with pytest.raises(ParameterError, match=words):
         generate(model, parameters)
+
+
+@given(
+    st.sampled_from([(model, parameter.name) for model in MODELS for parameter in MODELS[model].parameters]),
+    st.sampled_from(
+        ["", "x", "1,", "1x2", "nan", "1e999", "9" * 5_000, True, None, [], [None], {}, float("inf"), 1 << 70]
+    )
+    | st.text(st.characters(exclude_categories=[]))
+    | st.floats()
+    | st.integers(),
+)
+def test_any_value_of_any_parameter_is_read_or_refused_by_its_name(place: tuple[str, str], value: object) -> None:
+    model, name = place
+    reader = TableReader(model, ParameterError)
+    needed = {each.name: 3 for each in MODELS[model].parameters if each.needed}
+    problem = name
+    try:
+        reader.read_texts(MODELS[model].parameters_type, {**needed, name: value})
+    except ParameterError as refusal:
+        problem = str(refusal)
+    assert name in problem
 
 
 def test_a_hierarchy_takes_one_alpha_for_all_levels_or_one_for_each() -> None:

@@ -45,14 +45,9 @@ Error: TypeAlias = Callable[[str], Exception]
 Parser: TypeAlias = Callable[[str], Any]
 """Makes a value of a project's own type from a text. Raises ValueError if the text is invalid."""
 
+_UNKNOWN = "Object contains unknown field"
 _PATH = re.compile(r" - at `\$([\w.\[\]]*)`$")
 _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
-_LISTS_IN_TEXT: dict[type, types.Type] = {
-    types.IntType: types.Metadata(types.AnyType(), extra={"expected": "whole numbers with x between, such as 10x100"}),
-    types.FloatType: types.Metadata(
-        types.AnyType(), extra={"expected": "numbers with commas between, such as 0.6,0.2"}
-    ),
-}
 
 
 class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -186,7 +181,11 @@ class TableReader:
                 # The dataclass itself refused its values.
                 raise error.__cause__ from None
             if texts is not None and len(place.keys) > 1:
-                place = _Place(place.keys[:1], texts[place.keys[0]], _LISTS_IN_TEXT[type(place.info)])
+                is_whole = isinstance(type_options(place.info)[0], types.IntType)
+                numbers = "whole numbers with x between, such as 10x100"
+                allowed = numbers if is_whole else "numbers with commas between, such as 0.6,0.2"
+                name = place.keys[0]
+                raise self.refusal(name, f"is {shown_value(texts[name])}; it must be {allowed}") from None
             raise self._explain(error, place, key, others) from error.__cause__
 
     def _parse(self, wanted: type, value: object) -> object:
@@ -198,10 +197,9 @@ class TableReader:
         said = _PATH.sub("", str(error))
         keys = [key, *place.keys] if key else [*place.keys]
         problem = f" is {shown_value(place.value)}; {_expectation(place)}"
-        if isinstance(place.value, Mapping) and said.startswith("Object contains unknown field"):
-            known = {*others, *(each.encode_name for each in _fields(place.info))}
-            keys.append(next((str(name) for name in place.value if name not in known), ""))
-            problem = f" is unknown; {nearest(keys[-1], known)}"
+        if said.startswith(_UNKNOWN) and (unknown := _unknown_keys(place)):
+            keys.append(unknown[0])
+            problem = f" is unknown; {nearest(unknown[0], [*others, *_names(place.info)])}"
         elif isinstance(place.value, Mapping) and said.startswith("Object missing required field"):
             missing = next(each for each in _fields(place.info) if each.required and each.name not in place.value)
             keys.append(missing.name)
@@ -227,6 +225,9 @@ def _find(message: str, value: object, info: types.Type) -> _Place:
     place = _Place((), value, info)
     path = _PATH.search(message)
     for name, index in _STEP.findall(path[1] if path else ""):
+        if message.startswith(_UNKNOWN) and _unknown_keys(place):
+            # The unknown key itself may look like a path.
+            break
         field = next((each for each in _fields(place.info) if each.encode_name == name), None)
         if field is not None and isinstance(place.value, Mapping) and name in place.value:
             place = _Place((*place.keys, name), place.value[name], field.type, place.label)
@@ -237,6 +238,15 @@ def _find(message: str, value: object, info: types.Type) -> _Place:
         else:
             break
     return place
+
+
+def _unknown_keys(place: _Place) -> list[str]:
+    known = _names(place.info)
+    return [name for name in place.value if name not in known] if isinstance(place.value, Mapping) else []
+
+
+def _names(info: types.Type) -> list[str]:
+    return [each.encode_name for each in _fields(info)]
 
 
 def _item_type(info: types.Type, index: int) -> types.Type:

@@ -141,6 +141,8 @@ def test_a_table_becomes_a_struct() -> None:
         ("part", [{"id": "p1", "share": -1}], "part.1.share (p1) is -1; it must be at least 0 and at most 1"),
         ("part", [{"id": "p1", "x": 1}], "part.1.x (p1) is unknown; known: id, pair, share"),
         ("colours", 1, "colours is unknown; did you mean 'colour'?"),
+        ("x` - at `$.count", 1, f"x` - at `$.count is unknown; known: {', '.join(sorted(key_names(Outer)))}"),
+        ("inner", {"x` - at `$.inner.id": 1}, "inner.x` - at `$.inner.id is unknown; known: id, pair, share"),
     ],
 )
 def test_a_wrong_value_is_named_with_what_is_allowed(key: str, value: object, message: str) -> None:
