@@ -130,7 +130,7 @@ class GatewayTable(Table, frozen=True, kw_only=True):
 
     @property
     def is_version_5(self) -> bool:
-        return self.version == 5
+        return self.version != "3.1.1"
 
     @property
     def prefixes(self) -> TopicPrefixes:

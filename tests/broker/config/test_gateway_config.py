@@ -48,6 +48,11 @@ def test_a_broker_has_a_gateway_where_it_says_so_and_its_own_keys_win() -> None:
     assert gateways["b1"].identifier == "mercast-overlay-b1"
 
 
+@pytest.mark.parametrize(("version", "is_5"), [("5", True), ('"5"', True), ('"3.1.1"', False)])
+def test_the_mqtt_version_is_a_number_or_a_text(version: str, is_5: bool) -> None:
+    assert config(one=f"{{ version = {version} }}").gateways["b1"].table.is_version_5 is is_5
+
+
 def test_topics_of_all_gateways_are_excluded() -> None:
     gateways = config(other='{ port = 1884, deliver = "x/d" }').gateways
     excluded = [template.text for template in gateways["b1"].excluded]
