@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
+
+PORT_MAX = 65_535
 
 
 class AddressError(ValueError):
@@ -12,12 +13,25 @@ class AddressError(ValueError):
     exit_code = 3
 
 
-@dataclass(frozen=True, slots=True)
 class Address:
     """A host and a port. Its text is the form that `parse_address` reads."""
 
-    host: str
-    port: int
+    # It is not a dataclass: msgspec would read one from a table, and files have `host:port`.
+
+    __slots__ = ("host", "port")
+
+    def __init__(self, host: str, port: int) -> None:
+        self.host = host
+        self.port = port
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Address) and (self.host, self.port) == (other.host, other.port)
+
+    def __hash__(self) -> int:
+        return hash((self.host, self.port))
+
+    def __repr__(self) -> str:
+        return f"Address({self.host!r}, {self.port})"
 
     @property
     def is_loopback(self) -> bool:
@@ -40,6 +54,6 @@ def parse_address(text: str) -> Address:
     host = host[1:-1] if is_bracketed else host
     if not colon or not host or not port.isascii() or not port.isdigit() or (":" in host) != is_bracketed:
         raise AddressError(f"{text!r} is not an address; write host:port, for example 127.0.0.1:7001")
-    if int(port) > 65_535:
-        raise AddressError(f"{text!r} is not an address: a port is at most 65535")
+    if len(port) > 5 or int(port) > PORT_MAX:
+        raise AddressError(f"{text!r} is not an address: a port is at most {PORT_MAX}")
     return Address(host, int(port))

@@ -19,31 +19,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated, Literal, TypeAlias
 
-from broker.config.address import AddressError, parse_address
+from msgspec import Meta
+
+from broker.config.address import PORT_MAX, AddressError, parse_address
+from broker.config.duration import Duration, PositiveDuration
 from broker.config.gateway_topics import TopicPrefixes
-from broker.config.tables import (
-    ConfigError,
-    Reader,
-    at_least,
-    boolean,
-    duration,
-    key,
-    one_of,
-    positive_duration,
-    read_table,
-    text,
-)
+from broker.config.tables import PARSERS, ConfigError
 from broker.config.topic_template import TopicTemplate, check_topic
 from broker.core.settings import MILLISECOND, SECOND
+from topologies.files.typed_tables import Count, Parser, Table, TableReader, expecting, shown_value
 
-VERSION_5 = "5"
-VERSION_3_1_1 = "3.1.1"
 INTAKE_MAX = 65_535
 """The number of packet identifiers in MQTT, and so of messages that are not acknowledged."""
 IN_FLIGHT_MAX = 32_767
 """Half of the packet identifiers. The other half is reserved for subscribe and unsubscribe requests."""
-PORT_MAX = 65_535
 
 
 class PropertyReading(StrEnum):
@@ -55,109 +46,91 @@ class PropertyReading(StrEnum):
     OFF = "off"
 
 
-def _version(value: object, place: str) -> str:
-    if value == 5 and not isinstance(value, bool):
-        return VERSION_5
-    if value not in (VERSION_5, VERSION_3_1_1):
-        raise ConfigError(f'{place} is {value!r}; take 5 or "3.1.1"')
-    return str(value)
+class TopicPrefix(str):
+    """A topic of plain levels, without wildcards."""
+
+    __slots__ = ()
 
 
-def _templates(value: object, place: str) -> tuple[TopicTemplate, ...]:
-    if not isinstance(value, list | tuple):
-        raise ConfigError(f'{place} must be a list of topics, for example ["devices/{{room}}/{{sensor}}"]')
-    try:
-        return tuple(TopicTemplate(text(each, place)) for each in value)
-    except ConfigError as error:
-        raise ConfigError(f"{place}: {error}") from None
+def _topic_prefix(text: str) -> TopicPrefix:
+    check_topic(text, text)
+    if "+" in text or "#" in text or text.startswith(("/", "$")) or text.endswith("/"):
+        raise ConfigError(
+            f"{text!r} is no prefix; write plain levels with slashes between, for example mercast/deliver"
+        )
+    return TopicPrefix(text)
 
 
-def _prefix(value: object, place: str) -> str:
-    topic = text(value, place)
-    check_topic(topic, topic)
-    if "+" in topic or "#" in topic or topic.startswith(("/", "$")) or topic.endswith("/"):
-        raise ConfigError(f"{place} is {topic!r}; write plain levels with slashes between, for example mercast/deliver")
-    return topic
+def _numbered(largest: int) -> Meta:
+    return expecting(f"a whole number from 1 to {largest}, because MQTT has numbers for {largest} at most")
 
 
-def _at_most(largest: int) -> Reader:
-    def read(value: object, place: str) -> int:
-        count = at_least(1)(value, place)
-        assert isinstance(count, int)
-        if count > largest:
-            raise ConfigError(f"{place} is {count}; MQTT has numbers for {largest} at most")
-        return count
-
-    return read
+Port: TypeAlias = Annotated[int, Meta(ge=1, le=PORT_MAX)]
+Version: TypeAlias = Annotated[Literal[5, "5", "3.1.1"], expecting('5 or "3.1.1"')]
+Qos: TypeAlias = Annotated[Literal[0, 1], expecting("0 (at most once) or 1 (at least once)")]
+Templates: TypeAlias = Annotated[
+    tuple[TopicTemplate, ...], expecting('a list of topics, for example ["devices/{room}/{sensor}"]')
+]
+GATEWAY_PARSERS: Mapping[type, Parser] = {**PARSERS, TopicTemplate: TopicTemplate, TopicPrefix: _topic_prefix}
 
 
-def _qos(value: object, place: str) -> int:
-    if value not in (0, 1) or isinstance(value, bool):
-        raise ConfigError(f"{place} is {value!r}; take 0 (at most once) or 1 (at least once)")
-    return 1 if value else 0
-
-
-def _port(value: object, place: str) -> int:
-    port = at_least(1)(value, place)
-    assert isinstance(port, int)
-    if port > PORT_MAX:
-        raise ConfigError(f"{place} is {port}; a port is at most 65535")
-    return port
-
-
-def _property_reading(value: object, place: str) -> PropertyReading:
-    return PropertyReading(str(one_of(*PropertyReading)(value, place)))
-
-
-@dataclass(frozen=True, slots=True)
-class GatewayTable:
+class GatewayTable(Table, frozen=True, kw_only=True):
     """The keys of [mqtt] and of a broker's `mqtt` table."""
 
-    host: str = key("127.0.0.1", text, "the host of the MQTT broker")
-    port: int = key(1883, _port, "the port of the MQTT broker")
-    version: str = key(VERSION_5, _version, 'the MQTT version: 5, or "3.1.1" for brokers without MQTT 5')
-    topics: tuple[TopicTemplate, ...] = key((), _templates, "templates of topics whose messages become publications")
-    exclude: tuple[TopicTemplate, ...] = key((), _templates, "templates of topics that the gateway ignores")
-    qos: int = key(1, _qos, "the QoS of messages from devices: with 1 none is lost while either side is away")
-    deliver_qos: int = key(1, _qos, "the QoS of deliveries to MQTT clients")
-    subscribe: str = key(
-        "mercast/subscribe", _prefix, "topic prefix of a subscription's name; the retained message is its expression"
-    )
-    deliver: str = key("mercast/deliver", _prefix, "topic prefix of a subscription's name, for its deliveries")
-    error: str = key("mercast/error", _prefix, "topic prefix of a subscription's name, for its errors")
-    user_properties: PropertyReading = key(  # noqa: RUF009
-        PropertyReading.TYPED,
-        _property_reading,
-        "typed: properties with a JSON number or boolean become that value; text: all are strings; off: ignored",
-    )
-    topic_attribute: str = key("mqtt_topic", text, "the attribute for a message's topic; empty: none")
-    deliver_attributes: bool = key(True, boolean, "MQTT 5: deliveries carry attributes as user properties")
-    identifier: str = key("", text, "the gateway's client identifier, which names its session at the MQTT broker")
-    username: str = key("", text, "the user name at the MQTT broker")
-    password_file: str = key("", text, "a file that holds only the password")
-    ca_file: str = key("", text, "CA certificates that verify the MQTT broker; enables TLS")
-    session: int = key(3600 * SECOND, duration, "MQTT 5: how long the MQTT broker keeps messages for an absent gateway")
-    keep_alive: int = key(20 * SECOND, positive_duration, "the keep-alive interval, which detects a dead connection")
-    intake: int = key(
-        2_000, _at_most(INTAKE_MAX), "received messages that the Mercast broker has not accepted or refused yet"
-    )
-    in_flight: int = key(
-        1_000,
-        _at_most(IN_FLIGHT_MAX),
-        "deliveries that the MQTT broker has not acknowledged; fewer if the MQTT broker announces a lower limit",
-    )
-    names: int = key(10_000, at_least(1), "the largest number of subscriptions of MQTT clients")
-    fast_path: bool = key(
-        True,
-        boolean,
-        "messages bypass aiomqtt, by its private members; false: its public interface, which acknowledges on arrival",
-    )
-    redial_first: int = key(100 * MILLISECOND, positive_duration, "the first wait before reconnecting")
-    redial_at_most: int = key(5 * SECOND, positive_duration, "the longest wait; waits double up to it and vary by half")
+    host: str = "127.0.0.1"
+    """The host of the MQTT broker."""
+    port: Port = 1883
+    """The port of the MQTT broker."""
+    version: Version = 5
+    """The MQTT version: 5, or "3.1.1" for brokers without MQTT 5."""
+    topics: Templates = ()
+    """Templates of topics whose messages become publications."""
+    exclude: Templates = ()
+    """Templates of topics that the gateway ignores."""
+    qos: Qos = 1
+    """The QoS of messages from devices: with 1 none is lost while either side is away."""
+    deliver_qos: Qos = 1
+    """The QoS of deliveries to MQTT clients."""
+    subscribe: TopicPrefix = TopicPrefix("mercast/subscribe")
+    """Topic prefix of a subscription's name; the retained message is its expression."""
+    deliver: TopicPrefix = TopicPrefix("mercast/deliver")
+    """Topic prefix of a subscription's name, for its deliveries."""
+    error: TopicPrefix = TopicPrefix("mercast/error")
+    """Topic prefix of a subscription's name, for its errors."""
+    user_properties: PropertyReading = PropertyReading.TYPED
+    """typed: properties with a JSON number or boolean become that value; text: all are strings; off: ignored."""
+    topic_attribute: str = "mqtt_topic"
+    """The attribute for a message's topic; empty: none."""
+    deliver_attributes: bool = True
+    """MQTT 5: deliveries carry attributes as user properties."""
+    identifier: str = ""
+    """The gateway's client identifier, which names its session at the MQTT broker."""
+    username: str = ""
+    """The user name at the MQTT broker."""
+    password_file: str = ""
+    """A file that holds only the password."""
+    ca_file: str = ""
+    """CA certificates that verify the MQTT broker; enables TLS."""
+    session: Duration = Duration(3600 * SECOND)
+    """MQTT 5: how long the MQTT broker keeps messages for an absent gateway."""
+    keep_alive: PositiveDuration = PositiveDuration(20 * SECOND)
+    """The keep-alive interval, which detects a dead connection."""
+    intake: Annotated[int, Meta(ge=1, le=INTAKE_MAX), _numbered(INTAKE_MAX)] = 2_000
+    """Received messages that the Mercast broker has not accepted or refused yet."""
+    in_flight: Annotated[int, Meta(ge=1, le=IN_FLIGHT_MAX), _numbered(IN_FLIGHT_MAX)] = 1_000
+    """Deliveries that the MQTT broker has not acknowledged; fewer if the MQTT broker announces a lower limit."""
+    names: Count = 10_000
+    """The largest number of subscriptions of MQTT clients."""
+    fast_path: bool = True
+    """Messages bypass aiomqtt, by its private members; false: its public interface, which acknowledges on arrival."""
+    redial_first: PositiveDuration = PositiveDuration(100 * MILLISECOND)
+    """The first wait before reconnecting."""
+    redial_at_most: PositiveDuration = PositiveDuration(5 * SECOND)
+    """The longest wait; waits double up to it and vary by half."""
 
     @property
     def is_version_5(self) -> bool:
-        return self.version == VERSION_5
+        return self.version != "3.1.1"
 
     @property
     def prefixes(self) -> TopicPrefixes:
@@ -176,11 +149,13 @@ class GatewayConfig:
 
 
 def read_gateways(
-    shared: Mapping[str, object], by_broker: Mapping[str, object], overlay: str
+    reader: TableReader, shared: Mapping[str, object], by_broker: Mapping[str, object], overlay: str
 ) -> dict[str, GatewayConfig]:
     """Returns the gateways by broker id. `by_broker` has the value of `mqtt` in each broker's table."""
-    read_table(GatewayTable, shared, "[mqtt]")
-    tables = {broker: _table(shared, own, broker) for broker, own in by_broker.items() if own not in ("", {}, None)}
+    reader.read(GatewayTable, shared, "mqtt")
+    tables = {
+        broker: _table(reader, shared, own, broker) for broker, own in by_broker.items() if own not in ("", {}, None)
+    }
     prefixes = tuple(
         TopicTemplate(f"{prefix}/#")
         for prefix in dict.fromkeys(prefix for table in tables.values() for prefix in table.prefixes.all)
@@ -191,28 +166,33 @@ def read_gateways(
         )
         for broker, table in tables.items()
     }
-    _check_distinct(configs.values())
+    _check_distinct(reader, configs.values())
     return configs
 
 
-def _table(shared: Mapping[str, object], own: object, broker: str) -> GatewayTable:
-    place = f"broker {broker}: mqtt"
+def _table(reader: TableReader, shared: Mapping[str, object], own: object, broker: str) -> GatewayTable:
+    key = f"broker.{broker}.mqtt"
     if isinstance(own, str):
         try:
             address = parse_address(own)
         except AddressError as error:
-            raise ConfigError(f"{place}: {error}") from None
+            raise reader.refusal(key, f"is no table and no address: {error}") from None
         own = {"host": address.host, "port": address.port}
     if not isinstance(own, Mapping):
-        raise ConfigError(f'{place} must be an address, as "127.0.0.1:1883", or a table, as {{ host = "127.0.0.1" }}')
-    table = read_table(GatewayTable, {**shared, **own}, place)
+        wanted = 'an address, as "127.0.0.1:1883", or a table, as { host = "127.0.0.1" }'
+        raise reader.refusal(key, f"is {shown_value(own)}; it must be {wanted}")
+    table = reader.read(GatewayTable, {**shared, **own}, key)
     for one, other in ((one, other) for one in table.prefixes.all for other in table.prefixes.all if one is not other):
         if f"{one}/".startswith(f"{other}/"):
-            raise ConfigError(f"{place}: subscribe, deliver and error must be different topics, none within another")
+            raise reader.refusal(
+                key,
+                f"has the prefixes {one!r} and {other!r}; subscribe, deliver and error must be different topics, "
+                "none within another",
+            )
     return table
 
 
-def _check_distinct(configs: Iterable[GatewayConfig]) -> None:
+def _check_distinct(reader: TableReader, configs: Iterable[GatewayConfig]) -> None:
     """Raises if two gateways at one MQTT broker share topics or an identifier: each delivery would happen twice."""
     users: dict[tuple[str, int, str], str] = {}
     for config in configs:
@@ -220,7 +200,8 @@ def _check_distinct(configs: Iterable[GatewayConfig]) -> None:
         for name in (table.subscribe, table.deliver, f"identifier {config.identifier}"):
             other = users.setdefault((table.host, table.port, name), config.broker)
             if other != config.broker:
-                raise ConfigError(
-                    f"the gateways of brokers {other} and {config.broker} are both at {table.host}:{table.port} with "
-                    f"{name!r}; give one of them other topics for subscribe, deliver and error"
+                raise reader.refusal(
+                    f"broker.{config.broker}.mqtt",
+                    f"and broker.{other}.mqtt are both at {table.host}:{table.port} with {name!r}; "
+                    "give one of them other topics for subscribe, deliver and error",
                 )

@@ -12,7 +12,7 @@
     listen = "127.0.0.1:7001"
     admin = "127.0.0.1:7101"
 
-`topologies` reads ids, clusters and links. This module reads the other tables, each into a dataclass.
+`topologies` reads ids, clusters and links. This module reads the other tables, each into a struct.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from broker.config.address import Address
-from broker.config.gateway_config import GatewayConfig, read_gateways
+from broker.config.gateway_config import GATEWAY_PARSERS, GatewayConfig, read_gateways
 from broker.config.tables import (
     BrokerTable,
     ConfigError,
@@ -32,13 +32,16 @@ from broker.config.tables import (
     OverlayTable,
     ReorganiseTable,
     StoreTable,
-    read_table,
 )
 from broker.core.settings import Settings
 from broker.wire.limits import Limits
+from matching.registry import names as matcher_names
 from routing.registry import default_name
 from routing.registry import info as protocol_info
+from routing.registry import names as protocol_names
+from topologies.errors import nearest
 from topologies.files.toml import OverlayFile, read_overlay_file
+from topologies.files.typed_tables import TableReader
 from topologies.overlay import Overlay
 
 __all__ = ["BrokerConfig", "ConfigError", "NeighbourConfig", "OverlayConfig", "build_config", "read_config"]
@@ -129,7 +132,9 @@ class OverlayConfig:
     @property
     def protocol(self) -> str:
         """The configured protocol, or the default for an overlay with or without clusters."""
-        return self.general.protocol or default_name(has_clusters=bool(self.overlay.clusters))
+        if self.general.protocol is not None:
+            return self.general.protocol
+        return default_name(has_clusters=bool(self.overlay.clusters))
 
     def broker(self, id: str) -> BrokerConfig:
         """The configuration of one broker. Raises ConfigError if the broker has no `listen` address."""
@@ -161,49 +166,70 @@ def read_config(path: Path) -> OverlayConfig:
 
 def build_config(file: OverlayFile, path: Path) -> OverlayConfig:
     """Builds the configuration from a parsed overlay file. Errors name `path`."""
-    try:
-        brokers = {
-            broker.id: read_table(BrokerTable, file.broker_settings.get(broker.id, {}), f"broker {broker.id}:")
-            for broker in file.overlay.brokers
-        }
-        config = OverlayConfig(
-            path,
-            file.overlay,
-            read_table(OverlayTable, file.settings, "[overlay]"),
-            read_table(HeartbeatTable, file.tables.get("heartbeat", {}), "[heartbeat]"),
-            read_table(StoreTable, file.tables.get("store", {}), "[store]"),
-            read_table(DeliveryTable, file.tables.get("delivery", {}), "[delivery]"),
-            read_table(LimitsTable, file.tables.get("limits", {}), "[limits]"),
-            read_table(ReorganiseTable, file.tables.get("reorganise", {}), "[reorganise]"),
-            brokers,
-            file.tables,
-            read_gateways(
-                file.tables.get("mqtt", {}), {id: table.mqtt for id, table in brokers.items()}, file.overlay.name
-            ),
-        )
-        _check(config)
-    except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from error
+    reader = TableReader(str(path), ConfigError, GATEWAY_PARSERS)
+    tables = file.tables
+    brokers = {
+        broker.id: _broker_table(reader, file.broker_settings.get(broker.id, {}), broker.id)
+        for broker in file.overlay.brokers
+    }
+    config = OverlayConfig(
+        path,
+        file.overlay,
+        reader.read(OverlayTable, file.settings, "overlay"),
+        reader.read(HeartbeatTable, tables.get("heartbeat", {}), "heartbeat"),
+        reader.read(StoreTable, tables.get("store", {}), "store"),
+        reader.read(DeliveryTable, tables.get("delivery", {}), "delivery"),
+        reader.read(LimitsTable, tables.get("limits", {}), "limits"),
+        reader.read(ReorganiseTable, tables.get("reorganise", {}), "reorganise"),
+        brokers,
+        tables,
+        read_gateways(
+            reader, tables.get("mqtt", {}), {id: table.mqtt for id, table in brokers.items()}, file.overlay.name
+        ),
+    )
+    _check(config, reader)
     return config
 
 
-def _check(config: OverlayConfig) -> None:
+def _broker_table(reader: TableReader, settings: Mapping[str, object], id: str) -> BrokerTable:
+    # TOML has no value for "none".
+    none = {"admin": None} if settings.get("admin") == "off" else {}
+    return reader.read(BrokerTable, {**settings, **none}, f"broker.{id}")
+
+
+def _check(config: OverlayConfig, reader: TableReader) -> None:
+    general, limits, protocol = config.general, config.limits, config.protocol
+    for key, name, known in (("protocol", protocol, protocol_names()), ("matcher", general.matcher, matcher_names())):
+        if name not in known:
+            raise reader.refusal(f"overlay.{key}", f"is {name!r}; {nearest(name, known)}")
     if config.heartbeat.dead_after <= config.heartbeat.every:
-        raise ConfigError("[heartbeat] dead_after must be longer than every, or every neighbour is taken for dead")
-    if config.limits.publication_bytes + config.limits.text_bytes > config.limits.frame_bytes:
-        raise ConfigError("[limits] frame_bytes must exceed publication_bytes by text_bytes at least")
-    if config.limits.sessions < config.limits.connections:
-        raise ConfigError("[limits] sessions must not be less than connections: every client that is connected has one")
-    if protocol_info(config.protocol).needs_clusters and not config.overlay.clusters:
-        reason = f"protocol {config.protocol} routes by clusters and no broker is in one"
-        raise ConfigError(f"{reason}; add clusters, or take d-dbr")
-    for option in config.general.router_options:
-        if option not in protocol_info(config.protocol).options:
-            raise ConfigError(f"[overlay] {option} is no option of protocol {config.protocol}")
-    _check_addresses(config)
+        raise reader.refusal(
+            "heartbeat.dead_after", "must be longer than heartbeat.every, or every neighbour is taken for dead"
+        )
+    if limits.publication_bytes + limits.text_bytes > limits.frame_bytes:
+        raise reader.refusal(
+            "limits.frame_bytes",
+            f"is {limits.frame_bytes}; it must exceed publication_bytes ({limits.publication_bytes}) by text_bytes "
+            f"({limits.text_bytes}) at least",
+        )
+    if limits.sessions < limits.connections:
+        raise reader.refusal(
+            "limits.sessions",
+            f"is {limits.sessions}; it must not be less than connections ({limits.connections}): every client that is "
+            "connected has one",
+        )
+    if protocol_info(protocol).needs_clusters and not config.overlay.clusters:
+        raise reader.refusal(
+            "overlay.protocol",
+            f"is {protocol!r}; {protocol} routes by clusters and no broker is in one; add clusters, or take d-dbr",
+        )
+    for option in general.router_options:
+        if option not in protocol_info(protocol).options:
+            raise reader.refusal(f"overlay.{option}", f"is no option of protocol {protocol}")
+    _check_addresses(config, reader)
 
 
-def _check_addresses(config: OverlayConfig) -> None:
+def _check_addresses(config: OverlayConfig, reader: TableReader) -> None:
     users: dict[tuple[str, Address], str] = {}
     for id, table in config.brokers.items():
         # Brokers on different hosts may use the same address, for example 0.0.0.0:7001.
@@ -212,5 +238,5 @@ def _check_addresses(config: OverlayConfig) -> None:
             if address is None or not address.port:
                 continue
             if (host, address) in users:
-                raise ConfigError(f"broker {id}: {name} = {str(address)!r} is taken by {users[host, address]}")
+                raise reader.refusal(f"broker.{id}.{name}", f"is {str(address)!r}, taken by {users[host, address]}")
             users[host, address] = f"{name} of broker {id}"

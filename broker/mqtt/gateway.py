@@ -124,7 +124,7 @@ class Gateway:
     async def _stay_connected(self, stream: Subscription) -> None:
         """Connects to the MQTT broker, and reconnects with growing pauses."""
         table = self._config.table
-        pause = table.redial_first
+        pause: int = table.redial_first
         while True:
             connections = self._counts.connections
             try:

@@ -130,7 +130,7 @@ class Neighbours:
         self._errors.watch(task)
 
     async def _join(self, address: Address) -> None:
-        wait = self._heartbeat.redial_first
+        wait: int = self._heartbeat.redial_first
         while not self.is_closed:
             link = await self._dial(address, None)
             if link is not None:
@@ -140,7 +140,7 @@ class Neighbours:
 
     async def _maintain(self, required: _RequiredLink, address: Address) -> None:
         heartbeat = self._heartbeat
-        wait = heartbeat.redial_first
+        wait: int = heartbeat.redial_first
         while not self.is_closed:
             if self._driver.core.me > required.peer and required.peer not in self.links:
                 await asyncio.sleep(heartbeat.redial_at_most / SECOND)

@@ -20,18 +20,19 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TypeAlias
 
-from broker.config.tables import ConfigError, boolean, key, read_table, text
+from broker.config.tables import ConfigError
 from matching import MatchingError
 from matching.expressions.intersection import covers
 from matching.expressions.model import TRUE, Expression
 from matching.languages.sql import parse
 from matching.matcher import unpack_attributes
+from topologies.files.typed_tables import Parser, Table, TableReader, parse_toml, read_text
 
 Right: TypeAlias = Expression | None
 """An expression for the allowed content. None allows nothing."""
@@ -95,31 +96,47 @@ ALL_RIGHTS = Rights(TRUE, TRUE, TRUE)
 NO_RIGHTS = Rights()
 
 
-def _expression(value: object, place: str) -> Expression:
+class TokenDigest(str):
+    """The SHA-256 of a token, as 64 hexadecimal digits."""
+
+    __slots__ = ()
+
+
+def _expression(text: str) -> Expression:
     try:
-        return parse(text(value, place))
+        return parse(text)
     except MatchingError as error:
-        raise ConfigError(f"{place}: {error}") from error
+        raise ConfigError(str(error)) from error
 
 
-def _digest(value: object, place: str) -> str:
-    digest = text(value, place).lower()
+def _digest(text: str) -> TokenDigest:
+    digest = text.lower()
     if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
-        raise ConfigError(f"{place} must be 64 hexadecimal digits, the SHA-256 of a token; `mercast token` makes one")
-    return digest
+        # The message does not show the text, because it may be the token.
+        raise ConfigError("it must be 64 hexadecimal digits, the SHA-256 of a token; `mercast token` makes one")
+    return TokenDigest(digest)
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+_PARSERS: Mapping[type, Parser] = {Expression: _expression, TokenDigest: _digest}
+
+
+class Rule(Table, frozen=True, kw_only=True):
     """A [[client]] table: the credentials that it requires and the rights that it grants."""
 
-    name: str = key("", text, "a pattern for the client's name; * matches any characters")
-    token_sha256: str = key("", _digest, "the SHA-256 of the client's token, in hexadecimal digits")
-    certificate: str = key("", text, "a pattern for a name on the client's certificate; * matches any characters")
-    anonymous: bool = key(False, boolean, "whether the client needs no credentials")
-    publish: Right = key(None, _expression, "an expression that every publication must satisfy")  # noqa: RUF009
-    subscribe: Right = key(None, _expression, "an expression that must cover every subscription")  # noqa: RUF009
-    advertise: Right = key(None, _expression, "an expression that must cover every advertisement")  # noqa: RUF009
+    name: str = ""
+    """A pattern for the client's name; * matches any characters."""
+    token_sha256: TokenDigest = TokenDigest()
+    """The SHA-256 of the client's token, in hexadecimal digits."""
+    certificate: str = ""
+    """A pattern for a name on the client's certificate; * matches any characters."""
+    anonymous: bool = False
+    """Whether the client needs no credentials."""
+    publish: Right = None
+    """An expression that every publication must satisfy."""
+    subscribe: Right = None
+    """An expression that must cover every subscription."""
+    advertise: Right = None
+    """An expression that must cover every advertisement."""
 
     def matches(self, name: str, token: str, certificate_names: tuple[str, ...]) -> bool:
         if not fnmatchcase(name, self.name):
@@ -137,43 +154,31 @@ class Rule:
         return Rights(self.publish, self.subscribe, self.advertise)
 
 
-@dataclass(frozen=True, slots=True)
-class AccessList:
+class AccessList(Table, frozen=True):
     """The rules of an access list. The first rule that matches a client grants its rights."""
 
-    rules: tuple[Rule, ...]
+    client: tuple[Rule, ...] = ()
+    """The rules, in the order in which they are tried."""
 
     def rights_of(self, name: str, token: str, certificate_names: tuple[str, ...]) -> Rights | None:
         """The rights that the first matching rule grants, or None if no rule matches."""
-        return next((rule.rights for rule in self.rules if rule.matches(name, token, certificate_names)), None)
+        return next((rule.rights for rule in self.client if rule.matches(name, token, certificate_names)), None)
 
 
 def read_access_list(path: Path) -> AccessList:
     """Reads an access list from a TOML file. Raises ConfigError with the place of a mistake."""
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"the access list {path} cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the access list {path} is not TOML: {error}") from error
-    clients = document.pop("client", [])
-    if document:
-        unknown = next(iter(document))
-        raise ConfigError(f"the access list {path} has an unknown table {unknown!r}; it has [[client]] only")
-    if not isinstance(clients, list):
-        raise ConfigError(f"the access list {path}: write [[client]] with two brackets on each side")
-    try:
-        return AccessList(tuple(_rule(table, f"[[client]] {place}:") for place, table in enumerate(clients, 1)))
-    except ConfigError as error:
-        raise ConfigError(f"the access list {path}: {error}") from error
+    source = f"the access list {path}"
+    reader = TableReader(source, ConfigError, _PARSERS)
+    access = reader.read(AccessList, parse_toml(read_text(path, "the access list", ConfigError), source, ConfigError))
+    for number, rule in enumerate(access.client, start=1):
+        _check(rule, f"client.{number}", reader)
+    return access
 
 
-def _rule(table: object, place: str) -> Rule:
-    rule = read_table(Rule, table, place)
+def _check(rule: Rule, key: str, reader: TableReader) -> None:
     if not rule.name:
-        raise ConfigError(f'{place} has no name; name = "*" fits every client')
+        raise reader.refusal(f"{key}.name", 'is missing or empty; name = "*" fits every client')
     if not (rule.token_sha256 or rule.certificate or rule.anonymous):
-        raise ConfigError(f"{place} lets anybody be {rule.name!r}: add token_sha256, certificate, or anonymous = true")
+        raise reader.refusal(key, f"lets anybody be {rule.name!r}: add token_sha256, certificate, or anonymous = true")
     if rule.anonymous and (rule.token_sha256 or rule.certificate):
-        raise ConfigError(f"{place} asks for credentials and is anonymous; take one out")
-    return rule
+        raise reader.refusal(key, f"({rule.name}) asks for credentials and is anonymous; take one out")

@@ -12,43 +12,49 @@ file = "access.toml"
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from broker.config.overlay_config import BrokerConfig
-from broker.config.tables import ConfigError, boolean, key, read_table, text
+from broker.config.tables import ConfigError
 from broker.security.access import AccessList, read_access_list
 from broker.security.authentication import Security, TlsContexts
 from broker.security.credential_authenticator import CredentialAuthenticator
 from broker.security.tls import CertificateFiles, internal_context, link_context, server_context
+from topologies.files.typed_tables import Table, TableReader
 
 
-@dataclass(frozen=True, slots=True)
-class TlsTable:
-    ca: str = key("", text, "the certificate of the authority that signs all others")
-    certificate: str = key("", text, "the broker's certificate; {broker} is replaced by its id")
-    key: str = key("", text, "the key of the broker's certificate; {broker} is replaced by its id")
+class TlsTable(Table, frozen=True, kw_only=True):
+    ca: str = ""
+    """The certificate of the authority that signs all others."""
+    certificate: str = ""
+    """The broker's certificate; {broker} is replaced by its id."""
+    key: str = ""
+    """The key of the broker's certificate; {broker} is replaced by its id."""
 
 
-@dataclass(frozen=True, slots=True)
-class AclTable:
-    file: str = key("", text, "the access list: which clients may connect, and their rights")
-    brokers_token_file: str = key("", text, "without TLS: a file with the token that authenticates brokers")
-    lets_others_join: bool = key(False, boolean, "whether brokers that the overlay file does not name may join")
+class AclTable(Table, frozen=True, kw_only=True):
+    file: str = ""
+    """The access list: which clients may connect, and their rights."""
+    brokers_token_file: str = ""
+    """Without TLS: a file with the token that authenticates brokers."""
+    lets_others_join: bool = False
+    """Whether brokers that the overlay file does not name may join."""
 
 
 def load_security(config: BrokerConfig) -> Security:
     """Reads [tls] and [acl] and the files that they name. Without both tables the broker accepts every peer."""
+    tables = config.overlay.raw_tables
+    reader = TableReader(str(config.overlay.path), ConfigError)
+    tls = reader.read(TlsTable, tables.get("tls", {}), "tls")
+    acl = reader.read(AclTable, tables.get("acl", {}), "acl")
     try:
-        return _security(config)
+        return _security(config, tls, acl)
     except ConfigError as error:
         raise ConfigError(f"{config.overlay.path}: {error}") from error
 
 
-def _security(config: BrokerConfig) -> Security:
+def _security(config: BrokerConfig, tls: TlsTable, acl: AclTable) -> Security:
     tables = config.overlay.raw_tables
-    tls = read_table(TlsTable, tables.get("tls", {}), "[tls]")
-    acl = read_table(AclTable, tables.get("acl", {}), "[acl]")
     if not tables.get("tls") and not tables.get("acl"):
         return Security()
     files = _certificate_files(tls, config) if tables.get("tls") else None

@@ -16,15 +16,20 @@ A run reads coefficients and never a clock, so it is the same on every machine.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+from msgspec import Meta
 
 from broker.simulation.costs import CostProfile
+from topologies.files.typed_tables import Table, TableReader, expecting, parse_toml, read_text
 
 NATIVE = "native"
+Nanoseconds: TypeAlias = Annotated[float, Meta(ge=0, le=1e15), expecting("nanoseconds, at least 0")]
+_AS_WRITTEN = expecting("a table, as in the file that `mercast calibrate FILE` writes")
 
 
 class CostFileError(Exception):
@@ -33,11 +38,21 @@ class CostFileError(Exception):
     exit_code = 3
 
 
-@dataclass(frozen=True, slots=True)
-class IndexCosts:
-    asked_ns: float
-    stored_ns: float
-    matched_ns: float
+class IndexCosts(Table, frozen=True):
+    asked_ns: Nanoseconds
+    stored_ns: Nanoseconds
+    matched_ns: Nanoseconds
+
+
+class FrameCosts(Table, frozen=True):
+    in_ns: Nanoseconds
+    out_ns: Nanoseconds
+
+
+class CostDocument(Table, frozen=True):
+    frames: Annotated[FrameCosts, _AS_WRITTEN]
+    index: Annotated[dict[str, Any], _AS_WRITTEN]
+    machine: Annotated[dict[str, Any], _AS_WRITTEN]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,47 +81,16 @@ def read_costs(path: Path | None = None) -> MeasuredCosts:
     if path is None:
         shipped = resources.files("broker.simulation") / "native.toml"
         return _parsed(shipped.read_text(encoding="utf-8"), "native.toml of this package")
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise CostFileError(f"cannot read costs from {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise CostFileError(f"{path} is not UTF-8 text: {error.reason}") from error
-    return _parsed(text, str(path))
+    return _parsed(read_text(path, "cost file", CostFileError), str(path))
 
 
 def _parsed(text: str, source: str) -> MeasuredCosts:
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise CostFileError(f"{source} is not TOML: {error}") from error
-    frames = _table(document, "frames", source)
-    indexes = _table(document, "index", source)
-    machine = _table(document, "machine", source)
+    reader = TableReader(source, CostFileError)
+    document = reader.read(CostDocument, parse_toml(text, source, CostFileError))
     return MeasuredCosts(
-        frame_in_ns=round(_number(frames, "in_ns", f"{source}: frames")),
-        frame_out_ns=round(_number(frames, "out_ns", f"{source}: frames")),
-        indexes={name: _index(_table(indexes, name, source), f"{source}: index.{name}") for name in indexes},
-        machine={str(key): str(value) for key, value in machine.items()},
+        frame_in_ns=round(document.frames.in_ns),
+        frame_out_ns=round(document.frames.out_ns),
+        indexes={name: reader.read(IndexCosts, costs, f"index.{name}") for name, costs in document.index.items()},
+        machine={key: str(value) for key, value in document.machine.items()},
         source=source,
     )
-
-
-def _index(table: Mapping[str, object], place: str) -> IndexCosts:
-    return IndexCosts(
-        _number(table, "asked_ns", place), _number(table, "stored_ns", place), _number(table, "matched_ns", place)
-    )
-
-
-def _table(parent: Mapping[str, object], key: str, source: str) -> Mapping[str, object]:
-    table = parent.get(key)
-    if not isinstance(table, dict):
-        raise CostFileError(f"{source}: {key} must be a table; see the file that `mercast calibrate FILE` writes")
-    return table
-
-
-def _number(table: Mapping[str, object], key: str, place: str) -> float:
-    value = table.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e15:
-        raise CostFileError(f"{place}.{key} is {value!r}; it must be nanoseconds, at least 0")
-    return float(value)

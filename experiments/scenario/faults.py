@@ -14,9 +14,9 @@ from enum import StrEnum
 from experiments.errors import ScenarioError
 from experiments.scenario.arrival_times import at_random, exponential, nanoseconds
 from experiments.scenario.model import Ends, Fault, Scenario
-from experiments.scenario.table import Table
 from experiments.scenario.workload import publishing_window_ns
 from topologies.errors import nearest
+from topologies.files.typed_tables import TableReader
 from topologies.overlay import Overlay
 from topologies.random_streams import stream
 
@@ -51,28 +51,27 @@ class FaultStep:
     """The share of frames that are lost from now on; 0 ends the loss."""
 
 
-def read_fault(table: Table) -> Fault:
-    fault = table.read(Fault)
+def check_fault(fault: Fault, key: str, reader: TableReader) -> None:
+    """Checks conditions on several keys of a [[fault]]."""
     for name, is_wanted, subjects in (
         ("brokers", fault.kind in _ABOUT_BROKERS, fault.brokers),
         ("links", fault.kind in _ABOUT_LINKS, fault.links),
     ):
         if is_wanted and not subjects:
-            raise table.refusal(name, f"is missing; {fault.kind!r} must say which {name} it is about")
+            raise reader.refusal(f"{key}.{name}", f"is missing; {fault.kind!r} must say which {name} it is about")
     if fault.kind in _ABOUT_BROKERS and fault.links:
-        raise table.refusal("links", f"is given, and {fault.kind!r} is about brokers")
+        raise reader.refusal(f"{key}.links", f"is given, and {fault.kind!r} is about brokers")
     if fault.kind not in _ABOUT_BROKERS and fault.brokers:
-        raise table.refusal("brokers", f"is given, and {fault.kind!r} is about links")
+        raise reader.refusal(f"{key}.brokers", f"is given, and {fault.kind!r} is about links")
     if fault.until_s is not None and fault.kind in _ENDINGS:
-        raise table.refusal("until_s", f"is given, and {fault.kind!r} has no end")
+        raise reader.refusal(f"{key}.until_s", f"is given, and {fault.kind!r} has no end")
     if fault.until_s is not None and fault.until_s <= fault.at_s:
-        raise table.refusal("until_s", f"is {fault.until_s:g}; it must be after at_s, {fault.at_s:g}")
+        raise reader.refusal(f"{key}.until_s", f"is {fault.until_s:g}; it must be after at_s, {fault.at_s:g}")
     for name, kind, value in (("delay_ms", "delay", fault.delay_ms), ("loss", "loss", fault.loss)):
         if fault.kind == kind and not value:
-            raise table.refusal(name, f"must be above 0 for a fault of the kind {kind!r}")
+            raise reader.refusal(f"{key}.{name}", f"must be above 0 for a fault of the kind {kind!r}")
         if fault.kind != kind and value:
-            raise table.refusal(name, f"is given, and the kind is {fault.kind!r}")
-    return fault
+            raise reader.refusal(f"{key}.{name}", f"is given, and the kind is {fault.kind!r}")
 
 
 def fault_steps(scenario: Scenario, overlay: Overlay) -> tuple[FaultStep, ...]:

@@ -12,19 +12,19 @@ key.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 
 from experiments.errors import ScenarioError
 from experiments.scenario.clients import ClientPlan, Publisher, Subscriber, place_clients
-from experiments.scenario.faults import FaultAction, FaultStep, fault_steps, read_fault
+from experiments.scenario.faults import FaultAction, FaultStep, check_fault, fault_steps
 from experiments.scenario.model import (
     BrokerSetup,
     Churn,
     ClientSetup,
     Clusters,
+    CommonKeys,
     Fault,
     FaultRates,
     FilterRouting,
@@ -32,17 +32,18 @@ from experiments.scenario.model import (
     Reorganise,
     RunPlan,
     Scenario,
+    ScenarioFile,
     WorkloadSetup,
 )
 from experiments.scenario.output import to_toml
 from experiments.scenario.overlay import build_overlay, check_clusters, cores_of, metric_of, read_overlays
 from experiments.scenario.overrides import Document, with_overrides
 from experiments.scenario.publications import TimedPublication, publications
-from experiments.scenario.table import Origin, Table
 from experiments.scenario.workload import FILES, publishing_window_ns, read_workload
 from matching import registry as indexes
 from routing import registry as routers
 from topologies.errors import nearest
+from topologies.files.typed_tables import TableReader, key_names, parse_toml, read_text
 
 __all__ = [
     "BrokerSetup",
@@ -76,16 +77,8 @@ __all__ = [
     "to_toml",
 ]
 
-_PLAIN = ("name", "title", "protocols", "matcher", "advertise", "seed")
-_SECTIONS = {
-    "brokers": BrokerSetup,
-    "clients": ClientSetup,
-    "reorganise": Reorganise,
-    "fbr": FilterRouting,
-    "fault_rates": FaultRates,
-    "run": RunPlan,
-}
-_OWN_READERS = ("overlay", "workload", "fault")
+NAME_LISTS = (("protocols",), ("clients", "publishers_at"), ("clients", "subscribers_at"), ("fault", "brokers"))
+"""Lists of names for which a file may have a single name."""
 
 
 def shipped_names() -> tuple[str, ...]:
@@ -100,16 +93,14 @@ def load(name_or_path: str | Path, overrides: Mapping[str, str] | None = None) -
     Paths in the scenario are relative to its folder; paths in overrides are relative to the current folder.
     """
     text, source, folder = _read_text(name_or_path)
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ScenarioError(f"{source} is not TOML: {error}") from error
+    document = parse_toml(text, source, ScenarioError)
     override_texts = dict(overrides or {})
-    origin = Origin(source, tuple(override_texts))
+    reader = TableReader(source, ScenarioError, typed_keys=tuple(override_texts))
     _make_absolute(document, folder)
-    document = with_overrides(document, override_texts, origin)
+    document = with_overrides(document, override_texts, reader)
     _make_absolute(document, Path.cwd())
-    return _scenario(Table(document, "", origin), source)
+    _make_lists(document)
+    return _scenario({"name": Path(source).stem, **document}, reader)
 
 
 def _read_text(name_or_path: str | Path) -> tuple[str, str, Path]:
@@ -118,12 +109,7 @@ def _read_text(name_or_path: str | Path) -> tuple[str, str, Path]:
     is_path = isinstance(name_or_path, Path) or wanted.endswith(".toml") or "/" in wanted
     if is_path:
         path = Path(wanted)
-        try:
-            return path.read_text(encoding="utf-8"), wanted, path.absolute().parent
-        except OSError as error:
-            raise ScenarioError(f"cannot read scenario {wanted}: {error.strerror}") from error
-        except UnicodeDecodeError as error:
-            raise ScenarioError(f"scenario {wanted} is not UTF-8 text: {error.reason}") from error
+        return read_text(path, "scenario", ScenarioError), wanted, path.absolute().parent
     if wanted not in shipped_names():
         raise ScenarioError(
             f"no scenario is called {wanted!r} (for a file, give its path, as ./my.toml); "
@@ -145,40 +131,49 @@ def _make_absolute(document: Document, folder: Path) -> None:
             table[name] = str(folder / path)
 
 
-def _scenario(table: Table, source: str) -> Scenario:
-    table.check_keys((*_PLAIN, *_OWN_READERS, *_SECTIONS))
-    plain = {"name": Path(source).stem, **table.fields(Scenario, [name for name in _PLAIN if name in table.values])}
-    overlay, by_protocol = read_overlays(table.table("overlay"))
+def _make_lists(document: Document) -> None:
+    """Replaces a single name by a list of one, where a list of names is expected."""
+    for *section, name in NAME_LISTS:
+        tables = document.get(section[0]) if section else document
+        for table in tables if isinstance(tables, list) else [tables]:
+            if isinstance(table, dict) and isinstance(table.get(name), str):
+                table[name] = [table[name]]
+
+
+def _scenario(document: Document, reader: TableReader) -> Scenario:
+    file = reader.read(ScenarioFile, document)
+    overlay, by_protocol = read_overlays(file.overlay, reader)
+    for number, fault in enumerate(file.fault, start=1):
+        check_fault(fault, f"fault.{number}", reader)
     scenario = Scenario(
-        **plain,
+        **{name: getattr(file, name) for name in key_names(CommonKeys)},
         overlay=overlay,
         overlay_by_protocol=by_protocol,
-        workload=read_workload(table.table("workload")),
-        faults=tuple(read_fault(fault) for fault in table.tables("fault")),
-        **{name: table.table(name).read(section_type) for name, section_type in _SECTIONS.items()},
-        source=source,
+        workload=read_workload(file.workload, reader),
+        faults=file.fault,
+        source=reader.source,
     )
-    _check(scenario, table)
+    _check(scenario, reader)
     return scenario
 
 
-def _check(scenario: Scenario, table: Table) -> None:
+def _check(scenario: Scenario, reader: TableReader) -> None:
     """Checks conditions on several keys, and names of matchers and protocols."""
     if scenario.matcher not in indexes.names():
-        raise table.refusal("matcher", f"is {scenario.matcher!r}; {nearest(scenario.matcher, indexes.names())}")
+        raise reader.refusal("matcher", f"is {scenario.matcher!r}; {nearest(scenario.matcher, indexes.names())}")
     if not scenario.protocols or len(set(scenario.protocols)) < len(scenario.protocols):
-        raise table.refusal("protocols", f"is {list(scenario.protocols)}; it must name one or more, each once")
+        raise reader.refusal("protocols", f"is {list(scenario.protocols)}; it must name one or more, each once")
     for protocol in scenario.protocols:
         if protocol not in routers.names():
-            raise table.refusal("protocols", f"names {protocol!r}; {nearest(protocol, routers.names())}")
+            raise reader.refusal("protocols", f"names {protocol!r}; {nearest(protocol, routers.names())}")
         check_clusters(scenario, protocol)
     if scenario.brokers.costs_file is not None and scenario.brokers.profile != "native":
-        raise table.refusal(
+        raise reader.refusal(
             "brokers.costs_file",
             f"is given, and brokers.profile is {scenario.brokers.profile!r}; only 'native' has one",
         )
     if scenario.advertise == "open" and scenario.clients.advertised_share < 1:
-        raise table.refusal(
+        raise reader.refusal(
             "clients.advertised_share",
             f"is {scenario.clients.advertised_share:g}, and with advertise = 'open' every broker stands for everything",
         )

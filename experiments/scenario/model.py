@@ -1,32 +1,30 @@
 """A scenario as frozen values: everything that a simulation needs to be repeated.
 
-Each section of a scenario file is a class, and each of its keys a field. `table` reads the file by the types, limits
-and defaults of these classes. Times are seconds of virtual time from the start of the run, unless a name says
-otherwise. Publishing starts at `run.settle_s`.
+Each section of a scenario file is a struct, and each of its keys a field with its type, limits and default. Times are
+seconds of virtual time from the start of the run, unless a name says otherwise. Publishing starts at `run.settle_s`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Annotated, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeAlias
 
-from experiments.scenario.limits import ABOVE_ZERO, AT_LEAST_ONE, AT_LEAST_ZERO, POSITIVE_SHARE, SHARE
+import msgspec
+from msgspec import Meta
+from msgspec.structs import asdict
+
 from experiments.workloads.be_gen import BeGenParameters
 from experiments.workloads.stock_quotes import StockQuoteParameters
 from routing.registry import info
 from topologies.broker_and_link import Metric
+from topologies.files.typed_tables import Count, Number, Positive, Share, Table, Whole
 
-Number: TypeAlias = Annotated[float, AT_LEAST_ZERO]
-Positive: TypeAlias = Annotated[float, ABOVE_ZERO]
-Count: TypeAlias = Annotated[int, AT_LEAST_ONE]
-Share: TypeAlias = Annotated[float, SHARE]
 Ends: TypeAlias = tuple[str, str]
 ModelValue: TypeAlias = int | float | str | tuple[int | float, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Clusters:
+class Clusters(Table, frozen=True, kw_only=True):
     """How MERC's clusters are formed. Exactly one key is given."""
 
     by: Literal["domain"] | None = None
@@ -37,13 +35,10 @@ class Clusters:
     """The number of connected clusters; at most the number of brokers."""
 
 
-@dataclass(frozen=True, slots=True)
-class OverlaySetup:
-    """[overlay]: a generated overlay or one from a file. Only MERC uses its clusters."""
+class OverlayKeys(Table, frozen=True, kw_only=True):
+    """[overlay]: the keys of every overlay."""
 
     model: str | None = None
-    parameters: Mapping[str, ModelValue] = field(default_factory=dict)
-    """The model's own keys. In the file they are in the same section as `model`."""
     file: str | None = None
     """An overlay file, in place of a model."""
     clusters: Clusters | None = None
@@ -54,8 +49,14 @@ class OverlaySetup:
     """The length that shortest paths minimise; None keeps the metric of the file, or counts hops."""
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerSetup:
+class OverlaySetup(OverlayKeys, frozen=True, kw_only=True):
+    """[overlay]: a generated overlay or one from a file. Only MERC uses its clusters."""
+
+    parameters: Mapping[str, ModelValue] = msgspec.field(default_factory=dict)
+    """The model's own keys. In the file they are in the same section as `model`."""
+
+
+class BrokerSetup(Table, frozen=True, kw_only=True):
     """[brokers]: the simulated machine of each broker."""
 
     cores: Count = 1
@@ -71,8 +72,7 @@ class BrokerSetup:
     """Whether brokers know the overlay from the start, or flood link states to learn it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Churn:
+class Churn(Table, frozen=True, kw_only=True):
     """[clients.churn]: subscribers that arrive and leave during publishing, in addition to the permanent ones."""
 
     per_minute: Number = 0.0
@@ -82,20 +82,19 @@ class Churn:
     of the run."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClientSetup:
+class ClientSetup(Table, frozen=True, kw_only=True):
     """[clients]: publishers and subscribers, and their brokers."""
 
     publishers: Count | Literal["each"] = "each"
     """The number of publishers, or one at each broker."""
-    subscribers: Annotated[int, AT_LEAST_ZERO] | Literal["each"] = "each"
+    subscribers: Whole | Literal["each"] = "each"
     subscriptions_each: Count = 1
     placement: Literal["round-robin", "random"] = "round-robin"
     """The brokers of clients whose number is given: the brokers in turn, or a random one for each client."""
     publishers_at: tuple[str, ...] = ()
     """Brokers that publishers may be at, by id or as first and last; empty for all."""
     subscribers_at: tuple[str, ...] = ()
-    advertised_share: Annotated[float, POSITIVE_SHARE] = 1.0
+    advertised_share: Annotated[float, Meta(gt=0, le=1)] = 1.0
     """Share of the publishers' brokers whose advertisements match the subscriptions. Publishers at the other brokers
     have advertisements without subscribers, and publish nothing."""
     churn: Churn = Churn()
@@ -114,9 +113,8 @@ WORKLOAD_KINDS: dict[str, type[StockQuoteParameters] | type[BeGenParameters] | t
 }
 
 
-@dataclass(frozen=True, slots=True)
-class WorkloadSetup:
-    """[workload]: content and rate of publications, and content of subscriptions."""
+class WorkloadKeys(Table, frozen=True, kw_only=True):
+    """[workload]: the keys of every kind of workload."""
 
     kind: Literal["stock-quotes", "be-gen", "everything"] = "stock-quotes"
     rate: Positive = 600.0
@@ -129,14 +127,18 @@ class WorkloadSetup:
     publications: Count | None = None
     """The number of publications. duration_s replaces it; arrivals from a file need neither."""
     duration_s: Positive | None = None
-    payload_bytes: Annotated[int, AT_LEAST_ZERO] = 0
+    payload_bytes: Whole = 0
     """Size of the payload, without the attributes."""
-    parameters: WorkloadParameters = field(default_factory=StockQuoteParameters)
+
+
+class WorkloadSetup(WorkloadKeys, frozen=True, kw_only=True):
+    """[workload]: content and rate of publications, and content of subscriptions."""
+
+    parameters: WorkloadParameters = StockQuoteParameters()
     """The kind's own keys. In the file they are in the same section as the others."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reorganise:
+class Reorganise(Table, frozen=True, kw_only=True):
     """[reorganise]: self-reorganisation by gain and loss."""
 
     period_s: Number = 0.0
@@ -148,8 +150,7 @@ class Reorganise:
 FaultKind: TypeAlias = Literal["crash", "restart", "cut", "repair", "partition", "delay", "loss"]
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Table, frozen=True, kw_only=True):
     """[[fault]]: a fault at a given time."""
 
     at_s: Number
@@ -166,8 +167,7 @@ class Fault:
     """For loss: the share of frames that are lost."""
 
 
-@dataclass(frozen=True, slots=True)
-class FilterRouting:
+class FilterRouting(Table, frozen=True, kw_only=True):
     """[fbr]: options of filter-based routing beyond the thesis."""
 
     covering: bool = False
@@ -176,8 +176,7 @@ class FilterRouting:
     """Whether a tree that lost its path to its home takes another path."""
 
 
-@dataclass(frozen=True, slots=True)
-class FaultRates:
+class FaultRates(Table, frozen=True, kw_only=True):
     """[fault_rates]: random faults.
 
     Faults with rates occur during publishing and end with it at the latest. Shares fail at one time and stay down.
@@ -193,8 +192,7 @@ class FaultRates:
     """The time at which these shares fail."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunPlan:
+class RunPlan(Table, frozen=True, kw_only=True):
     """[run]: the time before and after publishing."""
 
     settle_s: Number = 10.0
@@ -203,31 +201,46 @@ class RunPlan:
     """The longest time for the last publications to arrive. The run ends as soon as no publication is in flight."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scenario:
-    """A whole scenario. Its other fields are the sections of the file."""
+class CommonKeys(Table, frozen=True, kw_only=True):
+    """The keys and sections that a scenario has as its file states them."""
 
     name: str
-    overlay: OverlaySetup
-    workload: WorkloadSetup
     title: str = ""
     protocols: tuple[str, ...] = ("fbr", "d-dbr", "merc")
     """The protocols that are compared by default."""
     matcher: str = "auto"
     advertise: Literal["strict", "open"] = "strict"
     """strict: publishers advertise. open: every broker counts as a publisher of everything."""
-    seed: Annotated[int, AT_LEAST_ZERO] = 1
-    overlay_by_protocol: Mapping[str, OverlaySetup] = field(default_factory=dict)
-    """[overlay.merc] and similar sections: overlays that replace `overlay` under one protocol."""
+    seed: Whole = 1
     brokers: BrokerSetup = BrokerSetup()
     clients: ClientSetup = ClientSetup()
     reorganise: Reorganise = Reorganise()
     fbr: FilterRouting = FilterRouting()
-    faults: tuple[Fault, ...] = ()
     fault_rates: FaultRates = FaultRates()
     run: RunPlan = RunPlan()
-    source: str = field(default="scenario", compare=False)
-    """The file of the scenario, for error messages."""
+
+
+class ScenarioFile(CommonKeys, frozen=True, kw_only=True):
+    """The keys and sections of a scenario file. The keys of [overlay] and [workload] depend on the model and kind."""
+
+    overlay: dict[str, Any] = msgspec.field(default_factory=dict)
+    workload: dict[str, Any] = msgspec.field(default_factory=dict)
+    fault: tuple[Fault, ...] = ()
+
+
+class Scenario(CommonKeys, frozen=True, kw_only=True, eq=False):
+    """A whole scenario. Its fields are the sections of the file."""
+
+    overlay: OverlaySetup
+    workload: WorkloadSetup
+    overlay_by_protocol: Mapping[str, OverlaySetup]
+    """[overlay.merc] and similar sections: overlays that replace `overlay` under one protocol."""
+    faults: tuple[Fault, ...] = ()
+    source: str
+    """The file of the scenario, for error messages. Equal scenarios may have different files."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Scenario) and asdict(self) | {"source": ""} == asdict(other) | {"source": ""}
 
     def options_for(self, protocol: str) -> dict[str, object]:
         """The router's own options that are on."""

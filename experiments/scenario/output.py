@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
+from dataclasses import is_dataclass
 from typing import Any
 
 import tomli_w
 
 from experiments.scenario.model import OverlaySetup, Scenario, WorkloadSetup
 from topologies.files.toml import format_array_table
+from topologies.files.typed_tables import Table, key_names
 
 _PLAIN = ("name", "title", "protocols", "matcher", "advertise", "seed")
 _SECTIONS = ("brokers", "clients", "reorganise", "fbr", "fault_rates", "run")
@@ -41,7 +42,7 @@ def _flat(setup: OverlaySetup | WorkloadSetup) -> dict[str, Any]:
 def _keys(section: Any) -> dict[str, Any]:
     """The section's keys that have a value."""
     return {
-        field.name: _keys(value) if dataclasses.is_dataclass(value) else value
-        for field in dataclasses.fields(section)
-        if (value := getattr(section, field.name)) is not None
+        name: _keys(value) if isinstance(value, Table) or is_dataclass(value) else value
+        for name in key_names(type(section))
+        if (value := getattr(section, name)) is not None
     }

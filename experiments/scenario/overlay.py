@@ -8,46 +8,40 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import astuple
+
 from experiments.errors import ScenarioError
-from experiments.scenario.model import Clusters, ModelValue, OverlaySetup, Scenario
-from experiments.scenario.overrides import OVERLAY_NAMES, parameter_names
-from experiments.scenario.table import Table
+from experiments.scenario.model import Clusters, ModelValue, OverlayKeys, OverlaySetup, Scenario
+from experiments.scenario.overrides import parameter_names
+from experiments.scenario.workload import check_is_file
 from routing import registry as routers
 from topologies.broker_and_link import METRICS, Metric
 from topologies.clustering.clusters import cluster_by_domain, cluster_by_size
 from topologies.errors import TopologyError, nearest
 from topologies.files.toml import read_overlay_file
+from topologies.files.typed_tables import TableReader, key_names, shown_value
 from topologies.overlay import Overlay
-from topologies.parameters import Kind
 from topologies.registry import MODELS, generate
 
-"""Protocols that need clusters. The others ignore them."""
-
 _INHERITED = ("clusters", "latency_ms", "bandwidth_mbit", "metric")
-_TYPES: dict[Kind, Any] = {
-    "whole": int,
-    "number": float,
-    "text": str,
-    "wholes": tuple[int, ...],
-    "numbers": tuple[float, ...],
-}
 
 
-def read_overlays(table: Table) -> tuple[OverlaySetup, dict[str, OverlaySetup]]:
+def read_overlays(table: Mapping[str, Any], reader: TableReader) -> tuple[OverlaySetup, dict[str, OverlaySetup]]:
     """The common overlay, and the overlays of protocols that have their own.
 
     A protocol's table inherits the keys of the common one. If it names a model or a file, it inherits only clusters,
     latency, bandwidth and metric.
     """
-    common = {name: value for name, value in table.values.items() if name not in routers.names()}
+    common = {name: value for name, value in table.items() if name not in routers.names()}
     by_protocol = {}
-    for protocol in routers.names():
-        if protocol in table.values:
-            own = table.table(protocol)
-            is_another = "model" in own.values or "file" in own.values
-            inherited = {name: value for name, value in common.items() if name in _INHERITED or not is_another}
-            by_protocol[protocol] = _read_setup(own.with_values({**inherited, **own.values}))
-    return _read_setup(table.with_values(common)), by_protocol
+    for protocol in (name for name in routers.names() if name in table):
+        key, own = f"overlay.{protocol}", table[protocol]
+        if not isinstance(own, Mapping):
+            raise reader.refusal(key, f"is {shown_value(own)}; it must be a table")
+        is_another = "model" in own or "file" in own
+        inherited = {name: value for name, value in common.items() if name in _INHERITED or not is_another}
+        by_protocol[protocol] = _read_setup({**inherited, **own}, key, reader)
+    return _read_setup(common, "overlay", reader), by_protocol
 
 
 def check_clusters(scenario: Scenario, protocol: str) -> None:
@@ -115,45 +109,40 @@ def _key(scenario: Scenario, protocol: str) -> str:
     return f"overlay.{protocol}" if protocol in scenario.overlay_by_protocol else "overlay"
 
 
-def _read_setup(table: Table) -> OverlaySetup:
-    model_name = table.values.get("model")
-    models = [model_name] if isinstance(model_name, str) and model_name in MODELS else list(MODELS)
-    parameters = dict.fromkeys(name for model in models for name in parameter_names(model))
-    table.check_keys((*OVERLAY_NAMES, *parameters, *routers.names()))
-    given = table.fields(OverlaySetup, [name for name in OVERLAY_NAMES if name in table.values])
-    model, file = given.get("model"), given.get("file")
-    if (model is None) == (file is None):
-        raise table.refusal("model", "is missing; write a model or a file" if model is None else "excludes file")
-    if model is not None and model not in MODELS:
-        raise table.refusal("model", f"is {model!r}; {nearest(model, MODELS)}")
-    if file is not None and any(name in table.values for name in parameters):
-        raise table.refusal("file", "excludes the parameters of models")
-    if file is not None and not Path(file).is_file():
-        raise table.refusal("file", f"is {file!r}, and there is no such file")
-    if "clusters" in given:
-        _check_clusters_setup(given["clusters"], table)
-    return OverlaySetup(**given, parameters=_parameters(table, model) if model else {})
+def _read_setup(table: Mapping[str, Any], key: str, reader: TableReader) -> OverlaySetup:
+    name = table.get("model")
+    models = [name] if isinstance(name, str) and name in MODELS else list(MODELS)
+    names = dict.fromkeys(name for model in models for name in parameter_names(model))
+    common = reader.read(OverlayKeys, table, key, others=(*names, *routers.names()))
+    own = {name: value for name, value in table.items() if name in names}
+    if (common.model is None) == (common.file is None):
+        problem = "is missing; write a model or a file" if common.model is None else "excludes file"
+        raise reader.refusal(f"{key}.model", problem)
+    if common.model is not None and common.model not in MODELS:
+        raise reader.refusal(f"{key}.model", f"is {common.model!r}; {nearest(common.model, MODELS)}")
+    if common.file is not None and own:
+        raise reader.refusal(f"{key}.file", "excludes the parameters of models")
+    if common.file is not None:
+        check_is_file(common.file, f"{key}.file", reader)
+    if common.clusters is not None and len([each for each in astuple(common.clusters) if each is not None]) != 1:
+        raise reader.refusal(f"{key}.clusters", "must be one of {by = 'domain'}, {size = N} and {count = N}")
+    return OverlaySetup(
+        **{name: getattr(common, name) for name in key_names(OverlayKeys)},
+        parameters=_parameters(own, common.model, key, reader) if common.model else {},
+    )
 
 
-def _check_clusters_setup(clusters: Clusters, table: Table) -> None:
-    if len([key for key in dataclasses.astuple(clusters) if key is not None]) != 1:
-        raise table.refusal("clusters", "must be one of {by = 'domain'}, {size = N} and {count = N}")
-
-
-def _parameters(table: Table, model: str) -> dict[str, ModelValue]:
-    found: dict[str, ModelValue] = {}
+def _parameters(table: Mapping[str, Any], model: str, key: str, reader: TableReader) -> dict[str, ModelValue]:
     for parameter in MODELS[model].parameters:
-        if parameter.name in OVERLAY_NAMES:
-            continue
-        if parameter.name in table.values:
-            found[parameter.name] = table.value(parameter.name, _TYPES[parameter.kind])
-        elif parameter.needed:
-            raise table.refusal(parameter.name, f"is missing; model {model!r} needs it: {parameter.help}")
+        if parameter.needed and parameter.name not in table:
+            raise reader.refusal(f"{key}.{parameter.name}", f"is missing; model {model!r} needs it: {parameter.help}")
+    values = reader.read(MODELS[model].parameters_type, table, key)
+    found = {name: getattr(values, name) for name in parameter_names(model) if name in table}
     brokers, degree = found.get("brokers"), found.get("degree")
-    if isinstance(brokers, int) and brokers < 1:
-        raise table.refusal("brokers", f"is {brokers}; it must be at least 1")
-    if isinstance(brokers, int) and isinstance(degree, int | float) and not 0 < degree < max(2, brokers):
-        raise table.refusal("degree", f"is {degree:g}; with brokers = {brokers} it must be above 0 and below {brokers}")
+    if brokers is not None and degree is not None and not 0 < degree < max(2, brokers):
+        raise reader.refusal(
+            f"{key}.degree", f"is {degree:g}; with brokers = {brokers} it must be above 0 and below {brokers}"
+        )
     return found
 
 

@@ -8,25 +8,25 @@ removes the other. Setting another model or kind of workload removes the paramet
 from __future__ import annotations
 
 import copy
-import tomllib
 from collections.abc import Mapping
 
-from experiments.scenario.model import WORKLOAD_KINDS, OverlaySetup
-from experiments.scenario.table import Origin, field_names
+from experiments.scenario.model import WORKLOAD_KINDS, OverlayKeys
+from topologies.files.typed_tables import TableReader, key_names, parse_toml
 from topologies.registry import MODELS
 
 Document = dict[str, object]
 EXCLUDING = {"publications": "duration_s", "duration_s": "publications"}
-OVERLAY_NAMES = tuple(name for name in field_names(OverlaySetup) if name != "parameters")
+OVERLAY_NAMES = key_names(OverlayKeys)
 
 
-def with_overrides(document: Mapping[str, object], overrides: Mapping[str, str], origin: Origin) -> Document:
+def with_overrides(document: Mapping[str, object], overrides: Mapping[str, str], reader: TableReader) -> Document:
     result = copy.deepcopy(dict(document))
     for key, text in overrides.items():
+        reader.check_unicode(key, text)
         *path, name = key.split(".")
         if not name or not all(path):
-            raise origin.refusal(key, "is no key; write section.key=value, as --set workload.rate=3000")
-        table = _table_at(result, path, origin)
+            raise reader.refusal(key, "is no key; write section.key=value, as --set workload.rate=3000")
+        table = _table_at(result, path, reader)
         table.pop(name, None)
         if text.strip():
             _remove_excluded(table, path, name, _value(text))
@@ -34,20 +34,20 @@ def with_overrides(document: Mapping[str, object], overrides: Mapping[str, str],
     return result
 
 
-def _table_at(document: Document, path: list[str], origin: Origin) -> Document:
+def _table_at(document: Document, path: list[str], reader: TableReader) -> Document:
     table = document
     for depth, name in enumerate(path, start=1):
         inner = table.setdefault(name, {})
         if not isinstance(inner, dict):
-            raise origin.refusal(".".join(path[:depth]), "is not a table, so it has no keys to set")
+            raise reader.refusal(".".join(path[:depth]), "is not a table, so it has no keys to set")
         table = inner
     return table
 
 
 def _value(text: str) -> object:
     try:
-        document = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+        document = parse_toml(f"value = {text}", "--set", ValueError)
+    except ValueError:
         return text
     return document["value"] if len(document) == 1 else text
 
@@ -58,8 +58,8 @@ def _remove_excluded(table: Document, path: list[str], name: str, value: object)
     if section == "workload" and name in EXCLUDING:
         table.pop(EXCLUDING[name], None)
     elif section == "workload" and name == "kind" and value in WORKLOAD_KINDS:
-        others = {other for kind in WORKLOAD_KINDS.values() for other in field_names(kind)}
-        _remove_keys(table, others - set(field_names(WORKLOAD_KINDS[str(value)])))
+        others = {other for kind in WORKLOAD_KINDS.values() for other in key_names(kind)}
+        _remove_keys(table, others - set(key_names(WORKLOAD_KINDS[str(value)])))
     elif section == "overlay" and name == "file":
         _remove_keys(table, {"model"} | {parameter for model in MODELS for parameter in parameter_names(model)})
     elif section == "overlay" and name == "model" and value in MODELS:
@@ -74,4 +74,4 @@ def _remove_keys(table: Document, names: set[str]) -> None:
 
 def parameter_names(model: str) -> tuple[str, ...]:
     """The model's own keys, without keys of every overlay such as `latency_ms`."""
-    return tuple(parameter.name for parameter in MODELS[model].parameters if parameter.name not in OVERLAY_NAMES)
+    return tuple(name for name in key_names(MODELS[model].parameters_type) if name not in OVERLAY_NAMES)

@@ -4,62 +4,67 @@ from __future__ import annotations
 
 import itertools
 import math
+import os.path
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import asdict
+
 from experiments.errors import ScenarioError, WorkloadError
 from experiments.scenario.arrival_times import nanoseconds
-from experiments.scenario.model import WORKLOAD_KINDS, Scenario, WorkloadSetup
-from experiments.scenario.table import Table, field_names
+from experiments.scenario.model import WORKLOAD_KINDS, Scenario, WorkloadKeys, WorkloadParameters, WorkloadSetup
+from topologies.files.typed_tables import TableReader, key_names, read_text
 
-_COMMON = tuple(name for name in field_names(WorkloadSetup) if name != "parameters")
 FILES = ("file", "times_file")
 
 
-def read_workload(table: Table) -> WorkloadSetup:
-    kind_name = table.values.get("kind", WorkloadSetup().kind)
-    kinds = [kind_name] if isinstance(kind_name, str) and kind_name in WORKLOAD_KINDS else list(WORKLOAD_KINDS)
-    table.check_keys((*_COMMON, *dict.fromkeys(name for kind in kinds for name in field_names(WORKLOAD_KINDS[kind]))))
-    given = table.fields(WorkloadSetup, _COMMON)
-    kind = given.get("kind", WorkloadSetup().kind)
-    setup = WorkloadSetup(**given, parameters=_parameters(table, kind))
+def read_workload(table: Mapping[str, Any], reader: TableReader) -> WorkloadSetup:
+    kind = table.get("kind", WorkloadSetup().kind)
+    kinds = [kind] if isinstance(kind, str) and kind in WORKLOAD_KINDS else list(WORKLOAD_KINDS)
+    names = dict.fromkeys(name for each in kinds for name in key_names(WORKLOAD_KINDS[each]))
+    common = reader.read(WorkloadKeys, table, "workload", others=names)
+    own = {name: value for name, value in table.items() if name in names}
+    setup = WorkloadSetup(**asdict(common), parameters=_parameters(own, common.kind, reader))
     for name in FILES:
-        path = table.values.get(name)
-        if isinstance(path, str) and path and not Path(path).is_file():
-            raise table.refusal(name, f"is {path!r}, and there is no such file")
-    _check_arrivals(setup, table)
+        if isinstance(path := table.get(name), str) and path:
+            check_is_file(path, f"workload.{name}", reader)
+    _check_arrivals(setup, reader)
     return setup
 
 
-def _parameters(table: Table, kind: str) -> Any:
-    parameters_type = WORKLOAD_KINDS[kind]
-    values = table.fields(parameters_type, field_names(parameters_type))
+def check_is_file(path: str, key: str, reader: TableReader) -> None:
+    # Path.is_file raises an error for a name that is too long.
+    if not os.path.isfile(path):  # noqa: PTH113
+        raise reader.refusal(key, f"is {path!r}, and there is no such file")
+
+
+def _parameters(table: Mapping[str, Any], kind: str, reader: TableReader) -> WorkloadParameters:
     try:
-        return parameters_type(**values)
+        return reader.read(WORKLOAD_KINDS[kind], table, "workload")
     except WorkloadError as error:
         # Messages of parameters begin with the workload, a colon and the parameter.
         name, _, problem = str(error).removeprefix(f"{kind}: ").partition(" ")
-        raise table.refusal(name, problem) from error
+        raise reader.refusal(f"workload.{name}", problem) from error
 
 
-def _check_arrivals(setup: WorkloadSetup, table: Table) -> None:
+def _check_arrivals(setup: WorkloadSetup, reader: TableReader) -> None:
     if (setup.arrivals == "file") != (setup.times_file is not None):
         problem = "is missing" if setup.times_file is None else "is given"
-        raise table.refusal("times_file", f"{problem}, and arrivals is {setup.arrivals!r}; a file of times needs both")
+        raise reader.refusal(
+            "workload.times_file", f"{problem}, and arrivals is {setup.arrivals!r}; a file of times needs both"
+        )
     if setup.publications is not None and setup.duration_s is not None:
-        raise table.refusal("publications", "excludes duration_s; give one of them")
+        raise reader.refusal("workload.publications", "excludes duration_s; give one of them")
     if setup.publications is None and setup.duration_s is None and setup.times_file is None:
-        raise table.refusal("publications", "is missing; say how many there are, or for how long with duration_s")
+        raise reader.refusal(
+            "workload.publications", "is missing; say how many there are, or for how long with duration_s"
+        )
 
 
 def read_times(path: Path) -> list[float]:
     """Reads the times of a file, in seconds, ascending."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise ScenarioError(f"cannot read times from {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ScenarioError(f"{path} is not UTF-8 text: {error.reason}") from error
+    lines = read_text(path, "file of times", ScenarioError).splitlines()
     times: list[float] = []
     for number, line in enumerate(lines, start=1):
         if line.strip():

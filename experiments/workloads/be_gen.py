@@ -27,15 +27,16 @@ from experiments.workloads.sampling import zipf
 from experiments.workloads.workload import attribute, check_at_least, check_between
 from matching.expressions.model import And, Expression, Operator
 from matching.expressions.values import Value
+from topologies.files.typed_tables import Whole
 from topologies.random_streams import stream
 
 
 @dataclass(frozen=True, slots=True)
 class BeGenParameters:
-    dimensions: int = 100
-    cardinality: int = 100
-    subscription_size: int = 5
-    event_size: int = 30
+    dimensions: Whole = 100
+    cardinality: Whole = 100
+    subscription_size: Whole = 5
+    event_size: Whole = 30
     matching_probability: float = 0.001
     """There are 1 / p base events, rounded: both 0.4 and 0.5 give two."""
     equality: float = 0.2
@@ -44,14 +45,17 @@ class BeGenParameters:
     zipf: float = 0.0
     """Exponent of the distribution of dimensions; 0 is uniform."""
     range_share: float = 0.12
-    largest_list: int = 6
-    repeats: int = 0
+    largest_list: Whole = 6
+    repeats: Whole = 0
     """The number of additional copies of each subscription."""
 
     def __post_init__(self) -> None:
         check_at_least("be-gen", "cardinality", self.cardinality, 2)
         check_at_least("be-gen", "subscription_size", self.subscription_size, 1)
-        check_between("be-gen", "event_size", self.event_size, 1, self.dimensions)
+        if not 1 <= self.event_size <= self.dimensions:
+            raise WorkloadError(
+                f"be-gen: event_size is {self.event_size}; it must lie between 1 and {self.dimensions}, the dimensions"
+            )
         check_between("be-gen", "matching_probability", self.matching_probability, 1e-6, 1)
         check_between("be-gen", "equality", self.equality, 0, 1)
         check_between("be-gen", "zipf", self.zipf, 0, 20)

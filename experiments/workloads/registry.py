@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from experiments.errors import WorkloadError
 from experiments.workloads.abe_gen import AbeGen, AbeGenParameters
@@ -18,6 +16,7 @@ from experiments.workloads.stock_quotes import StockQuoteParameters, StockQuotes
 from experiments.workloads.workload import Workload
 from matching.nearest import nearest
 from matching.registry import Accepts
+from topologies.files.typed_tables import TableReader
 
 Parameters: TypeAlias = BeGenParameters | AbeGenParameters | QueryLogParameters | AdsParameters | StockQuoteParameters
 
@@ -73,32 +72,11 @@ def create(parameters: Parameters, *, subscriptions: int, publications: int, see
 def parameters_from_text(name: str, settings: Mapping[str, str]) -> Parameters:
     """A workload's parameters from texts of the command line. Missing parameters have their defaults."""
     chosen = info(name)
-    types = typing.get_type_hints(chosen.parameters)
-    values: dict[str, Any] = {}
-    for key, text in settings.items():
-        parameter = key.replace("-", "_")
-        if parameter not in chosen.parameter_names:
+    texts = {key.replace("-", "_"): text for key, text in settings.items()}
+    for key in texts:
+        if key not in chosen.parameter_names:
             raise WorkloadError(
-                f"{name} has no parameter {key!r}{nearest(parameter, chosen.parameter_names)}; "
+                f"{name} has no parameter {key!r}{nearest(key, chosen.parameter_names)}; "
                 f"there are {', '.join(chosen.parameter_names)}"
             )
-        values[parameter] = _parse(f"{name}: {parameter}", types[parameter], text)
-    return chosen.parameters(**values)
-
-
-def _parse(where: str, wanted: Any, text: str) -> int | float | str | tuple[float, ...]:
-    if isinstance(wanted, type) and issubclass(wanted, StrEnum):
-        if text not in list(wanted):
-            raise WorkloadError(f"{where} is {text!r}; it must be one of {', '.join(wanted)}")
-        return wanted(text)
-    readers: dict[Any, tuple[Callable[[str], int | float | str | tuple[float, ...]], str]] = {
-        int: (int, "a whole number"),
-        float: (float, "a number"),
-        str: (str, "text"),
-        tuple[float, ...]: (lambda many: tuple(float(one) for one in many.split(",")), "numbers with commas between"),
-    }
-    read, type_text = readers[wanted]
-    try:
-        return read(text)
-    except ValueError:
-        raise WorkloadError(f"{where} is {text!r}; it must be {type_text}") from None
+    return TableReader(name, WorkloadError).read_texts(chosen.parameters, texts)

@@ -11,11 +11,14 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.harness.overlay_examples import EXAMPLES
 from topologies.clustering.clusters import cluster_by_size
 from topologies.errors import ParameterError
 from topologies.files.toml import OverlayFile, format_overlay
+from topologies.files.typed_tables import TableReader
 from topologies.registry import MODELS, generate
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -83,16 +86,23 @@ def test_every_default_is_a_value_that_its_model_takes(model: str) -> None:
     [
         ("waxmann-2", {}, "unknown model 'waxmann-2'; did you mean 'waxman-2'"),
         ("mesh", {}, "unknown model 'mesh'; known: doar-leslie, exponential"),
-        ("random", {"brokers": 10, "dgree": 3}, "model 'random' has no parameter 'dgree'; did you mean 'degree'"),
-        ("random", {"degree": 3}, "model 'random' needs the parameter 'brokers': number of brokers"),
-        ("random", {"brokers": "ten"}, "brokers must be a whole number, not 'ten'"),
-        ("random", {"brokers": 10.5}, "brokers must be a whole number, not 10.5"),
-        ("random", {"brokers": True}, "brokers must be a whole number, not True"),
-        ("random", {"brokers": 10, "degree": "inf"}, "degree must be a number, not 'inf'"),
-        ("random", {"brokers": 10, "degree": [3]}, r"degree must be a number, not \[3\]"),
-        ("hierarchy", {"levels": "4xten"}, "levels must be whole numbers, such as 10x100, not '4xten'"),
-        ("hierarchy", {"levels": []}, "levels must be whole numbers"),
-        ("hierarchy", {"edges": 3}, "edges must be text, not 3"),
+        ("random", {"brokers": 10, "dgree": 3}, "model 'random': dgree is unknown; did you mean 'degree'"),
+        ("random", {"degree": 3}, "model 'random': brokers is missing; it must be a whole number, at least 1: number"),
+        ("random", {"brokers": "ten"}, "model 'random': brokers is 'ten'; it must be a whole number"),
+        ("random", {"brokers": 10.5}, "brokers is 10.5; it must be a whole number"),
+        ("random", {"brokers": True}, "brokers is true; it must be a whole number"),
+        ("random", {"brokers": 10, "degree": "inf"}, "degree is 'inf'; it must be a number"),
+        ("random", {"brokers": 10, "degree": "null"}, "degree is 'null'; it must be a number"),
+        ("random", {"brokers": 10, "degree": "3\udcff"}, r"degree is '3\\udcff'; it must be Unicode text"),
+        ("random", {"\udcff": 10}, r"\\udcff is 10; it must be Unicode text"),
+        ("random", {"brokers": 10, "degree": [3]}, r"degree is \[3\]; it must be a number"),
+        (
+            "hierarchy",
+            {"levels": "4xten"},
+            "levels is '4xten'; it must be whole numbers with x between, such as 10x100",
+        ),
+        ("hierarchy", {"levels": []}, r"levels is \[\]; it must be whole numbers, such as 10x100"),
+        ("hierarchy", {"edges": 3}, "edges is 3; it must be text in quotes"),
         ("hierarchy", {"levels": "4x6"}, "needs degree, or alpha: one for all levels or 2, one for each"),
         ("hierarchy", {"levels": "4x6", "alpha": "0.5", "degree": 3}, "give alpha or degree, not both"),
         ("hierarchy", {"levels": "4x6", "alpha": "0.9", "edges": "waxman"}, "unknown edge model 'waxman'"),
@@ -104,6 +114,27 @@ def test_every_default_is_a_value_that_its_model_takes(model: str) -> None:
 def test_wrong_names_and_values_are_refused(model: str, parameters: dict[str, object], words: str) -> None:
     with pytest.raises(ParameterError, match=words):
         generate(model, parameters)
+
+
+@given(
+    st.sampled_from([(model, parameter.name) for model in MODELS for parameter in MODELS[model].parameters]),
+    st.sampled_from(
+        ["", "x", "1,", "1x2", "nan", "1e999", "9" * 5_000, True, None, [], [None], {}, float("inf"), 1 << 70]
+    )
+    | st.text(st.characters(exclude_categories=[]))
+    | st.floats()
+    | st.integers(),
+)
+def test_any_value_of_any_parameter_is_read_or_refused_by_its_name(place: tuple[str, str], value: object) -> None:
+    model, name = place
+    reader = TableReader(model, ParameterError)
+    needed = {each.name: 3 for each in MODELS[model].parameters if each.needed}
+    problem = name
+    try:
+        reader.read_texts(MODELS[model].parameters_type, {**needed, name: value})
+    except ParameterError as refusal:
+        problem = str(refusal)
+    assert name in problem
 
 
 def test_a_hierarchy_takes_one_alpha_for_all_levels_or_one_for_each() -> None:

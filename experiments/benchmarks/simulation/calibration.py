@@ -13,11 +13,12 @@ import itertools
 import os
 import platform
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import msgpack
 import tomli_w
+from msgspec.structs import asdict
 
 from broker.core.broker import Broker
 from broker.core.effects import Send

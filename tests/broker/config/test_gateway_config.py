@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from broker.config.gateway_config import VERSION_3_1_1
 from broker.config.gateway_topics import TopicPrefixes
 from broker.config.overlay_config import OverlayConfig, build_config
 from broker.config.tables import ConfigError
@@ -44,9 +43,14 @@ def test_a_broker_has_a_gateway_where_it_says_so_and_its_own_keys_win() -> None:
     assert list(gateways) == ["b1", "b2"]
     one, other = gateways["b1"].table, gateways["b2"].table
     assert (one.host, one.port, one.qos, one.deliver_qos, one.is_version_5) == ("127.0.0.1", 1883, 0, 0, True)
-    assert (other.host, other.port, other.qos, other.version) == ("h", 1883, 1, VERSION_3_1_1)
+    assert (other.host, other.port, other.qos, other.version) == ("h", 1883, 1, "3.1.1")
     assert other.topics == (TopicTemplate("devices/{room}/{sensor}"),)
     assert gateways["b1"].identifier == "mercast-overlay-b1"
+
+
+@pytest.mark.parametrize(("version", "is_5"), [("5", True), ('"5"', True), ('"3.1.1"', False)])
+def test_the_mqtt_version_is_a_number_or_a_text(version: str, is_5: bool) -> None:
+    assert config(one=f"{{ version = {version} }}").gateways["b1"].table.is_version_5 is is_5
 
 
 def test_topics_of_all_gateways_are_excluded() -> None:
@@ -64,22 +68,22 @@ def test_the_configuration_survives_being_written() -> None:
 @pytest.mark.parametrize(
     ("shared", "one", "message"),
     [
-        ("topic = 1", '"h:1"', "unknown key 'topic'; .*topics"),
-        ("", '{ hots = "h" }', r"broker b1: mqtt has an unknown key 'hots'; .*host"),
-        ("", "5", "must be an address"),
-        ("", '"h"', "is not an address"),
-        ("", '{ topics = "a" }', "must be a list of topics"),
-        ("", '{ topics = ["a/{b"] }', "one {name} alone"),
-        ("", "{ version = 4 }", 'take 5 or "3.1.1"'),
-        ("", "{ version = true }", 'take 5 or "3.1.1"'),
-        ("", "{ qos = 2 }", "take 0 .* or 1"),
-        ("", "{ port = 70000 }", "at most 65535"),
-        ("", "{ intake = 70000 }", "MQTT has numbers for 65535"),
-        ("", "{ in_flight = 40000 }", "MQTT has numbers for 32767"),
-        ("", '{ deliver = "a/#" }', "plain levels"),
+        ("topic = 1", '"h:1"', r"here: mqtt\.topic is unknown; .*topics"),
+        ("", '{ hots = "h" }', r"here: broker\.b1\.mqtt\.hots is unknown; .*host"),
+        ("", "5", r"broker\.b1\.mqtt is 5; it must be an address"),
+        ("", '"h"', r"broker\.b1\.mqtt .*'h' is not an address"),
+        ("", '{ topics = "a" }', r"mqtt\.topics is 'a'; it must be a list of topics"),
+        ("", '{ topics = ["a/{b"] }', r"mqtt\.topics\.1: .*one {name} alone"),
+        ("", "{ version = 4 }", 'mqtt.version is 4; it must be 5 or "3.1.1"'),
+        ("", "{ version = true }", 'mqtt.version is true; it must be 5 or "3.1.1"'),
+        ("", "{ qos = 2 }", "mqtt.qos is 2; it must be 0 .* or 1"),
+        ("", "{ port = 70000 }", "mqtt.port is 70000; it must be at least 1 and at most 65535"),
+        ("", "{ intake = 70000 }", "mqtt.intake is 70000; .*MQTT has numbers for 65535"),
+        ("", "{ in_flight = 40000 }", "mqtt.in_flight is 40000; .*MQTT has numbers for 32767"),
+        ("", '{ deliver = "a/#" }', "mqtt.deliver: 'a/#' .*plain levels"),
         ("", '{ deliver = "mercast/subscribe/x" }', "none within another"),
-        ("", '{ user_properties = "type" }', "typed"),
-        ("", '{ session = "5" }', "not a duration"),
+        ("", '{ user_properties = "type" }', "mqtt.user_properties is 'type'; did you mean 'typed'"),
+        ("", '{ session = "5" }', "mqtt.session: '5' is not a duration"),
         ("", '"127.0.0.1:1884"', "both at 127.0.0.1:1884"),
         (
             "",

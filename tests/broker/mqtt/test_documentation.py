@@ -75,4 +75,4 @@ def test_the_overlay_that_is_shown_is_the_one_that_is_started() -> None:
 def test_every_key_is_in_the_table() -> None:
     (table,) = re.findall(r"\| key \|.*?\n\n", TEXT, re.DOTALL)
     keys = re.findall(r"`(\w+)`", " ".join(row.split("|")[1] for row in table.splitlines()[2:] if row))
-    assert sorted(keys) == sorted(GatewayTable.__dataclass_fields__)
+    assert sorted(keys) == sorted(GatewayTable.__struct_fields__)

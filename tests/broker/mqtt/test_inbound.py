@@ -12,13 +12,15 @@ from broker.client.client import Client
 from broker.client.errors import ClosedError
 from broker.client.options import ClientOptions, parse_servers
 from broker.client.publish_queue import Answer
-from broker.config.gateway_config import GatewayConfig, read_gateways
+from broker.config.gateway_config import GATEWAY_PARSERS, GatewayConfig, read_gateways
+from broker.config.tables import ConfigError
 from broker.log import Log
 from broker.mqtt.counters import GatewayCounters
 from broker.mqtt.fast_path.client import FastMqttClient
 from broker.mqtt.fast_path.packets import Message
 from broker.mqtt.inbound import Inbound
 from routing.messages import PublicationId
+from topologies.files.typed_tables import TableReader
 
 MOST = 10
 
@@ -79,7 +81,9 @@ class FakeClient(Client):
 
 class World:
     def __init__(self) -> None:
-        self.config = read_gateways({"topics": ["devices/{room}"], "intake": MOST}, {"b1": "127.0.0.1:1883"}, "o")["b1"]
+        reader = TableReader("here", ConfigError, GATEWAY_PARSERS)
+        shared = {"topics": ["devices/{room}"], "intake": MOST}
+        self.config = read_gateways(reader, shared, {"b1": "127.0.0.1:1883"}, "o")["b1"]
         self.counts = GatewayCounters(Log("b1"))
         self.inbound = Inbound(self.config, self.counts)
         self.client = FakeClient()

@@ -12,7 +12,7 @@ import msgpack
 import pytest
 
 from broker import connect
-from broker.config.tables import FSYNC_POLICIES, StoreTable
+from broker.config.tables import FSYNC_POLICIES, Fsync, StoreTable
 from broker.core.effects import Deliver
 from broker.runtime.store import FILE, Store, StoreError
 from broker.runtime.store_records import RecordError, pack_record, unpack_record
@@ -70,11 +70,11 @@ def test_a_damaged_record_is_named() -> None:
         unpack_record(("publication", "b1", "3", "9"), pack_record(("client", "x"), ("no", "publication")))
 
 
-def fill(folder: Path, policy: str, records: dict[tuple[str, ...], object]) -> list[tuple[str, ...]]:
+def fill(folder: Path, policy: Fsync, records: dict[tuple[str, ...], object]) -> list[tuple[str, ...]]:
     persisted: list[tuple[str, ...]] = []
 
     async def test() -> None:
-        store = Store(folder, StoreTable("data", policy), persisted.extend, _raise)
+        store = Store(folder, StoreTable(data_dir="data", fsync=policy), persisted.extend, _raise)
         store.open("b1", 5)
         for key, record in records.items():
             store.put(key, record)
@@ -90,11 +90,11 @@ def _raise(error: StoreError) -> None:
 
 
 @pytest.mark.parametrize("policy", FSYNC_POLICIES)
-def test_what_was_committed_is_there_after_a_restart(tmp_path: Path, policy: str) -> None:
+def test_what_was_committed_is_there_after_a_restart(tmp_path: Path, policy: Fsync) -> None:
     assert fill(tmp_path, policy, RECORDS) == list(RECORDS)
 
     async def again() -> None:
-        store = Store(tmp_path, StoreTable("data", policy), lambda _: None, _raise)
+        store = Store(tmp_path, StoreTable(data_dir="data", fsync=policy), lambda _: None, _raise)
         earlier, now, records = store.open("b1", 2)
         assert (earlier, now) == (5, 6), "incarnations grow, whatever the clock says"
         assert records == RECORDS
@@ -233,7 +233,7 @@ def test_a_record_is_reported_as_persisted_even_if_it_was_removed_before_it_was_
     persisted: list[tuple[str, ...]] = []
 
     async def test() -> None:
-        store = Store(tmp_path, StoreTable("data", "never"), persisted.extend, _raise)
+        store = Store(tmp_path, StoreTable(data_dir="data", fsync="never"), persisted.extend, _raise)
         store.open("b1", 1)
         for name in ("removed", "stays", "came again"):
             store.put(("subscription", "c", name), "a > 1")
@@ -246,7 +246,7 @@ def test_a_record_is_reported_as_persisted_even_if_it_was_removed_before_it_was_
     assert sorted(name for _, _, name in persisted) == ["came again", "removed", "stays"]
 
     async def again() -> None:
-        store = Store(tmp_path, StoreTable("data", "never"), persisted.extend, _raise)
+        store = Store(tmp_path, StoreTable(data_dir="data", fsync="never"), persisted.extend, _raise)
         _, _, records = store.open("b1", 1)
         assert records == {("subscription", "c", "stays"): "a > 1", ("subscription", "c", "came again"): "a > 2"}
         await store.close()

@@ -94,14 +94,17 @@ def test_all_rights_and_none() -> None:
     ("text", "message"),
     [
         ("[[client]\n", "is not TOML"),
-        ('[clients]\nname = "x"', "has an unknown table 'clients'"),
-        ("client = 3", "write [[client]] with two brackets"),
-        ('[[client]]\ntoken_sha256 = "ab"', "[[client]] 1: token_sha256 must be 64 hexadecimal digits"),
-        ("[[client]]\nanonymous = true", "[[client]] 1: has no name"),
-        ('[[client]]\nname = "x"', "lets anybody be 'x'"),
-        ('[[client]]\nname = "x"\nanonymous = true\ncertificate = "x"', "asks for credentials and is anonymous"),
-        ('[[client]]\nname = "x"\nanonymus = true', "'anonymus'; did you mean 'anonymous'?"),
-        ('[[client]]\nname = "x"\nanonymous = true\npublish = "a ="', "[[client]] 1: publish"),
+        ('[clients]\nname = "x"', "clients is unknown; did you mean 'client'?"),
+        ("client = 3", "client is 3; it must be a list of tables; write [[client]] above each"),
+        ('[[client]]\ntoken_sha256 = "ab"', "client.1.token_sha256: it must be 64 hexadecimal digits"),
+        ("[[client]]\nanonymous = true", "client.1.name is missing"),
+        ('[[client]]\nname = "x"', "client.1 lets anybody be 'x'"),
+        (
+            '[[client]]\nname = "x"\nanonymous = true\ncertificate = "x"',
+            "client.1 (x) asks for credentials",
+        ),
+        ('[[client]]\nname = "x"\nanonymus = true', "client.1.anonymus (x) is unknown; did you mean 'anonymous'?"),
+        ('[[client]]\nname = "x"\nanonymous = true\npublish = "a ="', "client.1.publish (x): "),
     ],
 )
 def test_a_list_that_cannot_be_used_is_refused_by_place(tmp_path: Path, text: str, message: str) -> None:

@@ -291,7 +291,7 @@ def tls_table() -> dict[str, object]:
     [
         ({"tls": {"ca": "certs/ca.pem"}}, "[tls] needs certificate"),
         ({"tls": {"ca": "no", "certificate": "no", "key": "no"}}, "there is no file"),
-        ({"tls": {"cert": "x"}}, "[tls] has an unknown key 'cert'"),
+        ({"tls": {"cert": "x"}}, "tls.cert is unknown; known: ca, certificate, key"),
         ({"acl": {"file": "access.toml"}}, "needs brokers_token_file"),
         ({"acl": {"brokers_token_file": "short"}}, "16 are the least"),
     ],

@@ -124,7 +124,7 @@ def test_everything_that_a_file_can_say_survives_writing_and_loading(tmp_path: P
     assert full.workload.parameters == BeGenParameters(operators=OperatorClass.HIGH, matching_probability=0.1)
     assert full.workload.times_file == str(tmp_path / "times.txt")
     assert full.clients.publishers_at == ("first",)
-    assert full.faults[0] == Fault(2.0, "delay", links=(("b001", "b002"),), until_s=4.0, delay_ms=20.0)
+    assert full.faults[0] == Fault(at_s=2.0, kind="delay", links=(("b001", "b002"),), until_s=4.0, delay_ms=20.0)
     elsewhere = tmp_path / "run"
     elsewhere.mkdir()
     (elsewhere / "scenario.toml").write_text(to_toml(full))
@@ -145,7 +145,9 @@ def test_a_protocol_may_have_its_own_overlay() -> None:
 
 def test_a_protocols_table_without_a_model_changes_single_parameters(tmp_path: Path) -> None:
     loaded = scenario(tmp_path, SMALL + "[overlay.merc]\nclusters = {size = 2}\n")
-    assert loaded.overlay_for("merc") == OverlaySetup("line", {"brokers": 3}, clusters=Clusters(size=2))
+    assert loaded.overlay_for("merc") == OverlaySetup(
+        model="line", parameters={"brokers": 3}, clusters=Clusters(size=2)
+    )
     assert loaded.overlay_for("d-dbr").clusters is None
 
 

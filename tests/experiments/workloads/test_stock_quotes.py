@@ -197,7 +197,7 @@ def test_the_first_of_a_billion_comes_without_the_others() -> None:
         ({"kinds": "0,0,0,0"}, "it must be four shares"),
         ({"kinds": "1,-1,1,1"}, "it must be four shares"),
         ({"kinds": "nan,1,1,1"}, "it must be four shares"),
-        ({"coverage": "mine"}, "coverage is 'mine'; it must be one of all, own"),
+        ({"coverage": "mine"}, "coverage is 'mine'; known: all, own"),
     ],
 )
 def test_what_cannot_be_generated_is_refused_by_name(settings: dict[str, str], message: str) -> None:

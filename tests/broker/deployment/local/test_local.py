@@ -116,7 +116,7 @@ def test_brokers_without_an_address_or_with_a_misspelt_key_are_refused(command: 
     file.write_text(file.read_text().replace("[overlay]", '[overlay]\nprotocoll = "d-dbr"'))
     outcome = command.run("up", str(file))
     assert outcome.code == 3
-    assert "unknown key 'protocoll'" in outcome.talk
+    assert "overlay.protocoll is unknown; did you mean 'protocol'?" in outcome.talk
 
 
 def test_brokers_that_other_machines_reach_are_not_started_without_insecure(

@@ -68,7 +68,7 @@ def test_every_index_of_pure_python_has_coefficients_that_ship() -> None:
     ("text", "words"),
     [
         ("frames =", "not TOML"),
-        ("[index.scan]", "frames must be a table"),
+        ("[index.scan]", "frames is missing; it must be a table, as in the file that `mercast calibrate FILE` writes"),
         ("[frames]\nin_ns = 'a'\nout_ns = 1\n[index]\n[machine]", "frames.in_ns is 'a'"),
         (
             "[frames]\nin_ns = 1\nout_ns = 1\n[machine]\n[index.scan]\nasked_ns = 1\nstored_ns = -1\nmatched_ns = 1",
@@ -114,7 +114,7 @@ def test_a_run_without_the_file_or_the_index_is_refused_and_leaves_nothing(tmp_p
     (tmp_path / "costs.toml").write_text(
         to_toml(MeasuredCosts(1, 1, {"scan": IndexCosts(0, 0, 0)}, {"python": "3.11"}, "here"))
     )
-    for file, words in (("missing.toml", "cannot read costs"), ("costs.toml", r"no \[index.auto\]")):
+    for file, words in (("missing.toml", "cannot read cost file"), ("costs.toml", r"no \[index.auto\]")):
         with pytest.raises(ScenarioError, match=f"line: brokers.costs_file: .*{words}"):
             simulate(
                 native(brokers__costs_file=str(tmp_path / file)), "d-dbr", no_progress, tmp_path / "runs" / "d-dbr"
