@@ -134,7 +134,7 @@ class UpdateAcknowledged(Record, frozen=True):
     incarnation: Number
     domain: str
     destinations: tuple[str, ...]
-    heard: Number
+    destination_incarnation: Number
     """The incarnation of the destination that sent the updates. Epochs of an earlier incarnation had the same
     numbers."""
     epoch: Number
@@ -267,10 +267,10 @@ class Heartbeat(Record, frozen=True):
 
 
 class Credit(Record, frozen=True):
-    """The receiver has processed the publication frames of this link up to the number `taken`. The sender may send as
-    many more as the credit allows."""
+    """The receiver has processed the publication frames of this link up to the number
+    `acknowledged_through`. The sender may send as many more as the credit allows."""
 
-    taken: Number
+    acknowledged_through: Number
 
 
 class Propose(Record, frozen=True):

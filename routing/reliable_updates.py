@@ -192,7 +192,7 @@ class UpdateSender:
         state = self._destinations.get(acknowledgement.source)
         if (
             state is None
-            or acknowledgement.heard != self._incarnation
+            or acknowledgement.destination_incarnation != self._incarnation
             or state.epoch != acknowledgement.epoch
             or state.incarnation != acknowledgement.incarnation
         ):

@@ -248,7 +248,7 @@ class Broker:
         elif isinstance(message, Settled):
             self._publications.settle(message)
         elif isinstance(message, Credit):
-            self._effects += self._links.receive_credit(frame.peer, message.taken)
+            self._effects += self._links.receive_credit(frame.peer, message.acknowledged_through)
 
     def _change_link(self, happened: PeerUp | PeerLost) -> None:
         if isinstance(happened, PeerLost):

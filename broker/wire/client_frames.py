@@ -15,9 +15,10 @@ References of publications and numbers of requests count from 1 over a client's 
 client sends them in order.
 
 After a reconnect, a broker that still has the session lists in `Welcome` the publications that it accepted: all up to
-`taken` except those in `missing`. This answers them. The client resends all others that had no answer, in the order of
-their references and before new ones. The broker decides again about a refused publication. It recognises one that is
-being stored, and answers it once. So nothing is published twice, and no refused or lost publication counts as accepted.
+`accepted_through` except those in `missing`. This answers them. The client resends all others that had no answer, in
+the order of their references and before new ones. The broker decides again about a refused publication. It recognises
+one that is being stored, and answers it once. So nothing is published twice, and no refused or lost publication counts
+as accepted.
 
 Deliveries are numbered on each connection. A delivery with the number 0 (at most once) is never acknowledged.
 """
@@ -94,7 +95,7 @@ class Welcome(Record, frozen=True):
     incarnation: Number
     is_resumed: bool
     """Whether the broker still has the entries of this session. Then the client need not enter them again."""
-    taken: Number
+    accepted_through: Number
     """The reference of the last accepted publication of this session; 0 if none is known."""
     frame_bytes: Number
     """The largest frame that the broker accepts."""
@@ -108,8 +109,8 @@ class Welcome(Record, frozen=True):
     """Deliveries that the broker sends before the first of them is acknowledged."""
     capabilities: tuple[str, ...] = ()
     missing: tuple[Number, ...] = ()
-    """References before `taken` that were refused or are not stored yet. The broker may leave out an old refusal if
-    the client has sent a window of publications since: it must have received that answer."""
+    """References before `accepted_through` that were refused or are not stored yet. The broker may leave out an old
+    refusal if the client has sent a window of publications since: it must have received that answer."""
 
 
 class Advertise(Record, frozen=True):

@@ -287,7 +287,7 @@ def test_the_welcome_says_which_publications_of_a_session_were_accepted_also_aft
 
     async def test() -> None:
         async with InLoop(file), RawClient(file.ports["b1"]) as raw:
-            assert (await raw.greet()).taken == 0
+            assert (await raw.greet()).accepted_through == 0
             await raw.send(PublishRequest(1, b"\x80"), PublishRequest(2, wrong), PublishRequest(3, b"\x80"))
             answered: set[int] = set()
             while len(answered) < 3:
@@ -296,10 +296,10 @@ def test_the_welcome_says_which_publications_of_a_session_were_accepted_also_aft
                 answered |= set(frame.answers[::2]) if isinstance(frame, PublicationsAccepted) else {frame.reference}
             async with RawClient(file.ports["b1"]) as again:
                 welcome = await again.greet()
-                assert (welcome.is_resumed, welcome.taken, welcome.missing) == (True, 3, (2,))
+                assert (welcome.is_resumed, welcome.accepted_through, welcome.missing) == (True, 3, (2,))
         async with InLoop(file), RawClient(file.ports["b1"]) as raw:
             welcome = await raw.greet()
-            assert (welcome.is_resumed, welcome.taken, welcome.missing) == (True, 3, (2,))
+            assert (welcome.is_resumed, welcome.accepted_through, welcome.missing) == (True, 3, (2,))
 
     run(test)
 
