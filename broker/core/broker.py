@@ -336,7 +336,7 @@ class Broker:
         return self._publications.unsettled
 
     def answers_for(self, publication: PublicationId) -> bool:
-        """Whether this broker has yet to store the publication, to pass it on, or to hear that it is settled."""
+        """Whether this broker has yet to store the publication, to pass it on, or to receive its settlement."""
         return self._publications.is_responsible_for(publication)
 
     def awaits(self, publication: PublicationId) -> frozenset[str]:
@@ -350,7 +350,7 @@ class Broker:
     def unknown_interest(self, publication: PublicationId) -> list[str]:
         """Brokers that may want a retained publication and could not say so yet."""
         retained = self._retention.find(publication)
-        return self._eviction.unheard_brokers(retained) if retained is not None else []
+        return self._eviction.brokers_of_unknown_interest(retained) if retained is not None else []
 
 
 def _description(happened: Input) -> str:

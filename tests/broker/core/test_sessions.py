@@ -8,7 +8,7 @@ import msgpack
 import pytest
 
 from broker.core.broker import Broker
-from broker.core.delivery_queue import AWAY, EXPIRED, SLOW
+from broker.core.delivery_queue import EXPIRED, SLOW, TOO_MANY_WAITING
 from broker.core.effects import Accept, Deliver, Disconnect, Effect, Forget, Greet, Persist, Refuse
 from broker.core.inputs import (
     Advertised,
@@ -148,7 +148,7 @@ def test_the_policy_disconnect_ends_the_connection_and_keeps_the_session() -> No
     place.handle(ClientPaused("c"))
     effects = [each for n in range(4) for each in place.publish(n)]
     assert [each for each in effects if isinstance(each, Disconnect)] == [Disconnect("c", SLOW)]
-    assert place.broker.drops == {AWAY: 2}
+    assert place.broker.drops == {TOO_MANY_WAITING: 2}
     assert place.connect().is_resumed
     assert numbers(place.effects) == [2, 3]
 
