@@ -96,7 +96,7 @@ class _Listener:
 
     async def listen(self) -> None:
         unpack = MARK.unpack_from
-        while publications := await self._subscription.take():
+        while publications := await self._subscription.receive_batch():
             now = time.monotonic_ns()
             self.last_received = now / 1e9
             is_measured = self.begin <= now < self.end

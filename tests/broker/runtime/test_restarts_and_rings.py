@@ -41,7 +41,7 @@ async def counting_deliveries(stream: Subscription) -> AsyncIterator[Counter[int
     counts: Counter[int] = Counter()
 
     async def count() -> None:
-        while publications := await stream.take():
+        while publications := await stream.receive_batch():
             counts.update(int(str(each["n"])) for each in publications)
 
     counting = asyncio.create_task(count())
