@@ -218,6 +218,8 @@ class Settled(Record, frozen=True):
 
 
 class Neighbour(NamedTuple):
+    """A link in a link state: the broker at its other end, and its cost."""
+
     broker: str
     cost: Number
     """The cost of a hop over this link: 1 unless another metric is configured."""
@@ -300,6 +302,7 @@ Routed: TypeAlias = Update | UpdateAcknowledged | Resend | Publish | Settled | P
 """Messages with destinations. Several brokers may pass them on."""
 
 Message: TypeAlias = Routed | LinkStates | Heartbeat | Credit
+"""Everything that brokers send each other over a link."""
 
 FREE_MESSAGES = frozenset({Heartbeat, Credit, Settled, UpdateAcknowledged})
 """Acknowledgements and heartbeats. They bypass the queues of publications. Simulations charge no cost for them, and
@@ -307,4 +310,5 @@ traces have no rows of them."""
 
 
 def is_free(message: Message) -> bool:
+    """Whether the message bypasses the queues of publications."""
     return type(message) in FREE_MESSAGES

@@ -126,6 +126,8 @@ class RouterOutput(NamedTuple):
 
 
 class Router(Protocol):
+    """What the broker core requires of a routing protocol."""
+
     name: str
     settings: RouterSettings
 
