@@ -38,6 +38,8 @@ Name: TypeAlias = Annotated[str, Meta(min_length=1)]
 
 
 class DeliveryMode(StrEnum):
+    """How reliably a session delivers."""
+
     AT_LEAST_ONCE = "at-least-once"
     """The broker answers publications. The client acknowledges deliveries; others are sent again after a reconnect."""
     AT_MOST_ONCE = "at-most-once"
@@ -73,6 +75,8 @@ class Reason(StrEnum):
 
 
 class Hello(Record, frozen=True):
+    """The client's first frame: its name, its session and its credentials."""
+
     client: Name
     """The client's name: unique at a broker while it is connected, and kept over restarts by a durable client."""
     session: Name
@@ -91,6 +95,8 @@ class Hello(Record, frozen=True):
 
 
 class Welcome(Record, frozen=True):
+    """The broker's answer to Hello: its limits, and the state of the session."""
+
     broker: str
     incarnation: Number
     is_resumed: bool
@@ -114,12 +120,16 @@ class Welcome(Record, frozen=True):
 
 
 class Advertise(Record, frozen=True):
+    """Requests an advertisement."""
+
     request: Number
     name: Name
     expression: str
 
 
 class Unadvertise(Record, frozen=True):
+    """Withdraws an advertisement."""
+
     request: Number
     name: Name
 
@@ -133,15 +143,21 @@ class Subscribe(Record, frozen=True):
 
 
 class Unsubscribe(Record, frozen=True):
+    """Withdraws a subscription."""
+
     request: Number
     name: Name
 
 
 class RequestAccepted(Record, frozen=True):
+    """Answers a request that the broker accepts."""
+
     request: Number
 
 
 class RequestRefused(Record, frozen=True):
+    """Answers a request that the broker refuses."""
+
     request: Number
     reason: str
     text: str
@@ -167,6 +183,8 @@ class PublicationsAccepted(Record, frozen=True):
 
 
 class PublicationRefused(Record, frozen=True):
+    """Answers a publication that the broker refuses."""
+
     reference: Number
     reason: str
     text: str
@@ -190,10 +208,14 @@ class Acknowledge(Record, frozen=True):
 
 
 class Ping(Record, frozen=True):
+    """Requests a Pong with the same number."""
+
     number: Number
 
 
 class Pong(Record, frozen=True):
+    """Answers a Ping."""
+
     number: Number
 
 
@@ -206,6 +228,8 @@ class Goodbye(Record, frozen=True):
 
 
 class TraceQuery(Record, frozen=True):
+    """Requests the steps of a traced publication at this broker."""
+
     request: Number
     publication: PublicationId
 
@@ -225,6 +249,8 @@ class TraceStep(NamedTuple):
 
 
 class TraceAnswer(Record, frozen=True):
+    """Answers a TraceQuery."""
+
     request: Number
     broker: str
     steps: tuple[TraceStep, ...]
@@ -255,4 +281,6 @@ FromBroker: TypeAlias = (
     | Goodbye
     | TraceAnswer
 )
+"""Frames that a broker sends to a client."""
 ClientFrame: TypeAlias = FromClient | FromBroker
+"""All frames between a client and its broker."""
