@@ -75,6 +75,7 @@ def _towards(step: TraceStep) -> str:
 
 
 async def trace_live(servers: str, attributes: Mapping[str, Value], payload: bytes, within_s: float) -> LiveTrace:
+    """Publishes a traced publication, and collects its steps at all brokers that it reaches."""
     async with AsyncExitStack() as stack:
         first = await stack.enter_async_context(connect(servers, timeout=within_s, **environment_credentials()))
         id = await first.publish(attributes, payload, is_traced=True)
