@@ -55,6 +55,8 @@ class ExplainedNode:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
+    """The result of an expression for one publication, with the results of all its parts."""
+
     truth: Truth
     reason: str
     """One line with the predicates that decide."""

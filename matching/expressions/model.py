@@ -29,6 +29,7 @@ from matching.expressions.values import (
 )
 
 Truth: TypeAlias = bool | None
+"""The result of an evaluation. None means undefined."""
 
 
 class Operator(StrEnum):
@@ -439,4 +440,6 @@ class Xnor(_Connective):
 
 
 TRUE = And(())
+"""The expression that every publication satisfies."""
 FALSE = Or(())
+"""The expression that no publication satisfies."""

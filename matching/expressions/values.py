@@ -18,7 +18,9 @@ from typing import TypeAlias
 from matching.errors import PublicationError, ValueRefusedError
 
 Value: TypeAlias = int | float | str | bool
+"""The value of an attribute."""
 Publication: TypeAlias = Mapping[str, Value]
+"""The attributes of a publication by name."""
 
 SMALLEST_INT = -(2**63)
 LARGEST_INT = 2**63 - 1
@@ -35,6 +37,7 @@ class TypeClass(StrEnum):
 
 
 Dimension: TypeAlias = tuple[str, TypeClass]
+"""An attribute name together with a class of values."""
 
 CLASS_BY_TYPE: dict[type, TypeClass] = {
     int: TypeClass.NUMBER,

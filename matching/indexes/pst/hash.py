@@ -119,6 +119,8 @@ class SpaceTable:
 
 
 class PSTHash(Matcher):
+    """The index `pst-hash`."""
+
     name = "pst-hash"
 
     def __init__(self, access_predicates: int = 2, most_keys: int = 256) -> None:
