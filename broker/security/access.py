@@ -87,7 +87,9 @@ def _refusal(right: Right, expression: str, action: str) -> str | None:
 
 
 ALL_RIGHTS = Rights(TRUE, TRUE, TRUE)
+"""Allows everything."""
 NO_RIGHTS = Rights()
+"""Allows nothing."""
 
 
 def _expression(value: object, place: str) -> Expression:

@@ -25,6 +25,7 @@ from pathlib import Path
 from broker.simulation.costs import CostProfile
 
 NATIVE = "native"
+"""The name of the cost profile whose costs come from a file."""
 
 
 class CostFileError(Exception):
@@ -35,6 +36,8 @@ class CostFileError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class IndexCosts:
+    """Nanoseconds of an index: for each lookup, for each stored and for each matching subscription."""
+
     asked_ns: float
     stored_ns: float
     matched_ns: float
@@ -42,6 +45,8 @@ class IndexCosts:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCosts:
+    """The content of a cost file: the costs of frames and indexes on one machine."""
+
     frame_in_ns: int
     frame_out_ns: int
     indexes: Mapping[str, IndexCosts]

@@ -28,6 +28,8 @@ MARKED = 30
 
 @dataclass(frozen=True, slots=True)
 class SeriesStyle:
+    """The style of a series: its colour, dash and marker."""
+
     colour: str
     dash: str
     marker: str
@@ -81,6 +83,7 @@ def draw(figure: Figure, rows: Rows, scale: Scale, folder: Path) -> list[Path]:
 
 
 def panel_paths(figure: Figure, folder: Path) -> list[Path]:
+    """The paths of the SVG files of the panels."""
     return [folder / f"{figure.name}-{number}.svg" for number in range(1, len(figure.panels) + 1)]
 
 

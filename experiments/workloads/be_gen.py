@@ -32,6 +32,8 @@ from topologies.random_streams import stream
 
 @dataclass(frozen=True, slots=True)
 class BeGenParameters:
+    """The parameters of be-gen."""
+
     dimensions: int = 100
     cardinality: int = 100
     subscription_size: int = 5
@@ -66,6 +68,8 @@ class BeGenParameters:
 
 
 class BeGen:
+    """The workload be-gen: conjunctions that match with a given probability."""
+
     notice: ClassVar[str] = ""
 
     def __init__(self, parameters: BeGenParameters, *, subscriptions: int, publications: int, seed: int) -> None:

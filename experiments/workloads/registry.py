@@ -20,6 +20,7 @@ from matching.nearest import nearest
 from matching.registry import Accepts
 
 Parameters: TypeAlias = BeGenParameters | AbeGenParameters | QueryLogParameters | AdsParameters | StockQuoteParameters
+"""The parameters of any workload."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ WORKLOADS = {
 
 
 def names() -> tuple[str, ...]:
+    """The names of all workloads."""
     return tuple(WORKLOADS)
 
 
@@ -66,6 +68,7 @@ def info_of(parameters: Parameters) -> WorkloadInfo:
 
 
 def create(parameters: Parameters, *, subscriptions: int, publications: int, seed: int) -> Workload:
+    """Creates the workload that these parameters describe."""
     workload = info_of(parameters).workload
     return workload(parameters, subscriptions=subscriptions, publications=publications, seed=seed)
 

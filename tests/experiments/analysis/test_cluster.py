@@ -41,11 +41,11 @@ from experiments.analysis.results import collect, write
 from experiments.analysis.tables import RESULTS
 enough, spark_session.EXECUTORS_WITHIN_S = spark_session.EXECUTORS_WITHIN_S, 2.0
 try:
-    analysis.session(sys.argv[1], memory="2g", is_short=True)
+    analysis.start_session(sys.argv[1], memory="2g", is_short=True)
 except ClusterError as error:
     print(error)
 spark_session.EXECUTORS_WITHIN_S = enough
-session = analysis.session(sys.argv[1], memory="512m", is_short=True)
+session = analysis.start_session(sys.argv[1], memory="512m", is_short=True)
 session.conf.set("spark.sql.shuffle.partitions", 4)
 runs = analysis.read_runs(session, [Path(sys.argv[2])])
 for name in sys.argv[4:]:

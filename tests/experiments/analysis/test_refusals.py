@@ -47,7 +47,7 @@ def test_without_java_the_command_says_how_to_install_it(run: Path, tmp_path: Pa
 def test_a_java_home_without_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(ProgramMissingError, match=rf"JAVA_HOME is {tmp_path}, and has no bin/java"):
-        analysis.session()
+        analysis.start_session()
 
 
 def test_a_java_that_is_too_old_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -57,18 +57,18 @@ def test_a_java_that_is_too_old_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(ProgramMissingError, match=r"needs Java 17 or later; .*/java says openjdk version \"11.0.2\""):
-        analysis.session()
+        analysis.start_session()
 
 
 def test_a_cluster_that_does_not_answer_is_named() -> None:
     with pytest.raises(ClusterError, match=r"no Spark master answers at spark://127\.0\.0\.1:9"):
-        analysis.session("spark://127.0.0.1:9")
+        analysis.start_session("spark://127.0.0.1:9")
 
 
 @pytest.mark.parametrize("master", ["loca[2]", "local[0]"])
 def test_a_master_that_is_none_is_refused(master: str) -> None:
     with pytest.raises(ClusterError, match=rf"--master {re.escape(master)}: write local\[2\]"):
-        analysis.session(master)
+        analysis.start_session(master)
 
 
 def test_an_empty_folder_says_how_runs_are_made(tmp_path: Path) -> None:
