@@ -346,7 +346,7 @@ class Publications:
 
     def _forward(self, retained: RetainedPublication, legs: tuple[ForwardingLeg, ...]) -> None:
         """Sends the publication to the brokers of the legs that were not sent it before."""
-        copies = [self._copy(retained.message, each) for each in self._new_legs(retained, legs)] if legs else ()
+        copies = [self._copy(retained.message, each) for each in self._mark_new_legs(retained, legs)] if legs else ()
         if copies:
             if not retained.is_open and not self._reopen(retained):
                 return
@@ -356,8 +356,8 @@ class Publications:
         if retained.id not in self._retransmission:
             self._close(retained)
 
-    def _new_legs(self, retained: RetainedPublication, legs: tuple[ForwardingLeg, ...]) -> list[ForwardingLeg]:
-        """Reduces legs to duties that were not given before, and marks these as given.
+    def _mark_new_legs(self, retained: RetainedPublication, legs: tuple[ForwardingLeg, ...]) -> list[ForwardingLeg]:
+        """Marks the duties of the legs as given. Returns legs with the duties that were not given before.
 
         A broker serves its clients once. It passes a publication on again if it has restarted since.
         """
@@ -466,7 +466,7 @@ class Publications:
     def retransmit(self) -> None:
         """Sends again what is due, replaces edge brokers that were lost, and drops what could not be delivered in
         time."""
-        again, lost, given_up = self._retransmission.due(self._context.now, self._router.is_reachable)
+        again, lost, given_up = self._retransmission.collect_due(self._context.now, self._router.is_reachable)
         for message in again:
             self._router.send(message)
         for pending, message, broker in lost:
@@ -521,7 +521,7 @@ class Publications:
         retained = RetainedPublication(message.id, tree, None, self._context.now, 0, [], decision.advertisement)
         self._retain_own(retained)
         if (message.id.incarnation, message.id.counter) in settled:
-            self._new_legs(retained, legs)
+            self._mark_new_legs(retained, legs)
             self._close(retained)
         else:
             self._serve(message, RoutingDecision({} if has_arrived else decision.clients, legs), retained)

@@ -115,14 +115,17 @@ class Retransmission:
         return is_settled
 
     def retry_now(self) -> None:
-        """Makes all publications due for retransmission with the next `due`. A lost link may have lost them."""
+        """Makes all publications due for retransmission with the next `collect_due`. A lost link may have lost them."""
         for pending in self._pending.values():
             pending.sent = min(pending.sent, -pending.patience)
 
-    def due(
+    def collect_due(
         self, now: int, is_reachable: Callable[[str, str], bool]
     ) -> tuple[list[Publish], list[tuple[PendingPublication, Publish, str]], list[GivenUpDestination]]:
-        """Returns the messages to send now, the destinations that need a substitute, and the destinations given up."""
+        """Collects the messages to send now, the destinations that need a substitute, and the destinations to give up.
+
+        Counts the messages as sent, and removes the destinations to give up.
+        """
         again: list[Publish] = []
         lost: list[tuple[PendingPublication, Publish, str]] = []
         given_up: list[GivenUpDestination] = []
