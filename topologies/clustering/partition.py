@@ -38,7 +38,7 @@ def balanced_parts(neighbours: Neighbours, count: int) -> list[Part]:
     smallest, largest = max(1.0, mean - slack), mean + slack
     parts.balance(smallest, largest)
     parts.refine(smallest, largest)
-    return sorted(parts.result(), key=lambda part: part.brokers[0])
+    return sorted(parts.finish(), key=lambda part: part.brokers[0])
 
 
 def _seeds(neighbours: Neighbours, count: int) -> list[str]:
@@ -116,7 +116,7 @@ class _Parts:
             if not moved:
                 return
 
-    def result(self) -> list[Part]:
+    def finish(self) -> list[Part]:
         """Removes guests that are not needed to connect their part. Returns the parts."""
         for number, guests in enumerate(self._guests):
             for guest in sorted(guests):

@@ -132,7 +132,7 @@ class _Pieces:
 
     def join(self, a: int, b: int) -> bool:
         """Joins the components of two nodes. Returns False if they were already one."""
-        a, b = self._root(a), self._root(b)
+        a, b = self._find_root(a), self._find_root(b)
         self._parent[b] = a
         return a != b
 
@@ -140,10 +140,10 @@ class _Pieces:
         """Returns the components, ordered by their smallest node."""
         groups: dict[int, list[int]] = {}
         for node in range(len(self._parent)):
-            groups.setdefault(self._root(node), []).append(node)
+            groups.setdefault(self._find_root(node), []).append(node)
         return list(groups.values())
 
-    def _root(self, node: int) -> int:
+    def _find_root(self, node: int) -> int:
         while self._parent[node] != node:
             self._parent[node] = self._parent[self._parent[node]]
             node = self._parent[node]
