@@ -344,7 +344,7 @@ class Broker:
         return self._publications.awaited(publication)
 
     def retains(self, publication: PublicationId) -> bool:
-        """Whether this broker would still send the publication to a broker that it hears of late."""
+        """Whether this broker would still send the publication to a broker that it learns of late."""
         return self._retention.find(publication) is not None
 
     def unknown_interest(self, publication: PublicationId) -> list[str]:
@@ -354,7 +354,7 @@ class Broker:
 
 
 def _description(happened: Input) -> str:
-    """An input that made the core raise, as a log says it."""
+    """The kind and the origin of an input that made the core raise, for the log."""
     kind = type(happened).__name__
     if isinstance(happened, FrameReceived):
         return f"{kind}: {type(happened.message).__name__} from {happened.peer}"

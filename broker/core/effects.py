@@ -56,7 +56,7 @@ class Disconnect:
 
 
 class Accept(NamedTuple):
-    """Tell the client that its request is accepted: the broker is responsible for it from now on.
+    """Answer a client's request with an acceptance. The broker is responsible for it from now on.
 
     `publication` is the id of an accepted publication.
     """

@@ -59,7 +59,7 @@ class Eviction:
             return passed_to.get(broker) == self._router.incarnation_of(broker)
 
         # A subscription that was confirmed before a broker became unreachable was announced in time. A broker that
-        # became unreachable soon after it received the publication may not have known yet who wants it.
+        # became unreachable soon after it received the publication may not have known yet which brokers want it.
         age = (self._context.now - retained.arrived_at - self._settings.detection_time) // self._settings.tick
         return sorted(
             {

@@ -180,7 +180,7 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class LeaveRequested:
-    """The operator wants the broker to leave the overlay in good order."""
+    """The operator requested that the broker leaves the overlay in good order."""
 
 
 ClientInput: TypeAlias = (

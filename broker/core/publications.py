@@ -464,8 +464,8 @@ class Publications:
         self._retransmission.retry_now()
 
     def retransmit(self) -> None:
-        """Sends again what is due, replaces edge brokers that were lost, and drops what could not be delivered in
-        time."""
+        """Sends publications again that are due, replaces lost edge brokers, and drops publications that were not
+        delivered in time."""
         again, lost, given_up = self._retransmission.collect_due(self._context.now, self._router.is_reachable)
         for message in again:
             self._router.send(message)
@@ -529,7 +529,7 @@ class Publications:
     # Status.
 
     def is_responsible_for(self, publication: PublicationId) -> bool:
-        """Whether this broker has yet to store the publication, to pass it on, or to hear that it is settled."""
+        """Whether this broker has yet to store the publication, to pass it on, or to receive its settlement."""
         retained = self._retention.find(publication)
         return (retained is not None and retained.is_open) or publication in self._recovery
 
