@@ -9,8 +9,8 @@ neighbours that sent the matching copies.
 A broker has one index for the copies of all trees, with the tree as one more condition. So every copy takes memory and
 matching time. Trees are not repaired when a link fails; they carry publications again when the link is back. A
 restarted broker joins a tree again when its parent sends the advertisement. Until then the brokers behind it keep their
-places. The restarted broker also receives the removed trees, and announces them to the brokers behind it. A broker that
-has lost a neighbour which may be behind it in a tree announces a gap to its parent: there may be unknown subscriptions
+places. The restarted broker also receives the removed trees, and announces them to the brokers behind it. A broker may
+lose a neighbour that is behind it in a tree. Then it announces a gap to its parent: there may be unknown subscriptions
 for publications of the tree.
 
 Option `covering`: a broker does not forward a copy if it forwarded another copy of the tree that covers it; see

@@ -206,7 +206,7 @@ class Publish(NamedTuple):
 
 
 class Settled(Record, frozen=True):
-    """`source` has settled these duties for these publications: it served its clients, and the brokers behind it have
+    """`source` has settled these duties for these publications. It served its clients, and the brokers behind it have
     settled; or it dropped the publications with a counted reason."""
 
     source: str

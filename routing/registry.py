@@ -28,7 +28,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class RouterInfo:
-    """A protocol: how its router is built, and the traits that other packages ask for."""
+    """A protocol: how its router is built, and the traits that other packages use."""
 
     build: Callable[..., Router]
     options: Mapping[str, Option] = field(default_factory=dict)

@@ -68,7 +68,7 @@ class LearnedSubscription(NamedTuple):
     expression: str
     since: int
     tree: EntryId | None = None
-    """The tree whose publications the subscription asks for. None means all publications."""
+    """The tree whose publications the subscription requests. None means all publications."""
 
 
 class UnknownInterest(NamedTuple):
