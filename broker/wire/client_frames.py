@@ -14,7 +14,7 @@
 References of publications and numbers of requests count from 1 over a client's session, reconnects included. The
 client sends them in order.
 
-After a reconnect, a broker that still has the session lists in `Welcome` the publications that it accepted: all up to
+After a reconnect, `Welcome` lists the publications that the broker accepted in the session: all up to
 `accepted_through` except those in `missing`. This answers them. The client resends all others that had no answer, in
 the order of their references and before new ones. The broker decides again about a refused publication. It recognises
 one that is being stored, and answers it once. So nothing is published twice, and no refused or lost publication counts
