@@ -6,7 +6,7 @@ dropped and counted.
 
 After a reconnect the MQTT broker resends unacknowledged messages under the same ids. A message that is still queued or
 in flight to the broker is recognised, and not published twice. If the MQTT broker does not resend a message, because it
-lost the session or a part of it, the message is published all the same. The gateway never subscribes with QoS 2.
+lost the session or part of it, the gateway still publishes the message. The gateway never subscribes with QoS 2.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ once, or a counted drop names it. In memory mode it may also be lost with a cras
 allows no delay: it holds from the first moment after a subscription or a fault.
 
 Each scenario ends with a check of liveness. After all faults are repaired, a probe from each broker arrives at each
-broker, and then no publication, frame or change is left in a queue or store.
+broker. Then no publication, frame or change is left in a queue or store.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Random connected graphs with an exact number of links, or an exact degree.
 
 `connected_links` draws uniformly among all graphs with that many links. A connected draw is kept unchanged. Another is
-repaired: random links that close a cycle are removed, and as many are added to join the components, so the number of
+repaired: random links that close a cycle are removed, and as many are added to join the components. So the number of
 links stays exact. Only sparse graphs (a mean degree below about ln n) need repairs. Only for these the result is not
-exactly uniform among connected graphs.
-Cost: O(links) for `connected_links`; a few redraws of O(links) for `regular_links`.
+exactly uniform among connected graphs. Cost: O(links) for `connected_links`; a few redraws of O(links) for
+`regular_links`.
 """
 
 from __future__ import annotations

@@ -61,9 +61,9 @@ FIGURE_5_LINKS = [
 
 
 def test_figure_1_2_1_fbr_stores_and_matches_at_every_broker_on_the_way() -> None:
-    """[THESIS 1.2]: S1 and S2 are stored at B1, B2, B3, B4 and B7; an event of B1's is matched at the first four
-    before it reaches B7. So these five are a line, and B5 and B6 are connected to it. The test assumes both subscribers
-    at B7, because every broker of the line stores both subscriptions."""
+    """[THESIS 1.2]: S1 and S2 are stored at B1, B2, B3, B4 and B7. An event of B1's is matched at the first four before
+    it reaches B7. So these five are a line, and B5 and B6 are connected to it. The test assumes both subscribers at B7,
+    because every broker of the line stores both subscriptions."""
     world = World("fbr", FIGURE_1, settings=STRICT)
     world.settle()
     world.advertise("B1", "publisher", "a1", "TRUE")
@@ -82,7 +82,7 @@ def test_figure_1_2_1_fbr_stores_and_matches_at_every_broker_on_the_way() -> Non
 
 
 def figure_4() -> World:
-    """[THESIS 4.1 to 4.4]: B reaches H through F and G; s3 passes B and F on its route from G to A; without the link
+    """[THESIS 4.1 to 4.4]: B reaches H through F and G. s3 passes B and F on its route from G to A. Without the link
     between B and F, events from A to G pass E, so the route over E is longer. Here D lengthens it, and C is a neighbour
     of A."""
     world = World("d-dbr", FIGURE_4, settings=STRICT)
