@@ -5,7 +5,7 @@
 // PSTBloom's word for each reference rules out most of a list before any subscription is read. PSTHash files by the
 // access predicate that the fewest publications satisfy. Flat changes three things:
 //
-// - PS-Tree's exact predicate spaces become coarse buckets. Exact spaces are too many on wide domains, and the conditions
+// - PS-Tree's exact predicate spaces become coarse buckets. A wide domain has too many exact spaces, and the conditions
 //   decide anyway.
 // - The word holds two more conditions, quantised to cells, instead of hashed attributes: it distinguishes values, not
 //   only presence.
