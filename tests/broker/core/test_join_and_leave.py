@@ -94,7 +94,7 @@ def test_an_edge_broker_that_joins_connects_two_clusters() -> None:
     assert world.delivered == {(id, "subscriber"): 1}
 
 
-def test_a_joining_broker_shortens_the_way() -> None:
+def test_a_joining_broker_shortens_the_path() -> None:
     world = World("d-dbr", [("b1", "b2"), ("b2", "b3"), ("b3", "b4"), ("b4", "b5")])
     world.settle()
     world.subscribe("b5", "subscriber", "all", "TRUE")
@@ -107,7 +107,7 @@ def test_a_joining_broker_shortens_the_way() -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_all_that_a_broker_had_goes_with_it_when_it_leaves(protocol: str) -> None:
+def test_everything_of_a_broker_is_removed_when_it_leaves(protocol: str) -> None:
     world = World(protocol, RING, clusters=one_cluster("b1", "b2", "b3", "b4"), settings=STRICT)
     world.settle()
     for name in world.seats:
@@ -134,7 +134,7 @@ def test_all_that_a_broker_had_goes_with_it_when_it_leaves(protocol: str) -> Non
 
 
 @pytest.mark.parametrize("protocol", ["d-dbr", "merc"])
-def test_the_others_find_their_ways_without_a_broker_that_left(protocol: str) -> None:
+def test_the_others_find_routes_without_a_broker_that_left(protocol: str) -> None:
     world = World(protocol, RING, clusters=one_cluster("b1", "b2", "b3", "b4"))
     world.settle()
     world.subscribe("b3", "subscriber", "all", "TRUE")
@@ -150,7 +150,7 @@ def test_the_others_find_their_ways_without_a_broker_that_left(protocol: str) ->
 
 
 @pytest.mark.parametrize("protocol", ["d-dbr", "merc"])
-def test_what_a_leaving_broker_had_sent_before_is_still_carried(protocol: str) -> None:
+def test_publications_that_a_broker_sent_before_it_left_are_still_delivered(protocol: str) -> None:
     world = World(protocol, RING, clusters=one_cluster("b1", "b2", "b3", "b4"))
     world.settle()
     world.subscribe("b3", "subscriber", "all", "TRUE")
@@ -191,7 +191,7 @@ def test_a_broker_that_left_can_join_again(protocol: str) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_client_that_leaves_takes_its_entries_along(protocol: str) -> None:
+def test_the_entries_of_a_client_that_leaves_are_removed(protocol: str) -> None:
     world = World(protocol, LINE, clusters=one_cluster("b1", "b2", "b3"), settings=STRICT)
     world.settle()
     world.advertise("b1", "client", "mine", "TRUE")

@@ -60,7 +60,7 @@ FIGURE_5_LINKS = [
 ]
 
 
-def test_figure_1_2_1_fbr_stores_and_matches_at_every_broker_on_the_way() -> None:
+def test_figure_1_2_1_fbr_stores_and_matches_at_every_broker_on_the_path() -> None:
     """[THESIS 1.2]: S1 and S2 are stored at B1, B2, B3, B4 and B7. An event of B1's is matched at the first four before
     it reaches B7. So these five are a line, and B5 and B6 are connected to it. The test assumes both subscribers at B7,
     because every broker of the line stores both subscriptions."""
@@ -126,7 +126,7 @@ def test_figure_4_1_1_tables_of_the_multicasting_layer() -> None:
     assert next_hops == {"A": "A", "C": "A", "D": "E", "E": "E", "F": "F", "G": "F", "H": "F"}
 
 
-def test_figure_4_1_1_an_event_carries_its_destinations_and_loses_them_on_its_way() -> None:
+def test_figure_4_1_1_an_event_carries_its_destinations_and_loses_them_on_its_path() -> None:
     world = figure_4()
     id = world.publish("A", "pub-c1", {"price": 20})
     assert id is not None
