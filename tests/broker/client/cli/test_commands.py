@@ -47,7 +47,7 @@ def test_pub_prints_ids_and_sub_prints_matching_publications(command: CommandLin
         assert sub.wait(60) == 0
 
 
-def test_the_server_comes_from_the_option_or_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_server_is_set_by_the_option_or_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MERCAST_SERVER", raising=False)
     assert chosen_servers(None) == "mercast://127.0.0.1:7001"
     monkeypatch.setenv("MERCAST_SERVER", "mercast://127.0.0.1:7002")
