@@ -97,7 +97,7 @@ def test_durable_brokers_lose_nothing_when_the_subscribers_broker_is_killed(tmp_
         run(test)
 
 
-def test_a_killed_publishers_broker_delivers_what_it_had_accepted(tmp_path: Path) -> None:
+def test_a_killed_publishers_broker_delivers_its_accepted_publications(tmp_path: Path) -> None:
     file = OverlayFileMaker(tmp_path, ["b1", "b2"], [("b1", "b2")], tables=STORE)
     with Processes(file) as processes:
         processes.linked()
@@ -128,7 +128,9 @@ def test_a_killed_publishers_broker_delivers_what_it_had_accepted(tmp_path: Path
 
 
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="no limits for another process here")
-def test_a_broker_whose_store_fails_stops_and_what_it_lost_is_sent_again_and_delivered_once(tmp_path: Path) -> None:
+def test_a_broker_whose_store_fails_stops_and_its_lost_publications_are_sent_again_and_delivered_once(
+    tmp_path: Path,
+) -> None:
     file = OverlayFileMaker(tmp_path, ["b1"], tables=STORE)
     path = tmp_path / "data" / "b1" / FILE
     with Processes(file) as processes:
@@ -188,7 +190,7 @@ def test_a_broker_joins_by_command_and_leaves_by_command(tmp_path: Path) -> None
         assert processes.terminate("b1") == 0
 
 
-def test_leave_says_what_it_needs(tmp_path: Path) -> None:
+def test_leave_names_the_missing_option_or_address(tmp_path: Path) -> None:
     done = mercast("leave")
     assert (done.returncode, "--admin HOST:PORT" in done.stderr) == (3, True)
     file = OverlayFileMaker(tmp_path, ["b1"])
@@ -196,7 +198,7 @@ def test_leave_says_what_it_needs(tmp_path: Path) -> None:
     assert (done.returncode, "no broker's admin pages at" in done.stderr) == (4, True)
 
 
-def test_a_broker_open_to_other_machines_is_refused_unless_told(tmp_path: Path) -> None:
+def test_a_broker_open_to_other_machines_is_refused_without_insecure(tmp_path: Path) -> None:
     file = OverlayFileMaker(tmp_path, ["b1"], listen={"b1": "0.0.0.0:0"})
     done = mercast("broker", str(file.path), "--id", "b1")
     assert done.returncode == 3

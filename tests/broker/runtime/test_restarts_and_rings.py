@@ -94,7 +94,7 @@ async def all_delivered(wanted: int, *arrivals: Counter[int]) -> None:
     [("d-dbr", None, "b4"), ("merc", TWO_CLUSTERS, "b2")],
     ids=["d-dbr, the subscriber's broker", "merc, the edge broker"],
 )
-def test_all_that_was_accepted_is_delivered_once_while_a_durable_broker_is_killed_three_times(
+def test_all_accepted_publications_are_delivered_once_while_a_durable_broker_is_killed_three_times(
     tmp_path: Path, protocol: str, clusters: Mapping[str, tuple[str, ...]] | None, victim: str
 ) -> None:
     file = OverlayFileMaker(

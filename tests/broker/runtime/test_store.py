@@ -55,7 +55,7 @@ RECORDS: dict[tuple[str, ...], object] = {
 
 
 @pytest.mark.parametrize("key", RECORDS)
-def test_a_record_comes_back_as_it_was(key: tuple[str, ...]) -> None:
+def test_a_record_is_read_as_it_was_written(key: tuple[str, ...]) -> None:
     assert unpack_record(key, pack_record(key, RECORDS[key])) == RECORDS[key]
 
 
@@ -90,7 +90,7 @@ def _raise(error: StoreError) -> None:
 
 
 @pytest.mark.parametrize("policy", FSYNC_POLICIES)
-def test_what_was_committed_is_there_after_a_restart(tmp_path: Path, policy: str) -> None:
+def test_committed_records_are_there_after_a_restart(tmp_path: Path, policy: str) -> None:
     assert fill(tmp_path, policy, RECORDS) == list(RECORDS)
 
     async def again() -> None:
@@ -281,7 +281,7 @@ def test_a_client_that_leaves_while_it_is_stored_leaves_its_names_free(tmp_path:
     run(test)
 
 
-def test_the_welcome_says_which_publications_of_a_session_were_accepted_also_after_a_restart(tmp_path: Path) -> None:
+def test_the_welcome_lists_which_publications_of_a_session_were_accepted_also_after_a_restart(tmp_path: Path) -> None:
     file = OverlayFileMaker(tmp_path, ["b1"], tables={"store": {"data_dir": "data"}})
     wrong = b"\xa5no map"
 
