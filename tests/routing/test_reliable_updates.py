@@ -235,7 +235,7 @@ TestUpdateExchange = UpdateExchange.TestCase
 TestUpdateExchange.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 
 
-def test_the_same_holds_with_batches_of_two_changes_and_small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_is_true_with_batches_of_two_changes_and_small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reliable_updates, "MOST_CHANGES", 2)
     monkeypatch.setattr(reliable_updates, "MOST_PENDING", 6)
     monkeypatch.setattr(reliable_updates, "MOST_UNACKNOWLEDGED", 8)
