@@ -72,7 +72,7 @@ def test_attributes_that_were_user_properties_read_back_with_their_types(publica
 
 
 @given(publications)
-def test_user_properties_hold_nothing_that_mqtt_brokers_refuse(publication: dict[str, Value]) -> None:
+def test_user_properties_contain_nothing_that_mqtt_brokers_refuse(publication: dict[str, Value]) -> None:
     assert all(is_carried(text) for pair in as_properties(publication) for text in pair)
 
 
@@ -89,7 +89,7 @@ def test_the_json_body_is_json(publication: dict[str, Value]) -> None:
 
 
 @given(st.binary(max_size=60) | json_values.map(lambda value: json.dumps(value).encode()))
-def test_whatever_the_payload_the_attributes_are_a_publication(payload: bytes) -> None:
+def test_for_any_payload_the_attributes_are_a_publication(payload: bytes) -> None:
     taken = mapping().map("d/x", payload)
     assert taken.attributes is not None
     assert check_publication(taken.attributes) == taken.attributes
@@ -97,7 +97,7 @@ def test_whatever_the_payload_the_attributes_are_a_publication(payload: bytes) -
 
 
 @given(st.lists(st.tuples(st.text(max_size=5), st.text(max_size=5)), max_size=4))
-def test_whatever_the_properties_the_attributes_are_a_publication(pairs: list[tuple[str, str]]) -> None:
+def test_for_any_properties_the_attributes_are_a_publication(pairs: list[tuple[str, str]]) -> None:
     taken = mapping().map("d/x", b"", [(name, value) for name, value in pairs if name != ORIGIN])
     assert taken.attributes is not None
     assert check_publication(taken.attributes) == taken.attributes
@@ -130,7 +130,7 @@ def test_a_bare_value_has_a_name() -> None:
     assert mapping().map("d/x", b'"on"').attributes == {"t": "x", "value": "on"}
 
 
-def test_what_is_left_out_is_counted_by_reason() -> None:
+def test_values_that_are_left_out_are_counted_by_reason() -> None:
     reading = mapping()
     deep = b'{"a":' * 12 + b"1" + b"}" * 12
     for payload in (

@@ -114,7 +114,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.mark.slow
-def test_a_cluster_gives_the_same_tables_as_one_machine_and_refuses_what_no_worker_has_room_for(
+def test_a_cluster_gives_the_same_tables_as_one_machine_and_refuses_memory_that_no_worker_has(
     cluster: str, spark: SparkSession, folder_of_runs: Path, tmp_path: Path
 ) -> None:
     from experiments import analysis

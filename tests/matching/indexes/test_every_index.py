@@ -170,7 +170,7 @@ def test_a_refused_call_leaves_the_index_as_it_was(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", matching.names())
-def test_a_subscription_without_destination_is_named_when_destinations_are_asked(name: str) -> None:
+def test_a_subscription_without_destination_is_named_by_match_destinations(name: str) -> None:
     index = matching.create(name)
     index.add(7, "a = 1")
     with pytest.raises(PublicationError, match="subscription 7"):

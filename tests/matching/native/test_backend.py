@@ -54,7 +54,7 @@ def test_auto_uses_the_native_indexes_when_they_are_there() -> None:
 
 
 @needs_compiler
-def test_the_version_tells_the_backend() -> None:
+def test_the_version_names_the_backend() -> None:
     assert "native core" in _run("import mercast, sys; sys.argv = ['mercast', '--version']; mercast.main()")
 
 

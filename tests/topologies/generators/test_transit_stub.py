@@ -72,7 +72,7 @@ def test_paths_by_policy_weight_stay_in_domains_and_out_of_foreign_stubs(
     assert_policy_holds(overlay)
 
 
-def test_policy_holds_where_single_node_stubs_are_linked_to_each_other() -> None:
+def test_the_policy_applies_where_single_node_stubs_are_linked_to_each_other() -> None:
     """The tightest case for stub-stub weights: transit domains in a row, and stub domains of one node."""
     for seed in range(20):
         shape = TransitStubShape(transit_domains=2, transit_nodes=3, stubs=2, stub_nodes=1, extra_stub_stub=20)
@@ -107,7 +107,7 @@ def test_weights_grow_from_inside_to_between_stubs() -> None:
     assert 1 == inside <= transit < mixed < stub
 
 
-def test_the_overlay_of_the_thesis_comes_out() -> None:
+def test_the_overlay_of_the_thesis_is_generated() -> None:
     overlay = transit_stub(TransitStubShape(), degree=6, seed=1)
     assert len(overlay.ids) == 100
     assert len(overlay.links) == 300
@@ -178,7 +178,7 @@ def test_impossible_shapes_are_refused(shape: dict[str, int], words: str) -> Non
         transit_stub(TransitStubShape(**shape), seed=1)
 
 
-def test_a_degree_that_the_domains_cannot_hold_is_refused() -> None:
+def test_a_degree_that_the_domains_cannot_have_is_refused() -> None:
     with pytest.raises(ParameterError, match="degree 6 with 30 links between domains leaves 270 links"):
         transit_stub(TransitStubShape(stubs=3, stub_nodes=3), degree=6, seed=1)
     with pytest.raises(ParameterError, match="not both"):

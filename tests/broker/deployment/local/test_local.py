@@ -302,7 +302,7 @@ def test_leave_accepts_the_name_of_an_overlay_with_a_dot_in_it(tmp_path: Path, m
         find_admin_address("pair.v3", "b1")
 
 
-def test_leave_says_why_a_broker_has_no_admin_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leave_reports_why_a_broker_has_no_admin_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file, _ = two_brokers(tmp_path)
     monkeypatch.setenv("MERCAST_RUN_DIR", str(tmp_path / "run"))
     write_run_folder(tmp_path / "run", "pair", file, {"b1": None})
@@ -352,7 +352,7 @@ def test_an_unknown_overlay_is_refused_with_the_names_of_the_shipped_ones(comman
     assert "there is no file nowhere.toml" in command.run("up", "nowhere.toml").talk
 
 
-def test_a_folder_of_processes_that_are_gone_is_no_overlay(command: CommandLine, tmp_path: Path) -> None:
+def test_a_folder_of_processes_that_have_ended_is_no_overlay(command: CommandLine, tmp_path: Path) -> None:
     gone = {"pid": 2**22 - 1, "started": 7}
     stale = tmp_path / "run" / "stale"
     stale.mkdir(parents=True)

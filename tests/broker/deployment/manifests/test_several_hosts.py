@@ -124,7 +124,7 @@ def numbers(subscriber: subprocess.Popen[str], count: int) -> list[int]:
 
 
 @pytest.mark.slow
-def test_a_cable_is_cut_and_healed_under_load_and_publications_take_another_path(hosts: Hosts, tmp_path: Path) -> None:
+def test_a_cable_is_cut_and_healed_under_load_and_publications_use_another_path(hosts: Hosts, tmp_path: Path) -> None:
     start_overlay(hosts, tmp_path, [(1, 2), (2, 3), (1, 3)])
     subscriber = start_client(hosts, 3, SUBSCRIBER)
     read_until(subscriber, "subscribed")

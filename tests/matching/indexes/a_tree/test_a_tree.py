@@ -51,7 +51,7 @@ class TestThePapersExamples:
         assert (structure.nodes, structure.details["edges"], structure.levels) == (13, 12, 3)
         assert (structure.details["l-nodes"], structure.details["i-nodes"], structure.details["r-nodes"]) == (8, 3, 2)
 
-    def test_a_new_expression_is_built_on_what_is_there(self) -> None:
+    def test_a_new_expression_is_built_on_existing_nodes(self) -> None:
         """[THESIS 9.2.2]: a OR b OR c OR d costs 3 if built from a OR b OR c, and 5 if built from its predicates."""
         index = holding(S1, S2)
         index.add(3, S3)
@@ -65,7 +65,7 @@ class TestThePapersExamples:
         index = holding(And((A, B, C)), And((C, D)), And((A, B, C, D)))
         assert built_from(index, 3) == {node_of(And((A, B, C))), node_of(And((C, D)))}
 
-    def test_what_is_there_is_rebuilt_on_a_new_expression(self) -> None:
+    def test_existing_expressions_are_rebuilt_on_a_new_expression(self) -> None:
         """[THESIS 9.2.3]: (a OR b OR c) AND d becomes a part of S1."""
         index = holding(S1, S2)
         index.add(4, S4)
@@ -252,7 +252,7 @@ def _structure_under(hash_seed: str) -> str:
 
 
 class TestDeletion:
-    def test_what_goes_leaves_its_children_to_its_parents(self) -> None:
+    def test_a_removed_node_leaves_its_children_to_its_parents(self) -> None:
         """[ATREE 4.2.4], here without self-adjustment, which would search for a new cover."""
         ab, abc = And((A, B)), And((A, B, C))
         index = holding(ab, abc, And((A, B, C, D)), self_adjustment=False)
@@ -272,7 +272,7 @@ class TestDeletion:
         assert built_from(index, 4) == {node_of(ab), C, D, E}
         check_structure(index)
 
-    def test_an_expression_lives_on_as_a_part_of_another(self) -> None:
+    def test_an_expression_remains_as_a_part_of_another(self) -> None:
         index = holding(ABC, S1)
         index.remove(1)
         assert node_of(ABC) in edges(index)
