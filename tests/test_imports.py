@@ -1,4 +1,4 @@
-"""Which package and subpackage may import which. The direction of imports is the architecture, so a breach fails here."""
+"""Which package and subpackage may import which. The direction of imports is the architecture."""
 
 from __future__ import annotations
 
