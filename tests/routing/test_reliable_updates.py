@@ -149,7 +149,7 @@ class UpdateExchange(RuleBasedStateMachine):
 
     @precondition(lambda self: self.in_flight)
     @rule(place=st.integers(0, 40))
-    def one_arrives_and_stays_under_way(self, place: int) -> None:
+    def one_arrives_and_stays_in_flight(self, place: int) -> None:
         self._arrives(self.in_flight[place % len(self.in_flight)])
 
     @precondition(lambda self: self.in_flight)

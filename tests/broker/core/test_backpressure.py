@@ -25,19 +25,19 @@ class ObservedWorld(World):
     """Counts publication frames that have left a broker and not arrived at the next."""
 
     def __init__(self, protocol: str, settings: Settings) -> None:
-        self.under_way: Counter[tuple[str, str]] = Counter()
-        self.most_under_way = 0
+        self.in_flight: Counter[tuple[str, str]] = Counter()
+        self.most_in_flight = 0
         super().__init__(protocol, LINE, clusters=CLUSTERS, settings=settings)
 
     def _send(self, name: str, effect: Send) -> None:
         if isinstance(effect.message, Publish):
-            self.under_way[name, effect.peer] += 1
-            self.most_under_way = max(self.most_under_way, *self.under_way.values())
+            self.in_flight[name, effect.peer] += 1
+            self.most_in_flight = max(self.most_in_flight, *self.in_flight.values())
         super()._send(name, effect)
 
     def input(self, name: str, happened: Input) -> None:
         if isinstance(happened, FrameReceived) and isinstance(happened.message, Publish):
-            self.under_way[happened.peer, name] -= 1
+            self.in_flight[happened.peer, name] -= 1
         super().input(name, happened)
 
 
@@ -77,7 +77,7 @@ def test_no_more_frames_are_in_flight_than_the_credit_allows_and_all_arrive(prot
     world = line(protocol, NARROW)
     ids = [insist(world, "b1", number) for number in range(150)]
     world.settle()
-    assert world.most_under_way == 4, "all the credit was used, and no more"
+    assert world.most_in_flight == 4, "all the credit was used, and no more"
     assert world.delivered == {(id, "subscriber"): 1 for id in ids}
     assert world.refused, "the publisher was slowed down"
     assert {refusal.reason for refusal in world.refused} == {QUEUE_FULL}
@@ -91,7 +91,7 @@ def test_a_link_that_is_busy_for_long_does_not_count_as_lossy() -> None:
     for number in range(2_500):
         world.publish("b1", "publisher", {"number": number})
         world.run(MILLISECOND)
-    assert world.most_under_way == 4
+    assert world.most_in_flight == 4
 
 
 def test_a_burst_is_accepted_up_to_the_queue_limit_and_the_rest_is_refused_with_a_reason() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from broker.core.settings import SECOND, Settings
 from tests.harness.fake_wire import Seat, World
-from tests.harness.routing_tables import holders, remote_advertisements, remote_subscriptions, topology, way_of
+from tests.harness.routing_tables import holders, remote_advertisements, remote_subscriptions, route_of, topology
 
 STRICT = Settings(is_open=False)
 LINE = [("b1", "b2"), ("b2", "b3")]
@@ -103,7 +103,7 @@ def test_a_joining_broker_shortens_the_path() -> None:
     id = world.publish("b1", "publisher", {"a": 1})
     assert id is not None
     world.run(SECOND)
-    assert way_of(world, id) == [("b1", "b0"), ("b0", "b5")]
+    assert route_of(world, id) == [("b1", "b0"), ("b0", "b5")]
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -143,7 +143,7 @@ def test_the_others_find_routes_without_a_broker_that_left(protocol: str) -> Non
     id = world.publish("b1", "publisher", {"a": 1})
     assert id is not None
     world.run(SECOND)
-    assert way_of(world, id) == [("b1", "b4"), ("b4", "b3")]
+    assert route_of(world, id) == [("b1", "b4"), ("b4", "b3")]
     assert world.delivered == {(id, "subscriber"): 1}
     domain = "x" if protocol == "merc" else ""
     assert topology(world, "b1", domain).brokers == ("b1", "b3", "b4")

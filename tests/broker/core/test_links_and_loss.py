@@ -10,7 +10,7 @@ from broker.core.inputs import FrameReceived, PeerUp, TimerFired
 from broker.core.settings import MILLISECOND, SECOND, Settings
 from routing.messages import EntryId, Heartbeat, PublicationId, Publish, Settled, Subscribe, Turn, Update
 from tests.harness.fake_wire import World
-from tests.harness.routing_tables import remote_advertisements, remote_subscriptions, topology, way_of
+from tests.harness.routing_tables import remote_advertisements, remote_subscriptions, route_of, topology
 
 STRICT = Settings(is_open=False)
 LINE = [("b1", "b2"), ("b2", "b3"), ("b3", "b4")]
@@ -186,7 +186,7 @@ def test_a_publication_without_hops_left_is_not_forwarded() -> None:
     world.settle()
     world.input("b2", FrameReceived("b1", published(hop_limit=1, destinations=("b2", "b4")), 1))
     world.run(SECOND)
-    assert way_of(world, PublicationId("b1", 1, 0)) == []
+    assert route_of(world, PublicationId("b1", 1, 0)) == []
     assert world.broker("b2").router.counts().out_of_hops == 1
 
 

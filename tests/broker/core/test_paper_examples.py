@@ -13,8 +13,8 @@ from tests.harness.routing_tables import (
     matching_brokers,
     remote_advertisements,
     remote_subscriptions,
+    route_of,
     topology,
-    way_of,
 )
 
 STRICT = Settings(is_open=False)
@@ -149,7 +149,7 @@ def test_figure_4_1_1_without_the_link_from_b_to_f_events_to_g_pass_e() -> None:
     id = world.publish("A", "pub-c1", {"price": 20})
     assert id is not None
     world.settle()
-    assert way_of(world, id) == [("A", "B"), ("B", "E"), ("E", "D"), ("D", "G")]
+    assert route_of(world, id) == [("A", "B"), ("B", "E"), ("E", "D"), ("D", "G")]
     assert world.delivered == {(id, client): 1 for client in ("sub-c1", "sub-c2", "sub-c3")}
     assert {name: remote_subscriptions(world, name) for name in world.seats} == before
 

@@ -60,13 +60,13 @@ def test_of_several_subscriptions_the_active_ones_are_named() -> None:
     assert delivery.subscriptions == ("s", "u")
 
 
-@pytest.mark.parametrize("is_under_way", [False, True])
+@pytest.mark.parametrize("is_in_flight", [False, True])
 @pytest.mark.parametrize("is_known", [False, True])
-def test_a_name_can_be_used_again_after_its_client_left_while_it_was_stored(is_known: bool, is_under_way: bool) -> None:
+def test_a_name_can_be_used_again_after_its_client_left_while_it_was_stored(is_known: bool, is_in_flight: bool) -> None:
     place = place_with_subscriber()
     name = "s" if is_known else "t"
     place.handle(Subscribed("c", name, "n > 1", "2"))
-    if is_under_way:
+    if is_in_flight:
         place.write()
     place.handle(ClientLeft("c"))
     assert place.connect(session="next").is_resumed is False
@@ -225,7 +225,7 @@ KINDS: dict[str, dict[str, object]] = {
 }
 
 
-class ComingAndGoing(RuleBasedStateMachine):
+class ConnectingAndLeaving(RuleBasedStateMachine):
     """Clients connect with different sessions, send requests, lose connections and leave, while writes are pending."""
 
     def __init__(self) -> None:
@@ -313,5 +313,5 @@ def _entered(broker: Broker) -> dict[str, dict[str, dict[str, str]]]:
     }
 
 
-ComingAndGoing.TestCase.settings = settings(max_examples=200, stateful_step_count=30, deadline=None)
-TestComingAndGoing = ComingAndGoing.TestCase
+ConnectingAndLeaving.TestCase.settings = settings(max_examples=200, stateful_step_count=30, deadline=None)
+TestConnectingAndLeaving = ConnectingAndLeaving.TestCase

@@ -62,16 +62,16 @@ def test_waiting_and_unacknowledged_deliveries_are_dropped_and_the_rest_keeps_it
     assert client.undelivered_bytes == 0
 
 
-@pytest.mark.parametrize("is_under_way", [False, True])
+@pytest.mark.parametrize("is_in_flight", [False, True])
 def test_an_entry_being_stored_in_place_of_a_withdrawn_one_is_there_after_a_restart(
-    is_under_way: bool,
+    is_in_flight: bool,
 ) -> None:
     place = SlowPlace()
     place.connect()
     place.handle(Subscribed("c", "s", "n >= 0"))
     place.settle()
     place.handle(Subscribed("c", "s", "n > 10", "2"))
-    if is_under_way:
+    if is_in_flight:
         place.write()
     place.handle(RightsNarrowed("c", ("s",), (), frozenset()))
     assert answers(place.settle(), "c") == [(True, "2")]

@@ -11,7 +11,7 @@ from broker.core.inputs import FrameReceived
 from broker.core.settings import MILLISECOND, SECOND, Settings
 from routing.messages import PublicationId
 from tests.harness.fake_wire import Link, World
-from tests.harness.routing_tables import remote_advertisements, remote_subscriptions, way_of
+from tests.harness.routing_tables import remote_advertisements, remote_subscriptions, route_of
 
 STRICT = Settings(is_open=False)
 
@@ -67,7 +67,7 @@ def restart(world: World, name: str, links: Iterable[Link] = TWO_EDGES) -> None:
 
 
 def received(world: World, publication: PublicationId) -> Counter[str]:
-    return Counter(receiver for _, receiver in way_of(world, publication))
+    return Counter(receiver for _, receiver in route_of(world, publication))
 
 
 def test_of_two_edge_brokers_the_smaller_passes_on() -> None:
@@ -76,7 +76,7 @@ def test_of_two_edge_brokers_the_smaller_passes_on() -> None:
     assert remote_subscriptions(world, "a", "x") == [("z", "e1")]
     id = publish(world)
     world.settle()
-    assert way_of(world, id) == [("a", "e1"), ("e1", "z")]
+    assert route_of(world, id) == [("a", "e1"), ("e1", "z")]
     assert world.delivered == {(id, "subscriber"): 1}
 
 
@@ -87,7 +87,7 @@ def test_when_an_edge_broker_crashes_the_next_takes_over(is_open: bool) -> None:
     world.run(10 * SECOND)
     id = publish(world)
     world.run(SECOND)
-    assert way_of(world, id) == [("a", "e2"), ("e2", "z")]
+    assert route_of(world, id) == [("a", "e2"), ("e2", "z")]
     assert world.delivered == {(id, "subscriber"): 1}
 
 
@@ -101,7 +101,7 @@ def test_an_edge_broker_that_returns_passes_on_again() -> None:
     assert remote_subscriptions(world, "a", "x") == [("z", "e1")]
     id = publish(world)
     world.run(SECOND)
-    assert way_of(world, id) == [("a", "e1"), ("e1", "z")]
+    assert route_of(world, id) == [("a", "e1"), ("e1", "z")]
     assert world.delivered == {(id, "subscriber"): 1}
 
 
@@ -156,7 +156,7 @@ def test_an_edge_broker_that_leaves_hands_over_to_the_next() -> None:
     assert remote_advertisements(world, "z", "y") == [("a", "e2")]
     id = publish(world)
     world.run(SECOND)
-    assert way_of(world, id) == [("a", "e2"), ("e2", "z")]
+    assert route_of(world, id) == [("a", "e2"), ("e2", "z")]
     assert world.delivered == {(id, "subscriber"): 1}
 
 

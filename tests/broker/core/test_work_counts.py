@@ -14,7 +14,7 @@ from routing.d_dbr import DDBR
 from routing.messages import PublicationId, Publish
 from routing.router import Router, RoutingDecision
 from tests.harness.fake_wire import Link, World
-from tests.harness.routing_tables import holders, local_subscriptions, matching_brokers, remote_subscriptions, way_of
+from tests.harness.routing_tables import holders, local_subscriptions, matching_brokers, remote_subscriptions, route_of
 
 STRICT = Settings(is_open=False)
 TEN = [f"b{number}" for number in range(10)]
@@ -44,7 +44,7 @@ def test_on_a_line_of_ten_a_publication_is_matched_at(protocol: str, expected: l
     world = World(protocol, LINE, clusters=HALVES, settings=STRICT)
     id = from_end_to_end(world)
     assert matching_brokers(world, id) == expected
-    assert way_of(world, id) == LINE, "it takes the same route under each protocol"
+    assert route_of(world, id) == LINE, "it takes the same route under each protocol"
 
 
 class CountingDDBR(DDBR):
@@ -86,7 +86,7 @@ def test_a_body_that_nobody_can_read_passes_brokers_that_need_not_read_it() -> N
     message = Publish(id, "b0", "", ("b9",), (), body, b"payload")
     world.input("b1", FrameReceived("b0", message, 1))
     world.run(SECOND)
-    assert way_of(world, id) == LINE[1:]
+    assert route_of(world, id) == LINE[1:]
     assert all(each.attributes == body and each.payload == b"payload" for _, _, each in world.hops)
     assert world.matches() == {name: int(name == "b9") for name in TEN}
     (name, record), *others = world.records
@@ -100,7 +100,7 @@ def test_a_broker_on_the_path_that_also_wants_a_publication_matches_it_once() ->
     world.subscribe("b4", "between", "some", "price > 15")
     id = from_end_to_end(world, "between")
     assert world.matches() == {name: int(name in ("b0", "b4", "b9")) for name in TEN}
-    assert way_of(world, id) == LINE
+    assert route_of(world, id) == LINE
 
 
 def test_d_dbr_stores_a_subscription_at_its_home_and_where_an_advertisement_calls_for_it() -> None:
@@ -182,7 +182,7 @@ def test_no_broker_gets_a_publication_twice_in_an_overlay_with_cycles() -> None:
         id = world.publish(source, "publisher", {"a": 1})
         assert id is not None
         world.run(SECOND)
-        assert sorted(receiver for _, receiver in way_of(world, id)) == sorted(others)
+        assert sorted(receiver for _, receiver in route_of(world, id)) == sorted(others)
         assert world.delivered == {(id, f"at {name}"): 1 for name in others}
 
 
@@ -194,7 +194,7 @@ def test_flooding_sends_a_publication_over_every_link() -> None:
     id = world.publish(source, "publisher", {"a": 1})
     assert id is not None
     world.run(SECOND)
-    assert len(way_of(world, id)) == 2 * len(links) - len(others)
+    assert len(route_of(world, id)) == 2 * len(links) - len(others)
 
 
 def test_a_destination_list_names_the_brokers_that_are_left() -> None:

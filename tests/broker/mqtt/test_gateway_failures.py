@@ -49,14 +49,14 @@ def test_no_qos_1_message_is_lost_when_mosquitto_restarts(
     mosquitto.publish("mercast/subscribe/all", "n >= 0", "-r", "-q", "1")
     overlay.wait_for_names("b1", 1)
     broker = overlay.brokers["b1"]
-    with connect_sync(f"mercast://{broker.listen}") as client, client.subscribe("n >= 0") as taken_in:
+    with connect_sync(f"mercast://{broker.listen}") as client, client.subscribe("n >= 0") as accepted:
         for turn in range(3):
             mosquitto.publish_lines("devices/a/b", numbers(300, 300 * turn), "-q", "1")
             mosquitto.stop()
             mosquitto.start()
         found: set[Value] = set()
         while len(found) < 900:
-            found.add(taken_in.next(WAIT_S)["n"])
+            found.add(accepted.next(WAIT_S)["n"])
     with mosquitto.listening("mercast/deliver/all", form="%p") as listener:
         mosquitto.publish_lines("devices/a/b", numbers(10, 900), "-q", "1")
         wait_until(lambda: set(listener.lines) >= set(numbers(10, 900)), what="the last ten messages")

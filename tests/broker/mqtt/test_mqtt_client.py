@@ -98,7 +98,7 @@ def test_deliveries_wait_while_the_mqtt_broker_reads_nothing(
     with here.listening("mercast/deliver/all", form="%p") as listener:
         os.kill(here.process_id, signal.SIGSTOP)
         away.publish_lines("devices/a/b", sent, "-q", "1")
-        wait_until(lambda: overlay.brokers["b1"].gateway()["taken"] == len(sent), what="all was taken in")
+        wait_until(lambda: overlay.brokers["b1"].gateway()["taken"] == len(sent), what="all messages are accepted")
         os.kill(here.process_id, signal.SIGCONT)
         assert listener.wait_for(len(sent)) == sent
     gateway = overlay.brokers["b2"].gateway()

@@ -61,8 +61,8 @@ def test_a_record_is_read_as_it_was_written(key: tuple[str, ...]) -> None:
 
 def test_a_publication_that_an_earlier_version_stored_is_read() -> None:
     key = ("publication", "b1", "3", "9")
-    frame, client, ways = msgpack.unpackb(pack_record(key, PUBLICATION), use_list=False)
-    assert unpack_record(key, msgpack.packb((frame, client, ways, ("c1", "c2")))) == PUBLICATION
+    frame, client, legs = msgpack.unpackb(pack_record(key, PUBLICATION), use_list=False)
+    assert unpack_record(key, msgpack.packb((frame, client, legs, ("c1", "c2")))) == PUBLICATION
 
 
 def test_a_damaged_record_is_named() -> None:

@@ -78,8 +78,8 @@ def simulate(
 def triangle() -> topologies.Overlay:
     """One slow link leads from b1 to b3, and a route over two fast links."""
     brokers = tuple(topologies.Broker(id) for id in ("b1", "b2", "b3"))
-    ways = [("b1", "b3", 500.0, 1), ("b1", "b2", 1.0, 2), ("b2", "b3", 1.0, 2)]
-    links = tuple(topologies.Link(a, b, latency_ms=latency, policy_weight=weight) for a, b, latency, weight in ways)
+    lengths = [("b1", "b3", 500.0, 1), ("b1", "b2", 1.0, 2), ("b2", "b3", 1.0, 2)]
+    links = tuple(topologies.Link(a, b, latency_ms=latency, policy_weight=weight) for a, b, latency, weight in lengths)
     return topologies.Overlay("triangle", brokers, links)
 
 
@@ -137,8 +137,8 @@ def test_every_protocol_delivers_along_a_line(protocol: str) -> None:
 @pytest.mark.parametrize(("protocol", "brokers"), [("fbr", 10), ("d-dbr", 2), ("merc", 3), ("flooding", 10)])
 def test_how_many_brokers_match_a_publication_on_a_line_of_ten(protocol: str, brokers: int) -> None:
     _, trace = line_run(protocol, subscriptions=20, publications=1)
-    asked = {row.broker for row in trace.matches()}
-    assert len(asked) == brokers
+    matching_brokers = {row.broker for row in trace.matches()}
+    assert len(matching_brokers) == brokers
 
 
 def mean_latency(trace: Rows) -> float:

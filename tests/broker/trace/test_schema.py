@@ -153,12 +153,12 @@ def test_single_rows_and_batches_of_them_keep_their_order(first: Row, second: Ro
 
 
 @given(st.lists(any_row, max_size=12), st.integers(0, 12))
-def test_reading_the_digest_does_not_change_it(rows: list[Row], asked: int) -> None:
+def test_reading_the_digest_does_not_change_it(rows: list[Row], position: int) -> None:
     digest = Digest()
-    for row in rows[:asked]:
+    for row in rows[:position]:
         digest.record(row)
     digest.hexdigest()
-    for row in rows[asked:]:
+    for row in rows[position:]:
         digest.record(row)
     assert digest.hexdigest() == digest_of(rows)
 

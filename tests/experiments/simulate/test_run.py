@@ -68,20 +68,20 @@ def test_when_half_of_the_links_fail_undelivered_publications_of_fbr_are_dropped
 
 
 def test_a_long_run_keeps_the_publications_of_its_last_minute_only() -> None:
-    held: list[int] = []
+    unevaluated_counts: list[int] = []
     digest = Digest()
     scenario = small("line", workload__publications="1500", workload__rate="600", clients__subscriptions_each="1")
 
-    def look(what: str, done: int, total: int) -> None:
+    def observe(what: str, done: int, total: int) -> None:
         no_progress(what, done, total)
-        held.append(run.unevaluated)
+        unevaluated_counts.append(run.unevaluated)
 
-    run = Run(scenario, "d-dbr", digest, look)
+    run = Run(scenario, "d-dbr", digest, observe)
     summary = run.complete(digest.hexdigest)
     assert summary.published == 1_500
     assert summary.expected == summary.owed == summary.delivered > 1_000
     # Ten a second for a minute, and up to ten more or fewer within the slice of a second.
-    assert 590 <= max(held) <= 610
+    assert 590 <= max(unevaluated_counts) <= 610
 
 
 def test_a_line_shows_which_brokers_match() -> None:

@@ -119,11 +119,11 @@ def test_processes_find_the_same_as_this_process_and_a_failure_is_an_outcome(tmp
     with LocalProcesses(tmp_path / "apart", 2) as workers:
         # A file is in the place of the run's folder, so the run fails before it simulates.
         (tmp_path / "apart").mkdir()
-        in_the_way = tmp_path / "apart" / f".{wrong.folder_name}.unfinished"
-        in_the_way.write_text("no folder")
+        obstacle = tmp_path / "apart" / f".{wrong.folder_name}.unfinished"
+        obstacle.write_text("no folder")
         found = {step.spec.folder_name: step.outcome for step in sweep(specs, tmp_path / "apart", workers.submit)}
     assert found[broken.folder_name].error == "CountingError: 40 interested brokers of 20; it must be 1 to 20"
-    assert found[wrong.folder_name].error == f"OutputError: cannot write to {in_the_way}: File exists"
+    assert found[wrong.folder_name].error == f"OutputError: cannot write to {obstacle}: File exists"
     assert read_outcome(broken, tmp_path / "apart") is None
     for spec in (counting(1), counting(2), simulation()):
         here = execute_run(spec, tmp_path / "here" / spec.folder_name)

@@ -118,14 +118,14 @@ def constructed_exception(first: Expression, second: Expression) -> dict[str, Va
     A predicate fails if its negation is true, or if its attribute is missing or has another class.
     """
     for predicate in first.predicates():
-        ways = [predicate.negation, Predicate(predicate.attribute, Operator.NOT_EXISTS)]
+        alternatives = [predicate.negation, Predicate(predicate.attribute, Operator.NOT_EXISTS)]
         for one_of_each_class in (0, "", True):
-            ways += [
+            alternatives += [
                 Predicate(predicate.attribute, operator, (one_of_each_class,))
                 for operator in (Operator.EQ, Operator.NE)
             ]
-        for way in ways:
-            found = witness(second, way)
+        for alternative in alternatives:
+            found = witness(second, alternative)
             if found is not None and not first.matches(found):
                 return found
     return None

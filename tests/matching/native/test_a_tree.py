@@ -22,7 +22,7 @@ from matching.indexes.a_tree import ATree
 from matching.indexes.scan import LinearScan
 from matching.registry import NATIVE
 from tests.harness.programs import needs_compiler
-from tests.matching.indexes.test_every_index import IndexBesideScan
+from tests.matching.indexes.test_every_index import IndexAgainstScan
 
 pytestmark = needs_compiler
 
@@ -31,12 +31,12 @@ def native(name: str = "a-tree", **options: object) -> Matcher:
     return matching.create(name, backend=NATIVE, **options)
 
 
-def _machine(name: str, **options: object) -> type[IndexBesideScan]:
-    def prepare(self: IndexBesideScan) -> None:
-        IndexBesideScan.__init__(self)
+def _machine(name: str, **options: object) -> type[IndexAgainstScan]:
+    def prepare(self: IndexAgainstScan) -> None:
+        IndexAgainstScan.__init__(self)
         self.index = native(name, **options)
 
-    return type(f"native {name} beside scan", (IndexBesideScan,), {"index_name": name, "__init__": prepare})
+    return type(f"native {name} beside scan", (IndexAgainstScan,), {"index_name": name, "__init__": prepare})
 
 
 @pytest.mark.parametrize("name", ["a-tree", "scan"])

@@ -15,7 +15,7 @@ import matching
 from matching import registry
 from matching.errors import BackendMissingError, UnknownIndexError
 from tests.harness.programs import needs_compiler
-from tests.matching.indexes.test_every_index import IndexBesideScan
+from tests.matching.indexes.test_every_index import IndexAgainstScan
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -31,7 +31,7 @@ sys.modules["matching._native"] = None
 
 @pytest.mark.parametrize("name", NATIVE_NAMES)
 def test_the_native_backend_answers_as_the_scan_does(name: str) -> None:
-    class Machine(IndexBesideScan):
+    class Machine(IndexAgainstScan):
         index_name = name
 
         def __init__(self) -> None:

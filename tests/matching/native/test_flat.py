@@ -70,7 +70,7 @@ def random_publication(random: random.Random) -> dict[str, Value]:
 
 
 @pytest.fixture(params=["vectors", "bytes"])
-def way_of_scanning(request: pytest.FixtureRequest) -> Iterator[None]:
+def scan_variant(request: pytest.FixtureRequest) -> Iterator[None]:
     """Runs with the vector instructions of the processor, and without them."""
     if request.param == "vectors" and not _native.has_vectors():
         pytest.skip("this processor has no AVX-512 with VBMI")
@@ -79,7 +79,7 @@ def way_of_scanning(request: pytest.FixtureRequest) -> Iterator[None]:
     _native.forbid_vectors(False)
 
 
-@pytest.mark.usefixtures("way_of_scanning")
+@pytest.mark.usefixtures("scan_variant")
 def test_thousands_of_changes_give_the_answers_of_the_scan() -> None:
     """Adds and removes in waves, so that grids are refined, lists grow and shrink, and slots move."""
     chance = random.Random(7)

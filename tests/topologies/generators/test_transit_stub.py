@@ -38,7 +38,7 @@ def weighted(overlay: Overlay) -> networkx.Graph:
     return graph
 
 
-def assert_policy_holds(overlay: Overlay) -> None:
+def assert_policy_applies(overlay: Overlay) -> None:
     """Checks all shortest paths by policy weight, ties included, between all pairs."""
     graph = weighted(overlay)
     domain = {id: domain_of(overlay, id) for id in overlay.ids}
@@ -69,14 +69,14 @@ def test_paths_by_policy_weight_stay_in_domains_and_out_of_foreign_stubs(
     )
     overlay = transit_stub(shape, seed=seed)
     assert len(overlay.ids) == shape.brokers
-    assert_policy_holds(overlay)
+    assert_policy_applies(overlay)
 
 
 def test_the_policy_applies_where_single_node_stubs_are_linked_to_each_other() -> None:
     """The tightest case for stub-stub weights: transit domains in a row, and stub domains of one node."""
     for seed in range(20):
         shape = TransitStubShape(transit_domains=2, transit_nodes=3, stubs=2, stub_nodes=1, extra_stub_stub=20)
-        assert_policy_holds(transit_stub(shape, seed=seed))
+        assert_policy_applies(transit_stub(shape, seed=seed))
 
 
 def test_without_weights_paths_would_cross_stubs() -> None:

@@ -246,8 +246,8 @@ def test_the_slowest_publications_have_the_path_to_their_last_delivery(frame: Ma
 
     quick = DeliveryRow("a/1/1", "a", "s0", 0, 2.0, 2.001)
     slow = DeliveryRow("z/1/0", "b", "s4", 1, 3.0, 3.5)
-    way = HopRow("z/1/0", "publish", "z", "z", "b", 1, 1, 9, 9, 3.1, 3.2)
-    found = rows(slowest(frame([*DELIVERIES, quick, slow]), frame([*HOPS, way]), limit=2), "rank")
+    hop = HopRow("z/1/0", "publish", "z", "z", "b", 1, 1, 9, 9, 3.1, 3.2)
+    found = rows(slowest(frame([*DELIVERIES, quick, slow]), frame([*HOPS, hop]), limit=2), "rank")
     assert [(row["rank"], row["publication"], row["client"]) for row in found] == [
         (1, "z/1/0", "s4"),
         (2, "a/1/0", "s3"),

@@ -40,7 +40,7 @@ def bits() -> st.SearchStrategy[dict[str, Value]]:
     return st.dictionaries(st.sampled_from("abcdef"), st.sampled_from((0, 1, 1)))
 
 
-class OptionsBesideScan(RuleBasedStateMachine):
+class OptionsAgainstScan(RuleBasedStateMachine):
     """Any options and any ID space give the results of the scan, and a consistent structure."""
 
     ids = Bundle("ids")
@@ -88,14 +88,14 @@ class OptionsBesideScan(RuleBasedStateMachine):
 
 def test_every_choice_of_options_answers_as_the_scan_does() -> None:
     run_state_machine_as_test(
-        OptionsBesideScan, settings=settings(max_examples=40, stateful_step_count=30, deadline=None)
+        OptionsAgainstScan, settings=settings(max_examples=40, stateful_step_count=30, deadline=None)
     )
 
 
 @pytest.mark.slow
 def test_every_choice_of_options_answers_as_the_scan_does_in_long_runs() -> None:
     run_state_machine_as_test(
-        OptionsBesideScan, settings=settings(max_examples=60, stateful_step_count=50, deadline=None)
+        OptionsAgainstScan, settings=settings(max_examples=60, stateful_step_count=50, deadline=None)
     )
 
 

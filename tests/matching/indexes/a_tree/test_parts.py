@@ -89,9 +89,9 @@ def test_predicate_indexes_agree_with_evaluation(stored: list[Predicate], publis
         decided.add(node)
     for publication in published:
         truths = {node: predicate.evaluate(publication) for node, predicate in zip(nodes, stored, strict=True)}
-        found, in_vain = satisfied.satisfied(publication)
+        found, rejected = satisfied.satisfied(publication)
         assert sorted(node.serial for node in found) == [node.serial for node in nodes if truths[node] is True]
-        assert in_vain <= len(nodes) - len(found)
+        assert rejected <= len(nodes) - len(found)
         assert dict(decided.decided(publication)) == {
             node: truth for node, truth in truths.items() if truth is not None
         }
