@@ -64,6 +64,7 @@ async def trace_publication(folder: Path) -> PublicationPath:
         ):
             await brokers.quiet()
             await publisher.publish({"price": 1})
+            # Settlements and acknowledgements follow the delivery, and no state shows the last of them.
             await asyncio.sleep(SETTLED_AFTER_S)
             sys.setprofile(path.record)
             try:

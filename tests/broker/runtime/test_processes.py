@@ -90,8 +90,7 @@ def test_durable_brokers_lose_nothing_when_the_subscribers_broker_is_killed(tmp_
                         processes.kill("b2")
                 processes.restart("b2")
                 assert sorted(await collect(stream, 40, 60)) == list(range(40))
-                # Time for a duplicate.
-                await asyncio.sleep(0.5)
+                await asyncio.to_thread(processes.settled)
                 assert not len(stream)
 
         run(test)
@@ -120,8 +119,7 @@ def test_a_killed_publishers_broker_delivers_its_accepted_publications(tmp_path:
                 ids = Counter([str(await answer) for answer in answers])
                 assert max(ids.values()) == 1 or set(ids) >= {"None"}
                 assert sorted(await collect(stream, 200, 60)) == list(range(200))
-                # Time for a duplicate.
-                await asyncio.sleep(0.5)
+                await asyncio.to_thread(processes.settled)
                 assert not len(stream)
 
         run(test)
@@ -167,8 +165,7 @@ def test_a_broker_whose_store_fails_stops_and_its_lost_publications_are_sent_aga
                 await publisher.flush()
                 assert all([await answer for answer in answers]), "none was accepted before the restart"
                 assert sorted(await collect(stream, 5)) == [1, 2, 3, 4, 5]
-                # Time for a duplicate.
-                await asyncio.sleep(0.5)
+                await asyncio.to_thread(processes.settled)
                 assert not len(stream)
 
         run(test)
@@ -286,8 +283,7 @@ def test_ten_durable_brokers_are_killed_in_turn_under_load_and_nothing_owed_is_l
                 await asyncio.gather(*publishing)
                 for stream in streams:
                     assert sorted(await collect(stream, count, 90)) == list(range(count))
-                # Time for a duplicate.
-                await asyncio.sleep(1)
+                await asyncio.to_thread(processes.settled)
                 assert [len(stream) for stream in streams] == [0, 0, 0]
 
         run(test, 400)

@@ -360,8 +360,7 @@ def test_a_durable_client_finds_its_subscriptions_and_undelivered_publications_a
                 desk.subscribe("n >= 0", name="all") as stream,
             ):
                 assert sorted([int((await stream.next(40.0))["n"]) for _ in range(3)]) == [1, 2, 3]
-                # Time for a duplicate.
-                await asyncio.sleep(0.3)
+                await until(lambda: all(server.drain.is_settled for server in overlay.servers.values()))
                 assert not len(stream)
 
     run(test)

@@ -29,6 +29,7 @@ async def main():
     async with connect(sys.argv[1]) as client:
         for n in range(int(sys.argv[2])):
             await client.publish({"n": n, "kind": "reading"}, b"x" * 100)
+            # A rate that lasts longer than the faults.
             await asyncio.sleep(0.008)
             if n % 100 == 0:
                 print(n)
