@@ -95,5 +95,5 @@ def test_few_schedules_are_weak() -> None:
 def test_a_tree_that_ends_right_after_a_neighbour_returned_drops_publications_that_the_neighbour_may_have_wanted() -> (
     None
 ):
-    """A schedule that failed once: the neighbour's subscriptions for the tree came too late to be told."""
+    """A schedule that failed once: the subscriptions of the neighbour for the tree arrived too late."""
     run(Scenario(494, "fbr", is_open=False, has_faults=True, options={"readvertise": True}))
