@@ -2,8 +2,8 @@
 
 A source never has an unsettled publication that is more than a window older than its newest. Each publication within
 the window takes one bit. An older publication can still arrive, from a broker that learned late of a subscription. Then
-it is unknown whether it arrived before. Some are remembered beyond the window, because a copy over a slow path may
-arrive that late.
+it is unknown whether it arrived before, unless it is one of those that are remembered beyond the window: a copy over a
+slow path may come that late.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Flow control of publication frames on a link, by credit.
 
-The neighbour acknowledges the number of the last frame that it received. At most `credit` frames may be in flight after
-that one. The other frames wait here, up to a limit. Control frames bypass the outbox and are always read. So a
-saturated neighbour does not count as lost, and acknowledgements are not delayed by the frames that they acknowledge.
+The neighbour acknowledges the number of the last frame that it received. At most `credit` frames may be in flight
+after that one. The other frames wait here, up to a limit. Control frames bypass the outbox and are always read. So a
+saturated neighbour is not considered dead, and acknowledgements are not delayed by the frames that they acknowledge.
 
 Frames are numbered. A later number covers one that never arrives, so a lossy link loses no credit.
 """

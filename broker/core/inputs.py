@@ -198,4 +198,4 @@ ClientInput: TypeAlias = (
     | DeliveryAcknowledged
 )
 Input: TypeAlias = ClientInput | PeerUp | PeerLost | FrameReceived | TimerFired | Persisted | Restored | LeaveRequested
-"""Everything that can happen to the core."""
+"""Everything that `Broker.handle` accepts."""

@@ -194,7 +194,7 @@ TABLES: dict[str, Table] = {
         "links": LinkRow,
     }.items()
 }
-"""The tables of a trace by name."""
+"""The tables of a trace, by name."""
 TABLE_OF: dict[type[Row], Table] = {table.row_type: table for table in TABLES.values()}
 
 _SPARK_TYPES = {"str": "STRING", "int": "BIGINT", "float": "DOUBLE", "bool": "BOOLEAN"}

@@ -34,7 +34,7 @@ def analyse(
 ) -> Analysis:
     with spark_errors():
         runs = read(session, folders)
-        results = make_tables(runs, progress)
+        results = all_tables(runs, progress)
         progress("summary", 0, 1)
         frames = {name: session.createDataFrame(result.rows) for name, result in results.items()}
         results["summary"] = collect("summary", summary(frames), ())
@@ -49,7 +49,7 @@ def analyse(
     return Analysis(results, tuple(figures), path)
 
 
-def make_tables(runs: Runs, progress: Callable[[str, int, int], None]) -> dict[str, Result]:
+def all_tables(runs: Runs, progress: Callable[[str, int, int], None]) -> dict[str, Result]:
     progress("tables", 0, len(RESULTS))
     step_s = step_for(runs.publications)
     made: dict[str, Result] = {}

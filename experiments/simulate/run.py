@@ -378,7 +378,7 @@ def _is_answered_for(id: PublicationId, brokers: list[Broker]) -> bool:
 
 
 def _is_lost_for(killed: Broker, others: list[Broker], id: PublicationId, home: str) -> bool:
-    """Whether a publication is lost for a subscriber's broker `home` if `killed` crashes and `others` keep running."""
+    """Whether a publication is lost for a subscriber's broker `home` if `killed` crashes and `others` stay alive."""
     waiting = {other.me: other.awaits(id) for other in others if other.answers_for(id)}
     if any(killed.me in each for each in waiting.values()):
         # Another broker sends it again after the killed one restarts.

@@ -55,7 +55,7 @@ class ExplainedNode:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The result of an expression for one publication, with the results of all its parts."""
+    """Why an expression does or does not match a publication. Its text shows every node with its truth."""
 
     truth: Truth
     reason: str

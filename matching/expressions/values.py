@@ -18,9 +18,9 @@ from typing import TypeAlias
 from matching.errors import PublicationError, ValueRefusedError
 
 Value: TypeAlias = int | float | str | bool
-"""The value of an attribute."""
+"""The value of an attribute. Integers have 64 bits. NaN is not a value."""
 Publication: TypeAlias = Mapping[str, Value]
-"""The attributes of a publication by name."""
+"""The attributes of a publication, by name."""
 
 SMALLEST_INT = -(2**63)
 LARGEST_INT = 2**63 - 1

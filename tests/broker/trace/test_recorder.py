@@ -31,7 +31,7 @@ def shown(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder / "b1-1" / "trace").as_posix() for path in folder.rglob("[!.]*.parquet"))
 
 
-def test_rows_of_a_brokers_work_are_visible_soon_and_its_state_alone_later(tmp_path: Path) -> None:
+def test_what_a_broker_did_is_shown_soon_and_its_state_alone_later(tmp_path: Path) -> None:
     clock = Clock()
     recorder = TraceRecorder(tmp_path, "b1", 1, "demo", "merc", clock, _raise)
     clock.now += ROLL_EVERY
@@ -50,7 +50,7 @@ def test_rows_of_a_brokers_work_are_visible_soon_and_its_state_alone_later(tmp_p
     recorder.close()
 
 
-def test_a_trace_names_its_broker_protocol_and_code(tmp_path: Path) -> None:
+def test_a_trace_says_which_broker_protocol_and_code_made_it(tmp_path: Path) -> None:
     TraceRecorder(tmp_path, "b1", 7, "demo", "merc", Clock(), _raise).close()
     code = code_version()
     assert json.loads((tmp_path / "b1-7" / "provenance.json").read_text()) == {
@@ -64,7 +64,7 @@ def test_a_trace_names_its_broker_protocol_and_code(tmp_path: Path) -> None:
     }
 
 
-def test_a_trace_that_cannot_be_written_is_reported_once_and_records_no_more_rows(tmp_path: Path) -> None:
+def test_a_trace_that_cannot_be_written_is_told_once_and_takes_no_more_rows(tmp_path: Path) -> None:
     clock = Clock()
     errors: list[Exception] = []
     recorder = TraceRecorder(tmp_path / "out", "b1", 1, "demo", "merc", clock, errors.append)
@@ -81,7 +81,7 @@ def test_a_trace_that_cannot_be_written_is_reported_once_and_records_no_more_row
     assert str(tmp_path / "out") in str(error)
 
 
-def test_visible_files_of_a_trace_that_cannot_be_closed_stay(tmp_path: Path) -> None:
+def test_what_others_could_read_of_a_trace_that_cannot_be_closed_stays(tmp_path: Path) -> None:
     clock = Clock()
     errors: list[Exception] = []
     recorder = TraceRecorder(tmp_path, "b1", 1, "demo", "merc", clock, errors.append)
@@ -95,7 +95,7 @@ def test_visible_files_of_a_trace_that_cannot_be_closed_stay(tmp_path: Path) -> 
     assert shown(tmp_path) == before == ["brokers/part-00000.parquet", "drops/part-00000.parquet"]
 
 
-def test_visible_files_stay_when_the_next_file_cannot_be_made(tmp_path: Path) -> None:
+def test_what_others_can_read_stays_when_the_file_after_it_cannot_be_made(tmp_path: Path) -> None:
     clock = Clock()
     errors: list[Exception] = []
     recorder = TraceRecorder(tmp_path, "b1", 1, "demo", "merc", clock, errors.append)
