@@ -33,7 +33,6 @@ if TYPE_CHECKING:
         Router,
         RouterSettings,
         RoutingDecision,
-        TableWork,
         UnknownInterest,
     )
     from routing.shortest_paths import TopologyTable
@@ -60,7 +59,6 @@ _MODULES = {
     "RouterSettings": "routing.router",
     "RoutingDecision": "routing.router",
     "Settled": "routing.messages",
-    "TableWork": "routing.router",
     "TopologyTable": "routing.shortest_paths",
     "UnknownInterest": "routing.router",
     "create": "routing.registry",
@@ -93,7 +91,6 @@ __all__ = [
     "RouterSettings",
     "RoutingDecision",
     "Settled",
-    "TableWork",
     "TopologyTable",
     "UnknownInterest",
     "create",
