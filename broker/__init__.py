@@ -1,4 +1,5 @@
-"""Brokers and their clients.
+"""Brokers and their clients. This package may import `routing`, `matching` and `topologies`; each subpackage says which
+others it may import.
 
     from broker import connect
 

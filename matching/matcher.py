@@ -1,8 +1,8 @@
 """The interface of every index: it stores expressions by id and returns the ids that a publication matches.
 
-An index implements `_insert`, `_delete`, `_search` and `_shape`. `Matcher` implements the parts that all indexes
-share: it checks ids, expressions and publications, parses text, maps ids to destinations, and reads packed
-publications and batches.
+An index implements `_insert`, `_delete`, `_search` and `_shape`. `Matcher` implements the parts that all indexes share.
+It checks ids, expressions and publications, parses text, maps ids to destinations, and reads packed publications and
+batches.
 
 Every index returns the same ids as the linear scan, for any sequence of `add`, `remove` and `match`. Its report also
 counts the work. `stored` and `matched` are the same for every exact index. `candidates` and `evaluated` depend on the

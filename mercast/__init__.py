@@ -1,4 +1,5 @@
-"""Mercast: content-based publish/subscribe.
+"""Mercast: content-based publish/subscribe. This package has the public names and the command line; it may import all
+others.
 
     from mercast import connect
 

@@ -6,7 +6,7 @@ and the same publications come down.
 
 The methods return changes to send, new copies before withdrawals. So a parent that has applied half of them has too
 many copies, never too few. A copy that was confirmed earlier than the one that covers it is withdrawn only after a
-while: brokers that learn of it late owe it publications that they do not owe the covering one.
+while. Brokers that learn of it late owe it publications that they do not owe the covering one.
 """
 
 from __future__ import annotations

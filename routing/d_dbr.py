@@ -1,6 +1,6 @@
 """D-DBR: match at the source, then route by destination [THESIS 4].
 
-A publication is matched where it is published, against the subscriptions of all brokers, and travels along shortest
+A publication is matched where it is published, against the subscriptions of all brokers. It travels along shortest
 paths with the list of brokers that want it. Brokers between source and destination read only that list. Each
 destination matches once more, for its own clients. A subscription is stored at its home and at brokers with
 intersecting advertisements.

@@ -1,7 +1,7 @@
 """The common part of D-DBR and MERC: local tables, domains, and the handling of messages [THESIS 4.1, Algorithm 1].
 
 A broker is in one domain or, as an edge broker, in several. Algorithm 1 calls Forward, which does nothing in D-DBR.
-Here `_entries_changed` and `_onward` take its place, and MERC overrides them.
+Here `_entries_changed` and `_onward` replace it, and MERC overrides them.
 """
 
 from __future__ import annotations

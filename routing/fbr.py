@@ -9,8 +9,8 @@ neighbours that sent the matching copies.
 A broker has one index for the copies of all trees, with the tree as one more condition. So every copy takes memory and
 matching time. Trees are not repaired when a link fails; they carry publications again when the link is back. A
 restarted broker joins a tree again when its parent sends the advertisement. Until then the brokers behind it keep their
-places. The restarted broker also receives the removed trees, and announces them to the brokers behind it. A broker that
-has lost a neighbour which may be behind it in a tree announces a gap to its parent: there may be unknown subscriptions
+places. The restarted broker also receives the removed trees, and announces them to the brokers behind it. A broker may
+lose a neighbour that is behind it in a tree. Then it announces a gap to its parent: there may be unknown subscriptions
 for publications of the tree.
 
 Option `covering`: a broker does not forward a copy if it forwarded another copy of the tree that covers it; see
@@ -190,11 +190,11 @@ class FBR(HopByHop):
                 self._record_removed_tree(change.entry)
                 self._announce_removal(change.entry, excluded=None)
         elif change.entry not in self._removed_trees:
-            leads_home = self._parents.receive_offer(change, peer)
+            avoids_this_broker = self._parents.receive_offer(change, peer)
             if tree is not None:
                 self._duplicate_advertisements += tree.parent != peer
                 self._update_parent(change.entry)
-            elif leads_home:
+            elif avoids_this_broker:
                 self._add_tree(self._parents.forwarded(change), region_of(change.expression), peer)
 
     def _receive_unadvertise(self, change: Unadvertise, tree: _Tree | None, peer: str) -> None:
@@ -262,7 +262,7 @@ class FBR(HopByHop):
     def _gaps_behind(self, entry: EntryId, excluded: str | None) -> dict[str, int]:
         return {peer: self._ticks_silent(entry, peer) for peer in self._gaps.get(entry, ()) if peer != excluded}
 
-    def _unheard_since(self, tree: _Tree) -> dict[str, int]:
+    def _unknown_interest_since(self, tree: _Tree) -> dict[str, int]:
         """Returns neighbours whose subscriptions for the tree may be unknown, with the tick since when they may be.
 
         A neighbour that returned a short time ago counts too. It may not have sent its subscriptions for this tree yet,
@@ -334,9 +334,9 @@ class FBR(HopByHop):
 
     def _remove_tree(self, entry: EntryId) -> None:
         tree = self._trees[entry]
-        unheard = self._unheard_since(tree)
-        if unheard:
-            self._removed_tree_gaps[entry] = unheard
+        unknown_since = self._unknown_interest_since(tree)
+        if unknown_since:
+            self._removed_tree_gaps[entry] = unknown_since
         self._record_removed_tree(entry)
         for by_neighbour in self._numbers.pop(entry, {}).values():
             for number in by_neighbour.values():
@@ -456,8 +456,8 @@ class FBR(HopByHop):
             return UnknownInterest()
         tree = self._trees.get(publication.tree)
         if tree is None:
-            unheard = self._removed_tree_gaps.get(publication.tree, {})
-            lost = {broker: self._tree_silence.now - since for broker, since in unheard.items() if broker != peer}
+            unknown_since = self._removed_tree_gaps.get(publication.tree, {})
+            lost = {broker: self._tree_silence.now - since for broker, since in unknown_since.items() if broker != peer}
             return UnknownInterest(behind=lost)
         lost = self._silent_behind(tree, self._silent_neighbours(), peer)
         return UnknownInterest(behind=lost, gaps=self._gaps_behind(publication.tree, peer))

@@ -1,4 +1,4 @@
-"""Flooding: every publication goes to every broker. The baseline for other routers [THESIS 2.1].
+"""Flooding: every broker receives every publication. The baseline for other routers [THESIS 2.1].
 
 A broker stores only local subscriptions. In an overlay with cycles a broker receives copies over several links, and
 keeps the first. A neighbour that is reachable again receives the publications that it missed, as far as they are

@@ -134,7 +134,7 @@ class UpdateAcknowledged(Record, frozen=True):
     incarnation: Number
     domain: str
     destinations: tuple[str, ...]
-    heard: Number
+    destination_incarnation: Number
     """The incarnation of the destination that sent the updates. Epochs of an earlier incarnation had the same
     numbers."""
     epoch: Number
@@ -181,7 +181,7 @@ class Publish(NamedTuple):
 
 
 class Settled(Record, frozen=True):
-    """`source` has settled these duties for these publications: it served its clients, and the brokers behind it have
+    """`source` has settled these duties for these publications. It served its clients, and the brokers behind it have
     settled; or it dropped the publications with a counted reason."""
 
     source: str
@@ -193,6 +193,8 @@ class Settled(Record, frozen=True):
 
 
 class Neighbour(NamedTuple):
+    """A link in a link state: the broker at its other end, and its cost."""
+
     broker: str
     cost: Number
     """The cost of a hop over this link: 1 unless another metric is configured."""
@@ -242,10 +244,10 @@ class Heartbeat(Record, frozen=True):
 
 
 class Credit(Record, frozen=True):
-    """The receiver has processed the publication frames of this link up to the number `taken`. The sender may send as
-    many more as the credit allows."""
+    """The receiver has processed the publication frames of this link up to the number
+    `acknowledged_through`. The sender may send as many more as the credit allows."""
 
-    taken: Number
+    acknowledged_through: Number
 
 
 class Propose(Record, frozen=True):
@@ -275,6 +277,7 @@ Routed: TypeAlias = Update | UpdateAcknowledged | Resend | Publish | Settled | P
 """Messages with destinations. Several brokers may pass them on."""
 
 Message: TypeAlias = Routed | LinkStates | Heartbeat | Credit
+"""Everything that brokers send each other over a link."""
 
 FREE_MESSAGES = frozenset({Heartbeat, Credit, Settled, UpdateAcknowledged})
 """Acknowledgements and heartbeats. They bypass the queues of publications. Simulations charge no cost for them, and
@@ -282,4 +285,5 @@ traces have no rows of them."""
 
 
 def is_free(message: Message) -> bool:
+    """Whether the message bypasses the queues of publications."""
     return type(message) in FREE_MESSAGES

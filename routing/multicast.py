@@ -305,7 +305,7 @@ def _acknowledgement_for(message: UpdateAcknowledged, destinations: tuple[str, .
         message.incarnation,
         message.domain,
         destinations,
-        message.heard,
+        message.destination_incarnation,
         message.epoch,
         message.sequence,
         message.hop_limit - 1,

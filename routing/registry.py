@@ -28,7 +28,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class RouterInfo:
-    """A protocol: how its router is built, and the traits that other packages ask for."""
+    """A protocol: how its router is built, and the traits that other packages use."""
 
     build: Callable[..., Router]
     options: Mapping[str, Option] = field(default_factory=dict)
@@ -61,6 +61,7 @@ ROUTERS: dict[str, RouterInfo] = {
 
 
 def names() -> tuple[str, ...]:
+    """The names of all protocols."""
     return tuple(ROUTERS)
 
 
@@ -70,6 +71,7 @@ def default_name(*, has_clusters: bool) -> str:
 
 
 def info(name: str) -> RouterInfo:
+    """The description of a protocol. Raises UnknownProtocolError for an unknown name."""
     if name not in ROUTERS:
         raise UnknownProtocolError(
             f"no protocol is called {name!r}{nearest(name, ROUTERS)}; there are {', '.join(ROUTERS)}"
@@ -86,6 +88,7 @@ def create(
     address: str = "",
     options: Mapping[str, object] | None = None,
 ) -> Router:
+    """Creates the router of this protocol. Raises UnknownProtocolError for an unknown name."""
     chosen = info(name)
     keywords = {_option(name, option, value).keyword: value for option, value in (options or {}).items()}
     return chosen.build(me, incarnation, matcher, clusters, address, **keywords)

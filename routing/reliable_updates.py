@@ -193,7 +193,7 @@ class UpdateSender:
         state = self._destinations.get(acknowledgement.source)
         if (
             state is None
-            or acknowledgement.heard != self._incarnation
+            or acknowledgement.destination_incarnation != self._incarnation
             or state.epoch != acknowledgement.epoch
             or state.incarnation != acknowledgement.incarnation
         ):
@@ -221,26 +221,26 @@ class UpdateSender:
         for destination in self.unflushed:
             state = self._destinations[destination]
             if state.is_reachable:
-                for batch in self._next_batches(destination, state):
+                for batch in self._pop_batches(destination, state):
                     groups.add(batch, Turn(destination, state.epoch, state.next_sequence))
                     state.unacknowledged[state.next_sequence] = (batch, self._tick)
                     state.next_sequence += 1
         self.unflushed = {name: None for name in self.unflushed if not self._destinations[name].is_reachable}
         return [self._update(turns, batch) for batch, turns in groups.items()]
 
-    def _next_batches(self, destination: str, state: _DestinationState) -> list[_Batch]:
+    def _pop_batches(self, destination: str, state: _DestinationState) -> list[_Batch]:
         if len(state.unacknowledged) >= MOST_UNACKNOWLEDGED:
             state.start_over()
         if not state.is_started:
-            return self._opening(destination, state)
+            return self._start_opening(destination, state)
         pending, state.pending = state.pending, []
         has_inquiry, state.has_inquiry = state.has_inquiry, False
         if state.is_opening:
-            return self._more_of_opening(pending, state)
+            return self._continue_opening(pending, state)
         batches = [_Batch(changes) for changes in _batches(pending)]
         return [*batches, _Batch(())] if has_inquiry else batches
 
-    def _more_of_opening(self, changes: list[Change], state: _DestinationState) -> list[_Batch]:
+    def _continue_opening(self, changes: list[Change], state: _DestinationState) -> list[_Batch]:
         batches = [_Batch(some, is_unfinished=True) for some in _batches(changes)]
         if self._is_complete:
             state.is_opening = False
@@ -248,7 +248,7 @@ class UpdateSender:
             batches.append(_Batch(last))
         return batches
 
-    def _opening(self, destination: str, state: _DestinationState) -> list[_Batch]:
+    def _start_opening(self, destination: str, state: _DestinationState) -> list[_Batch]:
         everything = [
             *self.withdrawn_advertisements.values(),
             *self._for_all.values(),
@@ -258,7 +258,7 @@ class UpdateSender:
         if not everything and (state.epoch == 0 or not self._is_complete):
             return []
         state.is_started = state.is_opening = True
-        return self._more_of_opening(everything, state)
+        return self._continue_opening(everything, state)
 
     def repeat(self) -> list[Update]:
         """Counts a tick. Returns updates for unacknowledged batches that were sent before the last tick."""

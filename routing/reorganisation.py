@@ -27,12 +27,16 @@ from routing.shortest_paths import TopologyTable
 
 @dataclass(frozen=True, slots=True)
 class OpenLink:
+    """Requests a link to the broker at this address."""
+
     peer: str
     address: str
 
 
 @dataclass(frozen=True, slots=True)
 class CloseLink:
+    """Requests the end of the link to this neighbour."""
+
     peer: str
 
 

@@ -57,7 +57,7 @@ class LearnedSubscription(NamedTuple):
     expression: str
     since: int
     tree: EntryId | None = None
-    """The tree whose publications the subscription asks for. None means all publications."""
+    """The tree whose publications the subscription requests. None means all publications."""
 
 
 class UnknownInterest(NamedTuple):
@@ -115,6 +115,8 @@ class RouterOutput(NamedTuple):
 
 
 class Router(Protocol):
+    """What the broker core requires of a routing protocol."""
+
     name: str
     settings: RouterSettings
 

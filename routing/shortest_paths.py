@@ -1,8 +1,8 @@
 """TRT and SPRT: the links between brokers, and the next hop towards each destination [THESIS 4.2].
 
-A topology routing table is an immutable value. Brokers of one process that know the same links share one object, so
-a simulation of a thousand brokers holds one table instead of a thousand. The next hops from a broker are computed on
-first use.
+A topology routing table is an immutable value. Brokers of one process that know the same links share one object. So a
+simulation of a thousand brokers has one table instead of a thousand. The next hops from a broker are computed on first
+use.
 
 Of equal shortest paths, the one with the smallest broker id is used, so that a run is repeatable. All brokers that
 share a table agree on distances, and every next hop is nearer to the destination. So no message loops between them.

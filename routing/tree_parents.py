@@ -7,7 +7,7 @@ An advertisement carries the brokers that it crossed, as routes do in a path-vec
 while its link is down. The broker replaces it only when it has lost the tree, or its path leads back to the broker.
 Otherwise the tree would stay broken after all links are up again.
 
-`RepairedParents` is the option `readvertise`: a broker whose path to the home is lost chooses another parent, and
+`RepairedParents` is the option `readvertise`. A broker whose path to the home is lost chooses another parent, and
 advertises the tree again with the new path. If there is no other path, it announces its own as stale, so that brokers
 behind it choose other parents.
 """

@@ -1,4 +1,4 @@
-"""Which package and room may import which: the direction of imports is the architecture, so a breach fails here."""
+"""Which package and subpackage may import which. The direction of imports is the architecture."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ MAY_IMPORT = {
 }
 PACKAGES = set(MAY_IMPORT)
 
-# Which rooms of its own package a room may import, besides the package's own modules. Rooms that are not listed here
-# import no other room.
+# Which subpackages of its package a subpackage may import, besides the modules at the top. Subpackages that are not
+# listed here import no other.
 ROOMS = {
     "broker/client": {"config", "security", "wire"},
     "broker/config": {"core", "wire"},
@@ -46,13 +46,13 @@ ROOMS = {
     "matching/native": {"expressions", "languages"},
     "topologies/files": {"clustering"},
 }
-# Rooms with a narrower door than their package: all that they may import of other packages.
+# Subpackages that may import less than their package: all that they may import of other packages.
 NARROW = {
     "broker/core": {"matching", "routing"},
     "broker/wire": {"routing.messages"},
 }
 
-# What would give the broker core a clock, a socket or a thread of its own.
+# Modules that would give the broker core a clock, a socket or a thread.
 WORLDLY = {"asyncio", "simpy", "socket", "time", "threading", "logging", "multiprocessing", "subprocess"}
 WITHOUT_IO = ("broker/core/", "broker/wire/", "broker/config/", "matching/", "routing/", "topologies/")
 ONLY_IN = {
@@ -110,7 +110,7 @@ def place(path: Path) -> str:
 
 
 @pytest.mark.parametrize("path", modules(), ids=place)
-def test_a_module_imports_only_what_its_package_may(path: Path) -> None:
+def test_a_module_imports_only_packages_that_its_package_may(path: Path) -> None:
     package = place(path).partition("/")[0]
     assert (imports_of(path) & PACKAGES) - {package} <= MAY_IMPORT[package]
 
@@ -152,7 +152,7 @@ def test_a_module_imports_only_the_rooms_that_its_room_may(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [path for path in modules() if room_of(name_of(path)) in NARROW], ids=place)
-def test_a_room_with_a_narrow_door_imports_nothing_else(path: Path) -> None:
+def test_a_subpackage_with_narrow_imports_imports_nothing_else(path: Path) -> None:
     room = room_of(name_of(path))
     own = room.replace("/", ".")
     for target in targets(path):
@@ -278,5 +278,5 @@ def test_every_exported_name_exists(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [path for path in modules() if path.name == "__init__.py"], ids=place)
-def test_every_package_says_what_it_is_for(path: Path) -> None:
+def test_every_package_has_a_docstring(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_text()))

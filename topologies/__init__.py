@@ -1,4 +1,4 @@
-"""Overlays of brokers as data: generators, clusters and files.
+"""Overlays of brokers as data: generators, clusters and files. It imports no other package of the project.
 
 `generate("transit-stub", {"degree": 6}, seed=7)` generates an overlay with the named model. `cluster_by_size` and
 `cluster_by_domain` divide it into clusters. `read_overlay_file` and `write_overlay_file` read and write TOML. Only

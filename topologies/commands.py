@@ -77,7 +77,7 @@ def generate(
         from topologies.files.gtitm import write_alt_file
 
         write_alt_file(alt, overlay)
-        _say(f"wrote {alt}")
+        _print_note(f"wrote {alt}")
     if out is not None or (alt is None and picture is None):
         _emit(OverlayFile(overlay), out)
 
@@ -244,7 +244,7 @@ def _clustered(overlay: Overlay, size: int | None, by_domain: bool) -> Overlay:
         return overlay
     clustered = cluster_by_size(overlay, size)
     if len(clustered.clusters) > 1 and 2 * len(clustered.edge_brokers) > len(clustered.ids):
-        _say(
+        _print_note(
             f"{len(clustered.edge_brokers)} of {len(clustered.ids)} brokers are edge brokers: this overlay has many "
             "links between any clusters; a hierarchy or a transit-stub overlay suits MERC better"
         )
@@ -257,7 +257,7 @@ def _draw(overlay: Overlay, picture: Path | None) -> None:
 
         with _busy(f"drawing {picture}"):
             draw_picture(overlay, picture)
-        _say(f"wrote {picture}")
+        _print_note(f"wrote {picture}")
 
 
 def _emit(file: OverlayFile, out: Path | None) -> None:
@@ -271,7 +271,7 @@ def _emit(file: OverlayFile, out: Path | None) -> None:
     counts = f"{len(overlay.ids)} brokers, {len(overlay.links)} links"
     if overlay.clusters:
         counts += f", {len(overlay.clusters)} clusters, {len(overlay.edge_brokers)} edge brokers"
-    _say(f"wrote {out}: {counts}")
+    _print_note(f"wrote {out}: {counts}")
 
 
 def _print_summary(summary: Summary) -> None:
@@ -322,7 +322,7 @@ def _busy(words: str) -> AbstractContextManager[object]:
     return Console(stderr=True).status(f"{words} …")
 
 
-def _say(words: str) -> None:
+def _print_note(words: str) -> None:
     typer.echo(words, err=True)
 
 

@@ -265,7 +265,7 @@ class Client:
         self._inbox.discard_unclaimed(name)
 
     async def trace_steps(self, publication: PublicationId) -> TraceAnswer:
-        """Asks the connected broker what it did with a traced publication."""
+        """Requests the connected broker's steps with a traced publication."""
         async with self._deadline(f"the trace of {publication}"):
             return await self._requests.trace(publication)
 

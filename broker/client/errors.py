@@ -40,6 +40,8 @@ class TimeoutExpiredError(ClientError, TimeoutError):
 
 
 class ClosedError(ClientError):
+    """The client, or one of its subscriptions, is closed."""
+
     exit_code = 4
 
 

@@ -128,7 +128,7 @@ class PublishQueue:
         missing = frozenset(welcome.missing)
         for reference in list(self._unanswered):
             frame, answer = self._unanswered[reference]
-            if reference <= welcome.taken and reference not in missing:
+            if reference <= welcome.accepted_through and reference not in missing:
                 # The broker accepted it on the connection that broke. Its id is not known here.
                 del self._unanswered[reference]
                 if not answer.done():

@@ -135,8 +135,8 @@ class Subscription:
             self._client.room_available(self)
         return publication
 
-    async def take(self) -> list[Publication]:
-        """Returns all queued publications, and waits for at least one. Empty after the subscription has ended.
+    async def receive_batch(self) -> list[Publication]:
+        """Receives all queued publications, and waits for at least one. Returns none after the subscription has ended.
 
         This is faster than iteration one by one.
         """

@@ -44,7 +44,7 @@ class SyncSubscription:
         self._client.run(self._subscription.__aexit__(kind, error, traceback))
 
     def __iter__(self) -> Iterator[Publication]:
-        while batch := self._client.run(self._subscription.take()):
+        while batch := self._client.run(self._subscription.receive_batch()):
             yield from batch
 
     def next(self, timeout: float | None = None) -> Publication:

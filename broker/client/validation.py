@@ -30,6 +30,7 @@ def check_name(name: str, what: str, text_bytes: int = TEXT_BYTES) -> None:
 
 
 def check_expression(name: str, expression: str, what: str, text_bytes: int = TEXT_BYTES) -> None:
+    """Checks the text of an expression. `what` and `name` describe it in errors."""
     described = f"{what} {shortened(name)}"
     size = _size(expression, described, "its expression")
     if size > text_bytes:

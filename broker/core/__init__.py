@@ -1,7 +1,6 @@
-"""The broker without I/O: it turns an input and the time into effects.
-
-`Broker.handle(input, now)` returns the effects of one input. The simulation and the runtime drive the same class. This
-package imports routing and matching only; it has no clock, no socket and no thread.
+"""The broker without I/O: it turns an input and the time into effects. `Broker.handle(input, now)` returns the effects
+of one input. The simulation and the runtime drive the same class. It may import routing and matching, and no other
+package of the broker; it has no clock, no socket and no thread.
 """
 
 from __future__ import annotations
@@ -12,18 +11,130 @@ from broker.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from broker.core.broker import Broker
-    from broker.core.effects import Effect
-    from broker.core.inputs import Input
-    from broker.core.settings import Settings
+    from broker.core.effects import (
+        Accept,
+        Deliver,
+        Disconnect,
+        DroppedRow,
+        Effect,
+        Failed,
+        Forget,
+        Greet,
+        MatchedRow,
+        Persist,
+        Record,
+        Refuse,
+        ResetLink,
+        Send,
+        SetTimer,
+    )
+    from broker.core.inputs import (
+        Advertised,
+        ClientConnected,
+        ClientLeft,
+        ClientLost,
+        ClientPaused,
+        ClientResumed,
+        DeliveryAcknowledged,
+        FrameReceived,
+        Input,
+        LeaveRequested,
+        PeerLost,
+        PeerUp,
+        Persisted,
+        Published,
+        Restored,
+        RightsNarrowed,
+        Subscribed,
+        TimerFired,
+        Unadvertised,
+        Unsubscribed,
+    )
+    from broker.core.settings import MILLISECOND, SECOND, Settings
 
-__all__ = ["Broker", "Effect", "Input", "Settings"]
+__all__ = [
+    "MILLISECOND",
+    "SECOND",
+    "Accept",
+    "Advertised",
+    "Broker",
+    "ClientConnected",
+    "ClientLeft",
+    "ClientLost",
+    "ClientPaused",
+    "ClientResumed",
+    "Deliver",
+    "DeliveryAcknowledged",
+    "Disconnect",
+    "DroppedRow",
+    "Effect",
+    "Failed",
+    "Forget",
+    "FrameReceived",
+    "Greet",
+    "Input",
+    "LeaveRequested",
+    "MatchedRow",
+    "PeerLost",
+    "PeerUp",
+    "Persist",
+    "Persisted",
+    "Published",
+    "Record",
+    "Refuse",
+    "ResetLink",
+    "Restored",
+    "RightsNarrowed",
+    "Send",
+    "SetTimer",
+    "Settings",
+    "Subscribed",
+    "TimerFired",
+    "Unadvertised",
+    "Unsubscribed",
+]
 
 __getattr__ = lazy_exports(
     __name__,
     {
+        "Accept": "broker.core.effects",
+        "Advertised": "broker.core.inputs",
         "Broker": "broker.core.broker",
+        "ClientConnected": "broker.core.inputs",
+        "ClientLeft": "broker.core.inputs",
+        "ClientLost": "broker.core.inputs",
+        "ClientPaused": "broker.core.inputs",
+        "ClientResumed": "broker.core.inputs",
+        "Deliver": "broker.core.effects",
+        "DeliveryAcknowledged": "broker.core.inputs",
+        "Disconnect": "broker.core.effects",
+        "DroppedRow": "broker.core.effects",
         "Effect": "broker.core.effects",
+        "Failed": "broker.core.effects",
+        "Forget": "broker.core.effects",
+        "FrameReceived": "broker.core.inputs",
+        "Greet": "broker.core.effects",
         "Input": "broker.core.inputs",
+        "LeaveRequested": "broker.core.inputs",
+        "MILLISECOND": "broker.core.settings",
+        "MatchedRow": "broker.core.effects",
+        "PeerLost": "broker.core.inputs",
+        "PeerUp": "broker.core.inputs",
+        "Persist": "broker.core.effects",
+        "Persisted": "broker.core.inputs",
+        "Published": "broker.core.inputs",
+        "Record": "broker.core.effects",
+        "Refuse": "broker.core.effects",
+        "ResetLink": "broker.core.effects",
+        "Restored": "broker.core.inputs",
+        "RightsNarrowed": "broker.core.inputs",
+        "SECOND": "broker.core.settings",
+        "Send": "broker.core.effects",
+        "SetTimer": "broker.core.effects",
         "Settings": "broker.core.settings",
+        "Subscribed": "broker.core.inputs",
+        "TimerFired": "broker.core.inputs",
+        "Unadvertised": "broker.core.inputs",
+        "Unsubscribed": "broker.core.inputs",
     },
 )

@@ -248,7 +248,7 @@ class Broker:
         elif isinstance(message, Settled):
             self._publications.settle(message)
         elif isinstance(message, Credit):
-            self._effects += self._links.receive_credit(frame.peer, message.taken)
+            self._effects += self._links.receive_credit(frame.peer, message.acknowledged_through)
 
     def _change_link(self, happened: PeerUp | PeerLost) -> None:
         if isinstance(happened, PeerLost):
@@ -340,7 +340,7 @@ class Broker:
         return self._publications.unsettled
 
     def answers_for(self, publication: PublicationId) -> bool:
-        """Whether this broker has yet to store the publication, to pass it on, or to hear that it is settled."""
+        """Whether this broker has yet to store the publication, to pass it on, or to receive its settlement."""
         return self._publications.is_responsible_for(publication)
 
     def awaits(self, publication: PublicationId) -> frozenset[str]:
@@ -348,17 +348,17 @@ class Broker:
         return self._publications.awaited(publication)
 
     def retains(self, publication: PublicationId) -> bool:
-        """Whether this broker would still send the publication to a broker that it hears of late."""
+        """Whether this broker would still send the publication to a broker that it learns of late."""
         return self._retention.find(publication) is not None
 
     def unknown_interest(self, publication: PublicationId) -> list[str]:
         """Brokers that may want a retained publication and could not say so yet."""
         retained = self._retention.find(publication)
-        return self._eviction.unheard_brokers(retained) if retained is not None else []
+        return self._eviction.brokers_of_unknown_interest(retained) if retained is not None else []
 
 
 def _description(happened: Input) -> str:
-    """An input that made the core raise, as a log says it."""
+    """The kind and the origin of an input that made the core raise, for the log."""
     kind = type(happened).__name__
     if isinstance(happened, FrameReceived):
         return f"{kind}: {type(happened.message).__name__} from {happened.peer}"

@@ -14,7 +14,7 @@ from broker.core.settings import Settings
 from routing.messages import PublicationId
 
 SLOW = "slow subscriber"
-AWAY = "too many deliveries waiting"
+TOO_MANY_WAITING = "too many deliveries waiting"
 EXPIRED = "expired"
 FORBIDDEN = "forbidden"
 
@@ -56,7 +56,7 @@ class DeliveryQueues:
             if client.is_connected and self._settings.disconnects_slow:
                 effects.append(Disconnect(client.name, SLOW))
                 client.disconnect(now)
-            reason = SLOW if client.is_connected else AWAY
+            reason = SLOW if client.is_connected else TOO_MANY_WAITING
             if not client.waiting:
                 self._discard(client, delivery, reason)
                 return

@@ -14,6 +14,8 @@ from routing.tables import TableWork
 
 
 class Send(NamedTuple):
+    """Send a message to a neighbour. `sequence` numbers the publications of a link."""
+
     peer: str
     message: Message
     sequence: int | None = None
@@ -54,7 +56,7 @@ class Disconnect:
 
 
 class Accept(NamedTuple):
-    """Tell the client that its request is accepted: the broker is responsible for it from now on.
+    """Answer a client's request with an acceptance. The broker is responsible for it from now on.
 
     `publication` is the id of an accepted publication.
     """
@@ -66,6 +68,8 @@ class Accept(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
+    """Answer a client's request or publication with a refusal."""
+
     client: str
     reference: int | str
     reason: str
@@ -109,12 +113,16 @@ class ResetLink:
 
 
 class MatchedRow(NamedTuple):
+    """A row of the trace: a lookup of a publication in a routing table, and its work."""
+
     publication: PublicationId
     work: TableWork
 
 
 @dataclass(frozen=True, slots=True)
 class DroppedRow:
+    """A row of the trace: a drop with its reason."""
+
     reason: str
     publication: PublicationId | None
     detail: str

@@ -30,7 +30,7 @@ class Eviction:
             key = (retained.peer, message.domain, message.crossed, message.tree)
             if key not in known:
                 known[key] = self._router.unknown_interest(message, retained.peer)
-            brokers = self._unheard(retained, known[key]) if any(known[key]) else []
+            brokers = self._brokers_of_unknown_interest(retained, known[key]) if any(known[key]) else []
             if brokers:
                 more = f" and {len(brokers) - MOST_NAMED} more" if len(brokers) > MOST_NAMED else ""
                 self._context.drop("unknown interest", retained.id, f"of {', '.join(brokers[:MOST_NAMED])}{more}")
@@ -39,11 +39,13 @@ class Eviction:
                     self._context.effects.append(Forget(("publication", *map(str, retained.id))))
                 self._advertisements.release(retained.advertisement)
 
-    def unheard_brokers(self, retained: RetainedPublication) -> list[str]:
+    def brokers_of_unknown_interest(self, retained: RetainedPublication) -> list[str]:
         """Brokers that may want the publication, were not sent it, and could not say whether they want it."""
-        return self._unheard(retained, self._router.unknown_interest(retained.message, retained.peer))
+        return self._brokers_of_unknown_interest(
+            retained, self._router.unknown_interest(retained.message, retained.peer)
+        )
 
-    def _unheard(self, retained: RetainedPublication, unknown: UnknownInterest) -> list[str]:
+    def _brokers_of_unknown_interest(self, retained: RetainedPublication, unknown: UnknownInterest) -> list[str]:
         passed_to = {broker: incarnation for (_, broker), incarnation in retained.passed.items()}
         unreachable = {**unknown.own, **unknown.behind}
 
@@ -56,7 +58,7 @@ class Eviction:
             return passed_to.get(broker) == self._router.incarnation_of(broker)
 
         # A subscription that was confirmed before a broker became unreachable was announced in time. A broker that
-        # became unreachable soon after it received the publication may not have known yet who wants it.
+        # became unreachable soon after it received the publication may not have known yet which brokers want it.
         age = (self._context.now - retained.arrived_at - self._settings.detection_time) // self._settings.tick
         return sorted(
             {

@@ -71,6 +71,8 @@ class RightsNarrowed:
 
 @dataclass(frozen=True, slots=True)
 class Advertised:
+    """A client entered an advertisement."""
+
     client: str
     name: str
     """The client's own name for the advertisement; unique among the client's advertisements."""
@@ -81,6 +83,8 @@ class Advertised:
 
 @dataclass(frozen=True, slots=True)
 class Unadvertised:
+    """A client withdrew an advertisement."""
+
     client: str
     name: str
     reference: str = ""
@@ -88,6 +92,8 @@ class Unadvertised:
 
 @dataclass(frozen=True, slots=True)
 class Subscribed:
+    """A client entered a subscription."""
+
     client: str
     name: str
     expression: str
@@ -96,12 +102,16 @@ class Subscribed:
 
 @dataclass(frozen=True, slots=True)
 class Unsubscribed:
+    """A client withdrew a subscription."""
+
     client: str
     name: str
     reference: str = ""
 
 
 class Published(NamedTuple):
+    """A client sent a publication."""
+
     client: str
     reference: int
     """The client's number for this request; the answer carries it."""
@@ -132,6 +142,8 @@ class PeerUp:
 
 @dataclass(frozen=True, slots=True)
 class PeerLost:
+    """The link to a neighbour broke, or the neighbour left the overlay."""
+
     peer: str
     has_left: bool = False
     """Whether the neighbour announced that it leaves the overlay for good."""
@@ -147,6 +159,8 @@ class FrameReceived(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TimerFired:
+    """A timer that the core set has expired."""
+
     name: str
 
 
@@ -166,7 +180,7 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class LeaveRequested:
-    """The operator wants the broker to leave the overlay in good order."""
+    """The operator requested that the broker leaves the overlay in good order."""
 
 
 ClientInput: TypeAlias = (

@@ -375,7 +375,7 @@ class Publications:
 
     def _forward(self, retained: RetainedPublication, legs: tuple[ForwardingLeg, ...]) -> None:
         """Sends the publication to the brokers of the legs that were not sent it before."""
-        copies = [self._copy(retained.message, each) for each in self._new_legs(retained, legs)] if legs else ()
+        copies = [self._copy(retained.message, each) for each in self._mark_new_legs(retained, legs)] if legs else ()
         if copies:
             if not retained.is_open and not self._reopen(retained):
                 return
@@ -385,8 +385,8 @@ class Publications:
         if retained.id not in self._retransmission:
             self._close(retained)
 
-    def _new_legs(self, retained: RetainedPublication, legs: tuple[ForwardingLeg, ...]) -> list[ForwardingLeg]:
-        """Reduces legs to duties that were not given before, and marks these as given.
+    def _mark_new_legs(self, retained: RetainedPublication, legs: tuple[ForwardingLeg, ...]) -> list[ForwardingLeg]:
+        """Marks the duties of the legs as given. Returns legs with the duties that were not given before.
 
         A broker serves its clients once. It passes a publication on again if it has restarted since.
         """
@@ -493,9 +493,9 @@ class Publications:
         self._retransmission.retry_now()
 
     def retransmit(self) -> None:
-        """Sends again what is due, replaces edge brokers that were lost, and drops what could not be delivered in
-        time."""
-        again, lost, given_up = self._retransmission.due(self._context.now, self._router.is_reachable)
+        """Sends publications again that are due, replaces lost edge brokers, and drops publications that were not
+        delivered in time."""
+        again, lost, given_up = self._retransmission.collect_due(self._context.now, self._router.is_reachable)
         for message in again:
             self._router.send(message)
         for pending, message, broker in lost:
@@ -550,7 +550,7 @@ class Publications:
         retained = RetainedPublication(message.id, tree, None, self._context.now, 0, [], decision.advertisement)
         self._retain_own(retained)
         if (message.id.incarnation, message.id.counter) in settled:
-            self._new_legs(retained, legs)
+            self._mark_new_legs(retained, legs)
             self._close(retained)
         else:
             self._serve(message, RoutingDecision({} if has_arrived else decision.clients, legs), retained)
@@ -558,7 +558,7 @@ class Publications:
     # Status.
 
     def is_responsible_for(self, publication: PublicationId) -> bool:
-        """Whether this broker has yet to store the publication, to pass it on, or to hear that it is settled."""
+        """Whether this broker has yet to store the publication, to pass it on, or to receive its settlement."""
         retained = self._retention.find(publication)
         return (retained is not None and retained.is_open) or publication in self._recovery
 

@@ -52,12 +52,12 @@ class GivenUpDestination:
 
 
 class Retransmission:
-    def __init__(self, patience: int, longest_patience: int, hold_unreachable: int) -> None:
+    def __init__(self, patience: int, longest_patience: int, unreachable_timeout: int) -> None:
         """Times in nanoseconds: until the first retransmission, at most between two retransmissions, and how long a
         publication is kept for an unreachable destination."""
         self._patience = patience
         self._longest_patience = longest_patience
-        self._hold_unreachable = hold_unreachable
+        self._unreachable_timeout = unreachable_timeout
         self._pending: dict[PublicationId, PendingPublication] = {}
 
     def __contains__(self, publication: object) -> bool:
@@ -115,14 +115,17 @@ class Retransmission:
         return is_settled
 
     def retry_now(self) -> None:
-        """Makes all publications due for retransmission with the next `due`. A lost link may have lost them."""
+        """Makes all publications due for retransmission with the next `collect_due`. A lost link may have lost them."""
         for pending in self._pending.values():
             pending.sent = min(pending.sent, -pending.patience)
 
-    def due(
+    def collect_due(
         self, now: int, is_reachable: Callable[[str, str], bool]
     ) -> tuple[list[Publish], list[tuple[PendingPublication, Publish, str]], list[GivenUpDestination]]:
-        """Returns the messages to send now, the destinations that need a substitute, and the destinations given up."""
+        """Collects the messages to send now, the destinations that need a substitute, and the destinations to give up.
+
+        Counts the messages as sent, and removes the destinations to give up.
+        """
         again: list[Publish] = []
         lost: list[tuple[PendingPublication, Publish, str]] = []
         given_up: list[GivenUpDestination] = []
@@ -134,7 +137,7 @@ class Retransmission:
                     # A broker that passes on may have lost its own route further on, and another broker may have one.
                     passing_on = {*leg.missed, *leg.message.transit}
                     lost += [(pending, leg.message, broker) for broker in leg.waiting if broker in passing_on]
-                for broker in [each for each in leg.waiting if now - leg.waiting[each] > self._hold_unreachable]:
+                for broker in [each for each in leg.waiting if now - leg.waiting[each] > self._unreachable_timeout]:
                     del leg.waiting[broker]
                     given_up.append(GivenUpDestination(pending.id, broker))
                 if chosen:

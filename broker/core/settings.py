@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 MILLISECOND = 1_000_000
+"""A millisecond in nanoseconds, the unit of all times of the core."""
 SECOND = 1_000_000_000
+"""A second in nanoseconds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,3 @@
-"""Deployment of an overlay: `local` runs its brokers on this machine, `manifests` writes files for several hosts.
-
-This package imports config and security.
+"""Deployment of an overlay: `local` runs its brokers on this machine, `manifests` writes files for several hosts. Both
+are commands and export no names. Of the broker packages they may import config and security.
 """

@@ -6,7 +6,7 @@ dropped and counted.
 
 After a reconnect the MQTT broker resends unacknowledged messages under the same ids. A message that is still queued or
 in flight to the broker is recognised, and not published twice. If the MQTT broker does not resend a message, because it
-lost the session or a part of it, the message is published all the same. The gateway never subscribes with QoS 2.
+lost the session or part of it, the gateway still publishes the message. The gateway never subscribes with QoS 2.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class Inbound:
                 self._counts.dropped("intake-full", detail)
 
     def _skip_duplicate(self, mqtt: MqttClient, message: Message) -> bool:
-        """Returns whether the message is a duplicate. A duplicate is acknowledged on this connection."""
+        """Acknowledges a duplicate on this connection. Returns whether the message is one."""
         arrival = self._expected.pop(message.id, None)
         if arrival is None:
             return False
@@ -139,7 +139,7 @@ class Inbound:
     def receive(self, mqtt: MqttClient, message: Message) -> None:
         if self._expected and message.qos and self._skip_duplicate(mqtt, message):
             return
-        arrival = self._arrival(mqtt, message)
+        arrival = self._add_arrival(mqtt, message)
         if message.is_retained:
             self._drop(arrival, "retained", f"{message.topic!r} is a state of the past, not an event")
             return
@@ -161,9 +161,9 @@ class Inbound:
 
     def acknowledge(self, mqtt: MqttClient, message: Message) -> None:
         """Acknowledges a message that is not published, in the order of arrival."""
-        self._finish(self._arrival(mqtt, message))
+        self._finish(self._add_arrival(mqtt, message))
 
-    def _arrival(self, mqtt: MqttClient, message: Message) -> Arrival:
+    def _add_arrival(self, mqtt: MqttClient, message: Message) -> Arrival:
         arrival = Arrival(self, mqtt, message)
         if message.qos:
             self._unacknowledged.append(arrival)

@@ -62,7 +62,7 @@ class Outbound:
         while True:
             if not self._undelivered:
                 self._in_flight = 0
-                publications = await stream.take()
+                publications = await stream.receive_batch()
                 self._in_flight = len(publications)
                 if not publications:
                     return

@@ -1,7 +1,7 @@
 """An MQTT client on the public interface of aiomqtt, for `fast_path = false`.
 
 aiomqtt acknowledges a QoS 1 message when it arrives, before the broker has accepted it. So a message is lost if the
-gateway is killed in between, and messages beyond `intake` are dropped and counted instead of held back. aiomqtt reports
+gateway is killed in between. Messages beyond `intake` are dropped and counted instead of held back. aiomqtt reports
 neither the MQTT broker's limit of messages in flight nor refused messages.
 """
 

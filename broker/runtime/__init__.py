@@ -1,4 +1,6 @@
-"""Brokers as processes: asyncio drives the core, the same as in simulations, with TCP, a store and admin pages."""
+"""Brokers as processes: asyncio drives the core, the same as in simulations, with TCP, a store and admin pages. Of the
+broker packages it may import config, core, mqtt, security, trace and wire.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,5 @@ __all__ = ["BrokerServer", "run_broker"]
 
 __getattr__ = lazy_exports(
     __name__,
-    {
-        "BrokerServer": "broker.runtime.server",
-        "run_broker": "broker.runtime.process",
-    },
+    {"BrokerServer": "broker.runtime.server", "run_broker": "broker.runtime.process"},
 )

@@ -104,7 +104,7 @@ class ClientSession:
         self._limits = context.limits
         self._answers: list[int] = []
         self._is_reset_unconfirmed = False
-        """The Welcome told the client to send its entries again, and the client has sent nothing since."""
+        """Whether the Welcome requested all entries again, and the client has sent nothing since."""
         self._waiting: deque[PublishRequest] = deque()
         """Publications that wait until the broker accepts publications."""
         self._unanswered = 0

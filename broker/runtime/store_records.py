@@ -80,19 +80,19 @@ def _read_arrival(value: Any) -> tuple[Deliver, ...]:
 
 def _write_publication(record: tuple[Publish, str, tuple[ForwardingLeg, ...]]) -> object:
     message, client, legs = record
-    ways = tuple((each.domain, each.local, each.transit, each.crossed, each.tree) for each in legs)
-    return encode_message(message), client, ways
+    legs_as_tuples = tuple((each.domain, each.local, each.transit, each.crossed, each.tree) for each in legs)
+    return encode_message(message), client, legs_as_tuples
 
 
 def _read_publication(value: Any) -> tuple[Publish, str, tuple[ForwardingLeg, ...]]:
     # Earlier versions also stored the names of clients.
-    frame, client, ways, *_ = value
+    frame, client, legs_as_tuples, *_ = value
     message, _ = decode_message(frame, Limits(frame_bytes=len(frame)))
     if not isinstance(message, Publish):
         raise TypeError(f"a {type(message).__name__}, not a publication")
     legs = tuple(
         ForwardingLeg(domain, local, transit, crossed, EntryId._make(tree) if tree is not None else None)
-        for domain, local, transit, crossed, tree in ways
+        for domain, local, transit, crossed, tree in legs_as_tuples
     )
     return message, client, legs
 

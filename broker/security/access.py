@@ -93,7 +93,9 @@ def _refusal(right: Right, expression: str, action: str) -> str | None:
 
 
 ALL_RIGHTS = Rights(TRUE, TRUE, TRUE)
+"""Allows everything."""
 NO_RIGHTS = Rights()
+"""Allows nothing."""
 
 
 class TokenDigest(str):

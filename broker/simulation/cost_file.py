@@ -28,6 +28,7 @@ from broker.simulation.costs import CostProfile
 from topologies.files.typed_tables import Table, TableReader, expecting, parse_toml, read_text
 
 NATIVE = "native"
+"""The name of the cost profile whose costs come from a file."""
 Nanoseconds: TypeAlias = Annotated[float, Meta(ge=0, le=1e15), expecting("nanoseconds, at least 0")]
 _AS_WRITTEN = expecting("a table, as in the file that `mercast calibrate FILE` writes")
 
@@ -39,6 +40,8 @@ class CostFileError(Exception):
 
 
 class IndexCosts(Table, frozen=True):
+    """Nanoseconds of an index: for each lookup, for each stored and for each matching subscription."""
+
     asked_ns: Nanoseconds
     stored_ns: Nanoseconds
     matched_ns: Nanoseconds
@@ -57,6 +60,8 @@ class CostDocument(Table, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCosts:
+    """The content of a cost file: the costs of frames and indexes on one machine."""
+
     frame_in_ns: int
     frame_out_ns: int
     indexes: Mapping[str, IndexCosts]

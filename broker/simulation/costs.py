@@ -63,3 +63,4 @@ class CostProfile:
 
 
 PADRES_2015 = CostProfile("padres-2015", stored=6_100.0, matched=0.0, frame_in=200_000, frame_out=200_000)
+"""The cost profile `padres-2015`, derived from [THESIS 10.1.1]."""

@@ -26,8 +26,8 @@ class SimulatedLink:
     _free_at: dict[str, int] = field(default_factory=dict)
     _last_arrival: dict[str, int] = field(default_factory=dict)
 
-    def arrival(self, sender: str, size: int, now: int) -> int:
-        """Sends a frame of this size now, and returns the time of its arrival. Frames never overtake each other."""
+    def send_frame(self, sender: str, size: int, now: int) -> int:
+        """Sends a frame of this size now. Returns the time of its arrival. Frames never overtake each other."""
         sent = now
         if self.bytes_per_second is not None:
             sent = max(now, self._free_at.get(sender, 0)) + size * 1_000_000_000 // self.bytes_per_second

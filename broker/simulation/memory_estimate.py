@@ -2,8 +2,9 @@
 
 A measurement would differ between machines, Python versions and backends. The estimate is the same everywhere, and
 grows with the same quantities as a real broker's memory. The bytes for each entry are rounded from a measurement of the
-Python objects: a remote table of ten thousand stock quote subscriptions in `auto`, with their expressions, and a table
-of three hundred advertisements with three predicates. The estimate shows order and proportion, not a process's size.
+Python objects. It had a remote table of ten thousand stock quote subscriptions in `auto`, with their expressions. It
+also had a table of three hundred advertisements with three predicates. The estimate shows order and proportion, not a
+process's size.
 """
 
 from __future__ import annotations

@@ -352,7 +352,7 @@ class SimulatedOverlay:
         header = header_size(message, effect.sequence)
         body = len(message.attributes) + len(message.payload) if isinstance(message, Publish) else 0
         frame = FrameArrives(self._when_frame_arrives, link, node.name, effect, header, body, now)
-        self.env.schedule(frame, delay=link.arrival(node.name, header + body, now) - now)
+        self.env.schedule(frame, delay=link.send_frame(node.name, header + body, now) - now)
 
     def _frame_arrives(self, frame: FrameArrives) -> None:
         link, effect = frame.link, frame.effect

@@ -22,6 +22,8 @@ GIT_WITHIN_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class CodeVersion:
+    """The version of the code that wrote a trace or a result."""
+
     version: str
     commit: str = UNKNOWN
     is_changed: bool | None = None

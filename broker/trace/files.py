@@ -213,6 +213,7 @@ def iter_rows(directory: Path, table: str | type[Any]) -> Iterator[Any]:
 
 
 def arrow_schema(table: Table) -> pyarrow.Schema:
+    """Returns the table's columns as an Arrow schema."""
     arrow = _arrow()
     types = {"str": arrow.string(), "int": arrow.int64(), "float": arrow.float64(), "bool": arrow.bool_()}
     return arrow.schema(

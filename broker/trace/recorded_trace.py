@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class RecordedTrace(Mapping[str, "pyarrow.Table"]):
-    """The tables of one run. A table is read when it is asked for."""
+    """The tables of one run. A table is read when it is first used."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory

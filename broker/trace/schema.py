@@ -115,6 +115,8 @@ class ExpectationRow(NamedTuple):
 
 
 class DropRow(NamedTuple):
+    """A drop at a broker, with its reason."""
+
     at_s: float
     broker: str
     reason: str
@@ -143,6 +145,7 @@ class LinkRow(NamedTuple):
 Row: TypeAlias = (
     HopRow | MatchRow | DeliveryRow | BrokerRow | PublicationRow | ExpectationRow | DropRow | FaultRow | LinkRow
 )
+"""A row of any table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +214,8 @@ def seconds(ns: int) -> float:
 
 
 class Trace(Protocol):
+    """Receives the rows of a simulation."""
+
     def record(self, row: Row) -> None: ...
 
 

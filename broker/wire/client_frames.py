@@ -14,10 +14,11 @@
 References of publications and numbers of requests count from 1 over a client's session, reconnects included. The
 client sends them in order.
 
-After a reconnect, a broker that still has the session lists in `Welcome` the publications that it accepted: all up to
-`taken` except those in `missing`. This answers them. The client resends all others that had no answer, in the order of
-their references and before new ones. The broker decides again about a refused publication. It recognises one that is
-being stored, and answers it once. So nothing is published twice, and no refused or lost publication counts as accepted.
+After a reconnect, `Welcome` lists the publications that the broker accepted in the session: all up to
+`accepted_through` except those in `missing`. This answers them. The client resends all others that had no answer, in
+the order of their references and before new ones. The broker decides again about a refused publication. It recognises
+one that is being stored, and answers it once. So nothing is published twice, and no refused or lost publication counts
+as accepted.
 
 Deliveries are numbered on each connection. A delivery with the number 0 (at most once) is never acknowledged.
 """
@@ -37,6 +38,8 @@ Name: TypeAlias = Annotated[str, Meta(min_length=1)]
 
 
 class DeliveryMode(StrEnum):
+    """How reliably a session delivers."""
+
     AT_LEAST_ONCE = "at-least-once"
     """The broker answers publications. The client acknowledges deliveries; others are sent again after a reconnect."""
     AT_MOST_ONCE = "at-most-once"
@@ -72,6 +75,8 @@ class Reason(StrEnum):
 
 
 class Hello(Record, frozen=True):
+    """The client's first frame: its name, its session and its credentials."""
+
     client: Name
     """The client's name: unique at a broker while it is connected, and kept over restarts by a durable client."""
     session: Name
@@ -90,11 +95,13 @@ class Hello(Record, frozen=True):
 
 
 class Welcome(Record, frozen=True):
+    """The broker's answer to Hello: its limits, and the state of the session."""
+
     broker: str
     incarnation: Number
     is_resumed: bool
     """Whether the broker still has the entries of this session. Then the client need not enter them again."""
-    taken: Number
+    accepted_through: Number
     """The reference of the last accepted publication of this session; 0 if none is known."""
     frame_bytes: Number
     """The largest frame that the broker accepts."""
@@ -108,17 +115,21 @@ class Welcome(Record, frozen=True):
     """Deliveries that the broker sends before the first of them is acknowledged."""
     capabilities: tuple[str, ...] = ()
     missing: tuple[Number, ...] = ()
-    """References before `taken` that were refused or are not stored yet. The broker may leave out an old refusal if
-    the client has sent a window of publications since: it must have received that answer."""
+    """References before `accepted_through` that were refused or are not stored yet. The broker may leave out an old
+    refusal if the client has sent a window of publications since: it must have received that answer."""
 
 
 class Advertise(Record, frozen=True):
+    """Requests an advertisement."""
+
     request: Number
     name: Name
     expression: str
 
 
 class Unadvertise(Record, frozen=True):
+    """Withdraws an advertisement."""
+
     request: Number
     name: Name
 
@@ -132,15 +143,21 @@ class Subscribe(Record, frozen=True):
 
 
 class Unsubscribe(Record, frozen=True):
+    """Withdraws a subscription."""
+
     request: Number
     name: Name
 
 
 class RequestAccepted(Record, frozen=True):
+    """Answers a request that the broker accepts."""
+
     request: Number
 
 
 class RequestRefused(Record, frozen=True):
+    """Answers a request that the broker refuses."""
+
     request: Number
     reason: str
     text: str
@@ -166,6 +183,8 @@ class PublicationsAccepted(Record, frozen=True):
 
 
 class PublicationRefused(Record, frozen=True):
+    """Answers a publication that the broker refuses."""
+
     reference: Number
     reason: str
     text: str
@@ -189,10 +208,14 @@ class Acknowledge(Record, frozen=True):
 
 
 class Ping(Record, frozen=True):
+    """Requests a Pong with the same number."""
+
     number: Number
 
 
 class Pong(Record, frozen=True):
+    """Answers a Ping."""
+
     number: Number
 
 
@@ -205,6 +228,8 @@ class Goodbye(Record, frozen=True):
 
 
 class TraceQuery(Record, frozen=True):
+    """Requests the steps of a traced publication at this broker."""
+
     request: Number
     publication: PublicationId
 
@@ -224,6 +249,8 @@ class TraceStep(NamedTuple):
 
 
 class TraceAnswer(Record, frozen=True):
+    """Answers a TraceQuery."""
+
     request: Number
     broker: str
     steps: tuple[TraceStep, ...]
@@ -254,4 +281,6 @@ FromBroker: TypeAlias = (
     | Goodbye
     | TraceAnswer
 )
+"""Frames that a broker sends to a client."""
 ClientFrame: TypeAlias = FromClient | FromBroker
+"""All frames between a client and its broker."""

@@ -27,6 +27,8 @@ TIMES_WANTED = "times"
 
 @dataclass(frozen=True, slots=True)
 class LinkHello:
+    """The first frame of a link, from the broker that opens it."""
+
     broker: str
     incarnation: int
     overlay: str
@@ -51,6 +53,8 @@ class LinkWelcome:
 
 
 class LinkGoodbye(Record, frozen=True):
+    """The last frame of a link, with the reason."""
+
     code: str
     """For programs: one of the codes below, or the name of a limit."""
     reason: str

@@ -1,7 +1,6 @@
-"""Analysis of traces on Spark: functions from DataFrame to DataFrame, one module for each topic.
-
-`session` starts Spark, `read_runs` reads the tables of one or more runs as DataFrames, and the modules in `metrics`
-compute tables of results. This package imports Spark only when it is needed.
+"""Analysis of traces on Spark: functions from DataFrame to DataFrame, one module for each topic. `start_session` starts
+Spark, `read_runs` reads the tables of one or more runs as DataFrames, and the modules in `metrics` compute tables of
+results. It imports no other package of `experiments`, and imports Spark only when it is needed.
 """
 
 from __future__ import annotations
@@ -15,9 +14,11 @@ if TYPE_CHECKING:
 
     from experiments.analysis.runs import Runs
 
+__all__ = ["read_runs", "start_session"]
 
-def session(master: str = "local[*]", *, memory: str = "2g", is_short: bool = False) -> SparkSession:
-    """A Spark session on this machine or on a cluster. `is_short` is for small traces: the session starts faster."""
+
+def start_session(master: str = "local[*]", *, memory: str = "2g", is_short: bool = False) -> SparkSession:
+    """Starts a Spark session on this machine or on a cluster. With `is_short`, for small traces, it starts faster."""
     from experiments.analysis.spark_session import start
 
     return start(master, memory=memory, is_short=is_short)

@@ -57,7 +57,7 @@ def analyse(
         _follow(follow, master, out, memory, every_s, refreshes)
         return
     from broker.progress import remaining_time_bar
-    from experiments.analysis import session
+    from experiments.analysis import start_session
     from experiments.analysis.signals import Interrupts
     from experiments.analysis.spark_session import check_memory, check_programs
     from experiments.optional_packages import FIGURES, PAGES, check_packages
@@ -76,7 +76,7 @@ def analyse(
         typer.echo(f"warning: these runs differ in more than their protocol: {differing}", err=True)
     with Interrupts() as interrupts, remaining_time_bar() as progress:
         progress("starting Spark", 0, 1)
-        spark = session(master, memory=memory, is_short=are_short(folders))
+        spark = start_session(master, memory=memory, is_short=are_short(folders))
         try:
             interrupts.attach(spark)
             from experiments.analysis.analyse import analyse as analyse_runs
@@ -94,7 +94,7 @@ def analyse(
 def _follow(folder: Path, master: str, out: Path, memory: str, every_s: float, refreshes: int) -> None:
     import time
 
-    from experiments.analysis import session
+    from experiments.analysis import start_session
     from experiments.analysis.signals import Interrupts
     from experiments.analysis.spark_session import check_memory, check_programs
     from experiments.output_paths import check_folder
@@ -107,7 +107,7 @@ def _follow(folder: Path, master: str, out: Path, memory: str, every_s: float, r
     check_trace_folder(folder)
     typer.echo("starting Spark; the first tables take about half a minute", err=True)
     with Interrupts() as interrupts:
-        spark = session(master, memory=memory, is_short=True)
+        spark = start_session(master, memory=memory, is_short=True)
         interrupts.attach(spark)
     try:
         stopping = _stop_event()
@@ -197,7 +197,7 @@ def analyse_bench(
     from contextlib import ExitStack
 
     from broker.progress import remaining_time_bar
-    from experiments.analysis import session
+    from experiments.analysis import start_session
     from experiments.analysis.signals import Interrupts
     from experiments.analysis.spark_session import check_memory, check_programs
     from experiments.errors import BenchPlanError
@@ -220,7 +220,7 @@ def analyse_bench(
             raise BenchPlanError(f"--table {name}: {nearest(name, RESULTS)}")
     with Interrupts() as interrupts, ExitStack() as stack:
         folder = keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mercast-bench-")))
-        spark = session(f"local[{cores}]", memory=memory)
+        spark = start_session(f"local[{cores}]", memory=memory)
         stack.callback(spark.stop)
         interrupts.attach(spark)
         progress = stack.enter_context(remaining_time_bar())

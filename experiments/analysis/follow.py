@@ -4,9 +4,9 @@ Each refresh reads only files that are new since the last refresh, and adds them
 `checkpoints` below the output records the files that were read: an analysis that is started again continues there.
 
 A file counts when it has its final name, regardless of its age and of the times in it: tables have no watermark. Files
-whose names begin with a dot or do not end in `.parquet` are unfinished and ignored. A file with its final name that
-cannot be read to its end (for example while it is copied) is tried again at the next refreshes. If it stays unreadable,
-an error names it.
+whose names begin with a dot or do not end in `.parquet` are unfinished and ignored. A file with its final name may be
+incomplete, for example while it is copied. It is tried again at the next refreshes. If it stays unreadable, an error
+names it.
 """
 
 from __future__ import annotations

@@ -135,8 +135,8 @@ def _check_java() -> None:
     shown = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
     version = re.search(r'version "(\d+)', shown)
     if version is None or int(version[1]) < JAVA_AT_LEAST:
-        says = shown.strip().splitlines()[0] if shown.strip() else "nothing about its version"
-        raise ProgramMissingError(f"Spark needs Java {JAVA_AT_LEAST} or later; {java} says {says}. {INSTALL_JAVA}")
+        answer = shown.strip().splitlines()[0] if shown.strip() else "nothing about its version"
+        raise ProgramMissingError(f"Spark needs Java {JAVA_AT_LEAST} or later; {java} says {answer}. {INSTALL_JAVA}")
 
 
 def _check_cluster(master: str) -> None:

@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias
 from experiments.sweeps.sweep import RunOutcome, RunSpec
 
 Scale: TypeAlias = Literal["quick", "paper"]
+"""The size of an experiment: `quick` for a check, `paper` for the size of the paper."""
 X: TypeAlias = float | str
 
 SCALES: tuple[Scale, ...] = ("quick", "paper")
@@ -182,6 +183,7 @@ class Verdict:
 
 
 def verdicts(figure: Figure, rows: Rows, scale: Scale) -> list[Verdict]:
+    """Compares the rows with each of the figure's claims."""
     return [
         *(_number_verdict(claim, rows, scale) for claim in figure.claims),
         *(_shape_verdict(shape, rows) for shape in figure.shapes),

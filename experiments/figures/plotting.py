@@ -27,13 +27,15 @@ MARKED = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class SeriesStyle:
+    """The style of a series: its colour, dash and marker."""
+
     colour: str
     dash: str
     marker: str
 
 
-def looks_of(figure: Figure, rows: Rows) -> dict[str, Look]:
+def series_styles(figure: Figure, rows: Rows) -> dict[str, SeriesStyle]:
     """Colour, dash and marker of each series, the same in all panels.
 
     Variants of a protocol, such as `D-DBR, flooded`, have its colour and different dashes. If there are more variants
@@ -42,14 +44,14 @@ def looks_of(figure: Figure, rows: Rows) -> dict[str, Look]:
     names = list(dict.fromkeys(name for panel in figure.panels for name in rows.series(panel.measure)))
     protocols = [name.partition(",")[0] for name in names]
     has_own_colours = any(each not in COLOURS or protocols.count(each) > len(DASHES) for each in protocols)
-    looks = {}
+    styles = {}
     for number, (name, protocol) in enumerate(zip(names, protocols, strict=True)):
         marker = MARKERS[number % len(MARKERS)]
         if has_own_colours:
-            looks[name] = Look(OTHER_COLOURS[number % len(OTHER_COLOURS)], DASHES[0], marker)
+            styles[name] = SeriesStyle(OTHER_COLOURS[number % len(OTHER_COLOURS)], DASHES[0], marker)
         else:
-            looks[name] = Look(COLOURS[protocol], DASHES[protocols[:number].count(protocol)], marker)
-    return looks
+            styles[name] = SeriesStyle(COLOURS[protocol], DASHES[protocols[:number].count(protocol)], marker)
+    return styles
 
 
 def draw(figure: Figure, rows: Rows, scale: Scale, folder: Path) -> list[Path]:
@@ -61,19 +63,19 @@ def draw(figure: Figure, rows: Rows, scale: Scale, folder: Path) -> list[Path]:
 
     width, height = PANEL_INCHES
     paths = [folder / f"{figure.name}.png", *panel_paths(figure, folder)]
-    looks = looks_of(figure, rows)
+    styles = series_styles(figure, rows)
     with matplotlib.rc_context({"svg.hashsalt": "mercast", "font.size": 10, "axes.titlesize": 11}):
         canvas, axes = pyplot.subplots(
             1, len(figure.panels), figsize=(width * len(figure.panels), height), squeeze=False
         )
         for panel, panel_axes in zip(figure.panels, axes[0], strict=True):
-            _draw_panel(panel, rows, scale, looks, panel_axes)
+            _draw_panel(panel, rows, scale, styles, panel_axes)
         canvas.tight_layout()
         canvas.savefig(paths[0], dpi=110)
         pyplot.close(canvas)
         for panel, path in zip(figure.panels, paths[1:], strict=True):
             single, panel_axes = pyplot.subplots(figsize=PANEL_INCHES)
-            _draw_panel(panel, rows, scale, looks, panel_axes)
+            _draw_panel(panel, rows, scale, styles, panel_axes)
             single.tight_layout()
             single.savefig(path, metadata={"Date": None})
             pyplot.close(single)
@@ -81,27 +83,28 @@ def draw(figure: Figure, rows: Rows, scale: Scale, folder: Path) -> list[Path]:
 
 
 def panel_paths(figure: Figure, folder: Path) -> list[Path]:
+    """The paths of the SVG files of the panels."""
     return [folder / f"{figure.name}-{number}.svg" for number in range(1, len(figure.panels) + 1)]
 
 
-def _draw_panel(panel: Panel, rows: Rows, scale: Scale, looks: Mapping[str, Look], axes: Axes) -> None:
+def _draw_panel(panel: Panel, rows: Rows, scale: Scale, styles: Mapping[str, SeriesStyle], axes: Axes) -> None:
     names = rows.series(panel.measure)
     for name in names:
-        look = looks[name]
+        style = styles[name]
         line = rows.line(panel.measure, name)
         xs: list[Any] = [x for x, _ in line]
         ys = [y for _, y in line]
         if panel.kind == "bars":
             positions = [_bar_position(rows, panel, name, x) for x in xs]
-            axes.bar(positions, ys, width=_bar_width(names), color=look.colour, label=name)
+            axes.bar(positions, ys, width=_bar_width(names), color=style.colour, label=name)
         elif panel.kind == "points":
-            axes.plot(xs, ys, look.marker, color=look.colour, label=name, markersize=4)
+            axes.plot(xs, ys, style.marker, color=style.colour, label=name, markersize=4)
         else:
-            (drawn,) = axes.plot(xs, ys, color=look.colour, linestyle=look.dash, linewidth=1.4, label=name)
+            (drawn,) = axes.plot(xs, ys, color=style.colour, linestyle=style.dash, linewidth=1.4, label=name)
             if len(xs) <= MARKED:
-                drawn.set(marker=look.marker, markersize=4)
+                drawn.set(marker=style.marker, markersize=4)
     if scale == "paper":
-        _draw_paper(panel, rows, looks, axes)
+        _draw_paper(panel, rows, styles, axes)
     axes.set_title(panel.title)
     axes.set_xlabel(panel.x)
     axes.set_ylabel(panel.y)
@@ -156,7 +159,7 @@ def _order(rows: Rows, measure: str) -> list[X]:
     return list(dict.fromkeys(row.x for row in rows.all if row.measure == measure))
 
 
-def _draw_paper(panel: Panel, rows: Rows, looks: Mapping[str, Look], axes: Axes) -> None:
+def _draw_paper(panel: Panel, rows: Rows, styles: Mapping[str, SeriesStyle], axes: Axes) -> None:
     names = rows.series(panel.measure)
     is_labelled = False
     for point in panel.paper:
@@ -169,7 +172,7 @@ def _draw_paper(panel: Panel, rows: Rows, looks: Mapping[str, Look], axes: Axes)
             "D",
             markersize=9,
             markerfacecolor="white" if panel.kind == "bars" else "none",
-            markeredgecolor=looks[point.series].colour if point.series in looks else "black",
+            markeredgecolor=styles[point.series].colour if point.series in styles else "black",
             markeredgewidth=1.8,
             label=None if is_labelled else "the paper",
         )

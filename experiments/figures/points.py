@@ -15,6 +15,7 @@ def simulation_spec(scenario: str, protocol: str, settings: Mapping[str, Value],
 
 
 def simulation_point(scenario: str, protocol: str, x: X, settings: Mapping[str, Value]) -> Point:
+    """A simulation as a point of the protocol's series."""
     return Point(PROTOCOLS[protocol], x, simulation_spec(scenario, protocol, settings))
 
 

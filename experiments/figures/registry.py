@@ -16,10 +16,12 @@ MODULES = {
 
 
 def names() -> tuple[str, ...]:
+    """The names of all figures."""
     return tuple(MODULES)
 
 
 def find(name: str) -> Figure:
+    """The figure of this name. Raises FigureError for an unknown name."""
     if name not in MODULES:
         raise FigureError(f"no experiment is called {name!r}; {nearest(name, MODULES)}")
     figure = importlib.import_module(MODULES[name]).FIGURE

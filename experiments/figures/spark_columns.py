@@ -81,7 +81,7 @@ def _analyse(folders: Mapping[str, Path], names: Mapping[str, str], step_s: floa
     from experiments.analysis.tables import RESULTS
 
     found_runs = find_runs(folders.values())
-    runs = read(analysis.session(MASTER, is_short=are_short(found_runs)), found_runs)
+    runs = read(analysis.start_session(MASTER, is_short=are_short(found_runs)), found_runs)
     key_of = {run.label: key for run in runs.folders for key, path in folders.items() if run.path == path.resolve()}
     columns_of: dict[str, Columns] = {key: {} for key in folders}
     for name, table in names.items():

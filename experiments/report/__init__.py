@@ -1,4 +1,4 @@
-"""All results on one static page."""
+"""All results on one static page, and the page of the demo. Of `experiments` it may import figures and workloads."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 from broker.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from experiments.report.page import write_page
+    from experiments.report.page import write_demo_page, write_page
 
-__all__ = ["write_page"]
+__all__ = ["write_demo_page", "write_page"]
 
 __getattr__ = lazy_exports(
     __name__,
-    {
-        "write_page": "experiments.report.page",
-    },
+    {"write_demo_page": "experiments.report.page", "write_page": "experiments.report.page"},
 )

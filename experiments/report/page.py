@@ -90,7 +90,7 @@ class Section:
 
     figure: Figure
     result: FigureResult | None
-    judged: list[Verdict]
+    verdicts: list[Verdict]
     panels: list[Panel]
 
     @property
@@ -99,17 +99,17 @@ class Section:
 
     @property
     def verdict(self) -> str:
-        return NOT_RUN if self.result is None else overall(self.judged)
+        return NOT_RUN if self.result is None else overall(self.verdicts)
 
     @property
     def agreeing(self) -> int:
         """The number of claims that agree."""
-        return sum(each.agrees is True for each in self.judged)
+        return sum(each.agrees is True for each in self.verdicts)
 
     @property
     def comparable(self) -> int:
         """The number of claims that agree or differ."""
-        return sum(each.agrees is not None for each in self.judged)
+        return sum(each.agrees is not None for each in self.verdicts)
 
     @property
     def command(self) -> str:
@@ -135,8 +135,7 @@ def page(figures: list[Figure], found: dict[str, FigureResult | None], results: 
 def _section(figure: Figure, result: FigureResult | None, results: Path) -> Section:
     if result is None:
         return Section(figure, None, [], [])
-    judged = verdicts(figure, result.rows, result.provenance.scale)
-    return Section(figure, result, judged, _panels(figure, results))
+    return Section(figure, result, verdicts(figure, result.rows, result.provenance.scale), _panels(figure, results))
 
 
 def _panels(figure: Figure, results: Path) -> list[Panel]:

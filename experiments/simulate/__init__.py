@@ -1,4 +1,6 @@
-"""Simulation of a scenario: the run, the oracle of owed deliveries, the summary, the commands."""
+"""Simulation of a scenario: the run, the oracle of owed deliveries, the summary, the commands. Of `experiments` it may
+import scenario.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +9,11 @@ from typing import TYPE_CHECKING
 from broker.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from experiments.simulate.oracle import Oracle
     from experiments.simulate.single_run import simulate
-    from experiments.simulate.summary import RunSummary
 
-__all__ = ["Oracle", "RunSummary", "simulate"]
+__all__ = ["simulate"]
 
 __getattr__ = lazy_exports(
     __name__,
-    {
-        "Oracle": "experiments.simulate.oracle",
-        "RunSummary": "experiments.simulate.summary",
-        "simulate": "experiments.simulate.single_run",
-    },
+    {"simulate": "experiments.simulate.single_run"},
 )

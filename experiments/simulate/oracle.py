@@ -1,8 +1,8 @@
 """The deliveries that a run owes its subscribers, from knowledge of the whole simulation that no broker has.
 
-A pair of publication and client is *expected* when the client's broker confirmed a matching subscription before the
-publication was accepted, and the client had not left by then. The order of the brokers' answers decides. There is no
-grace period. Each expected pair has exactly one fate:
+A pair of publication and client is *expected* under two conditions. The client's broker confirmed a matching
+subscription before the publication was accepted, and the client had not left by then. The order of the brokers' answers
+decides. There is no grace period. Each expected pair has exactly one fate:
 
 - delivered;
 - withdrawn: the client left after the publication was accepted, and before it arrived;

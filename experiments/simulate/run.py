@@ -320,9 +320,9 @@ class Run:
         self._oracle.remove_client(subscriber.name)
         self._world.submit(subscriber.broker, ClientLeft(subscriber.name))
 
-    def _publish_next(self, coming: Iterator[TimedPublication]) -> None:
+    def _publish_next(self, remaining: Iterator[TimedPublication]) -> None:
         """Schedules one publication at a time, so that a long run does not keep all of them in memory."""
-        publication = next(coming, None)
+        publication = next(remaining, None)
         if publication is None:
             return
 
@@ -332,7 +332,7 @@ class Run:
             attributes = msgpack.packb(publication.attributes)
             request = Published(publication.publisher, reference, attributes, bytes(publication.payload_bytes))
             self._world.submit(publication.broker, request)
-            self._publish_next(coming)
+            self._publish_next(remaining)
 
         self._world.schedule(publication.at_ns, publish)
 

@@ -23,6 +23,7 @@ class RoutingMemory:
 
 
 def measure(overlay: Overlay, protocol: str) -> RoutingMemory:
+    """Measures the memory of the routing tables of every broker in the overlay."""
     is_clustered = info(protocol).needs_clusters
     domains = [overlay.members(name) for name in overlay.clusters] if is_clustered else [overlay.ids]
     bytes_of = dict.fromkeys(overlay.ids, 0)

@@ -1,4 +1,6 @@
-"""Sweeps: parameters of many runs, their outcomes on disk, and their distribution over processes or Spark."""
+"""Sweeps: parameters of many runs, their outcomes on disk, and their distribution over processes or Spark. Of
+`experiments` it may import analysis, scenario, simulate and studies.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +9,20 @@ from typing import TYPE_CHECKING
 from broker.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from experiments.sweeps.sweep import RunOutcome, RunSpec
+    from experiments.sweeps.spark import SparkTasks
+    from experiments.sweeps.sweep import LocalProcesses, RunOutcome, RunSpec, Submit, Value, read_outcome
 
-__all__ = ["RunOutcome", "RunSpec"]
+__all__ = ["LocalProcesses", "RunOutcome", "RunSpec", "SparkTasks", "Submit", "Value", "read_outcome"]
 
 __getattr__ = lazy_exports(
     __name__,
     {
+        "LocalProcesses": "experiments.sweeps.sweep",
         "RunOutcome": "experiments.sweeps.sweep",
         "RunSpec": "experiments.sweeps.sweep",
+        "SparkTasks": "experiments.sweeps.spark",
+        "Submit": "experiments.sweeps.sweep",
+        "Value": "experiments.sweeps.sweep",
+        "read_outcome": "experiments.sweeps.sweep",
     },
 )

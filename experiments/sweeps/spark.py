@@ -37,7 +37,7 @@ class SparkTasks(AbstractContextManager["SparkTasks"]):
         from experiments import analysis
 
         self._runs = runs
-        self._session: SparkSession = analysis.session(master, memory=MEMORY, is_short=True)
+        self._session: SparkSession = analysis.start_session(master, memory=MEMORY, is_short=True)
         # Without this a task uses the first Python on the worker's path.
         self._session.sparkContext.pythonExec = os.environ.get("PYSPARK_PYTHON", sys.executable)
         self._threads = ThreadPoolExecutor(SUBMITTED_MAX)

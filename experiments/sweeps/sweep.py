@@ -22,8 +22,10 @@ from typing import Literal, TypeAlias
 from broker.trace.code_version import code_version
 
 Value: TypeAlias = str | int | float
+"""The value of a parameter."""
 Kind: TypeAlias = Literal["simulate", "count-lists", "reorganise", "routing-memory"]
 Submit: TypeAlias = Callable[["RunSpec"], "Future[RunOutcome]"]
+"""Starts a run and returns its future outcome."""
 
 OUTCOME = "outcome.json"
 

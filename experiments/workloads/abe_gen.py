@@ -1,11 +1,11 @@
 """ABE-Gen: arbitrary expressions, as trees of connectives over predicates.
 
 A tree is drawn from its root: a connective, then its children, down to predicates at the last level. Below the root, a
-level's subexpressions are drawn from a pool by a Zipf distribution, so that some occur in many expressions and most in
-few. With exponent 0 each subexpression is drawn independently.
+level's subexpressions are drawn from a pool by a Zipf distribution. So some occur in many expressions and most in few.
+With exponent 0 each subexpression is drawn independently.
 
 [ATREE 6.1, Table 3], [THESIS 10.4.1, Table 10.4.1]. The papers state neither the size of a pool nor the operators of
-predicates. Here a pool has a quarter of the subexpressions that a level needs, which gives each about 4.4 uses at the
+predicates. Here a pool has a quarter of the subexpressions that a level needs. This gives each about 4.4 uses at the
 default exponent (the paper reports 4.33). Predicates are equalities or one of the other comparisons.
 """
 
@@ -120,8 +120,8 @@ class AbeGen:
     def _child(self, rng: random.Random, level: int) -> Expression:
         if level == 1 or self._parameters.sharing == 0:
             return self._expression(rng, level)
-        # A stream for each rank gives the pool without storing it, and gives new objects: an index must find shared
-        # subexpressions by comparison, as if they came from different clients.
+        # A stream for each rank gives the pool without storing it. It gives new objects, so an index must find shared
+        # subexpressions by comparison, as for different clients.
         rank = self._pools[level].draw(rng)
         return self._expression(stream(self._seed, f"abe-gen/level {level}/{rank}"), level)
 

@@ -1,9 +1,9 @@
 """BE-Gen: conjunctions with a given probability to match.
 
 With many dimensions, random subscriptions match nothing. So base events are drawn first, and every subscription is
-derived from one of them: it has some of the event's pairs, each weakened to a predicate that the pair implies. The
+derived from one of them. It has some of the event's pairs, each weakened to a predicate that the pair implies. The
 publications are the base events. With 1 / p base events, a publication matches the subscriptions derived from its
-event, a share p of all, and a few others by chance. With few dimensions, short subscriptions or a steep Zipf
+event: a share p of all. It matches a few others by chance. With few dimensions, short subscriptions or a steep Zipf
 distribution there may be more of these.
 
 [BET 8.2.1]. Defaults are from [THESIS Table 10.3.1], and from [BET Table III] where the thesis states none (operators,
@@ -33,6 +33,8 @@ from topologies.random_streams import stream
 
 @dataclass(frozen=True, slots=True)
 class BeGenParameters:
+    """The parameters of be-gen."""
+
     dimensions: Whole = 100
     cardinality: Whole = 100
     subscription_size: Whole = 5
@@ -70,6 +72,8 @@ class BeGenParameters:
 
 
 class BeGen:
+    """The workload be-gen: conjunctions that match with a given probability."""
+
     notice: ClassVar[str] = ""
 
     def __init__(self, parameters: BeGenParameters, *, subscriptions: int, publications: int, seed: int) -> None:

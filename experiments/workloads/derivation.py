@@ -1,7 +1,7 @@
 """Derives predicates that a pair (attribute, value) implies, by the rules of [BET Table II].
 
-Departs from [BET Table II]: `i < v` needs v strictly above the pair's value and `i > v` strictly below, because the
-pair does not imply them at equality.
+Departs from [BET Table II]: `i < v` needs v strictly above the pair's value, and `i > v` strictly below. At equality
+the pair does not imply them.
 """
 
 from __future__ import annotations

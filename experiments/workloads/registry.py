@@ -19,6 +19,7 @@ from matching.registry import Accepts
 from topologies.files.typed_tables import TableReader
 
 Parameters: TypeAlias = BeGenParameters | AbeGenParameters | QueryLogParameters | AdsParameters | StockQuoteParameters
+"""The parameters of any workload."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ WORKLOADS = {
 
 
 def names() -> tuple[str, ...]:
+    """The names of all workloads."""
     return tuple(WORKLOADS)
 
 
@@ -65,6 +67,7 @@ def info_of(parameters: Parameters) -> WorkloadInfo:
 
 
 def create(parameters: Parameters, *, subscriptions: int, publications: int, seed: int) -> Workload:
+    """Creates the workload that these parameters describe."""
     workload = info_of(parameters).workload
     return workload(parameters, subscriptions=subscriptions, publications=publications, seed=seed)
 

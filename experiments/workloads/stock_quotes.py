@@ -64,6 +64,8 @@ class Coverage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StockQuoteParameters:
+    """The parameters of the stock quotes."""
+
     symbols: int = 100
     """The number of generated symbols; a file has its own."""
     sectors: int = 10
@@ -182,6 +184,8 @@ class RecordedMarket:
 
 
 class StockQuotes:
+    """The workload of stock quotes: generated, or read from a file."""
+
     notice: ClassVar[str] = (
         "stock-quotes are generated, unless a file of quotes is given: the Yahoo! Finance quotes of the papers are not "
         "public here"

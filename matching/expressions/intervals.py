@@ -24,6 +24,8 @@ Interval: TypeAlias = tuple[Value, Bound]
 
 @dataclass(frozen=True, slots=True)
 class ValueSet:
+    """A set of values of one class, as sorted and disjoint intervals."""
+
     type_class: TypeClass
     intervals: tuple[Interval, ...]
 

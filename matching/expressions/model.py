@@ -29,6 +29,7 @@ from matching.expressions.values import (
 )
 
 Truth: TypeAlias = bool | None
+"""The result of an evaluation. None means undefined."""
 
 
 class Operator(StrEnum):

@@ -19,6 +19,7 @@ from matching.errors import ExpressionTooLargeError
 from matching.expressions.model import And, Expression, Not, Or, Predicate, Xnor, Xor
 
 Clause: TypeAlias = tuple[Predicate, ...]
+"""The predicates of a conjunction or disjunction."""
 
 DEFAULT_CLAUSES = 1024
 LARGEST_COUNT = 10**30

@@ -37,6 +37,7 @@ class TypeClass(StrEnum):
 
 
 Dimension: TypeAlias = tuple[str, TypeClass]
+"""An attribute name together with a class of values."""
 
 CLASS_BY_TYPE: dict[type, TypeClass] = {
     int: TypeClass.NUMBER,

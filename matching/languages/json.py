@@ -10,7 +10,7 @@ true, and an empty `or` is false. An `and` or `or` of one expression is that exp
 `$.and[1].operator`.
 
 JSON text is parsed without recursion, so that `ParseLimits` limit the depth and not the interpreter's stack. The parser
-is stricter than `json.loads` where that would lose information: it refuses duplicate keys, NaN, Infinity and integers
+is stricter than `json.loads` where that would lose information. It refuses duplicate keys, NaN, Infinity and integers
 beyond 64 bits, and reports line and column.
 """
 

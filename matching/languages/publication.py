@@ -1,7 +1,7 @@
 """The text form of publications: `symbol=IBM price=92.5 urgent=true note='two words'`, or a JSON object.
 
-Spaces separate the pairs. A value is a number, `true` or `false`, a string in single or double quotes (a doubled quote
-is one quote inside), or one plain word, which is a string. A name that is not plain is in double quotes.
+Spaces separate the pairs. A value is a number, `true` or `false`, a string in quotes, or one plain word, which is a
+string. Quotes are single or double; a doubled quote is one quote inside. A name that is not plain is in double quotes.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ changes. Cost: add and remove O(copies), at most sixteen; match O(cache lines of
 reach).
 
 The core does not depend on Python or on regular expressions. Input that is not plainly a conjunction, a publication or
-MessagePack is left to the checks in Python, so the errors are those of every index. The core returns a subscription
+MessagePack is left to the checks in Python. So the errors are those of every index. The core returns a subscription
 with patterns as pending if all its other predicates are true, and RE2 decides here. The core does not store expression
 objects. It stores each expression in a few bytes and rebuilds it in `expression`.
 """

@@ -60,12 +60,14 @@ def test_scenarios_are_listed_without_any_extra() -> None:
         ),
     ],
 )
-def test_what_is_missing_is_named_with_what_to_type(hidden: tuple[str, ...], words: tuple[str, ...], says: str) -> None:
+def test_a_missing_package_is_named_with_the_command_to_type(
+    hidden: tuple[str, ...], words: tuple[str, ...], says: str
+) -> None:
     done = without(hidden, *words)
     assert (done.returncode, done.stderr) == (3, f"mercast: {says}\n")
 
 
-def test_an_experiment_whose_traces_spark_is_to_analyse_says_so_before_its_runs(tmp_path: Path) -> None:
+def test_an_experiment_whose_traces_spark_must_analyse_is_refused_before_its_runs(tmp_path: Path) -> None:
     words = ("experiment", "run", "fig-10.1.12", "--runs", str(tmp_path / "runs"), "--out", str(tmp_path / "out"))
     done = without(("pyspark",), *words)
     says = "the analysis needs pyspark.sql: pip install 'mercast[spark]'"

@@ -21,7 +21,7 @@ def test_a_folder_that_can_be_made_is_not_left_behind(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_file_that_is_there_keeps_what_is_in_it(tmp_path: Path) -> None:
+def test_an_existing_file_keeps_its_content(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     page.write_text("before")
     check_file(page)

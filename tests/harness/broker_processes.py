@@ -124,7 +124,7 @@ class InLoop:
         await self.quiet()
 
     async def quiet(self) -> None:
-        """All that brokers had to tell each other was told, and twice nothing more came up."""
+        """Waits until all changes are acknowledged, twice, because acknowledged changes may cause others."""
         for _ in range(2):
             await until(
                 lambda: all(
@@ -209,6 +209,17 @@ class Processes:
             )
 
         wait_until(is_linked, 90.0, "all links are up and all changes acknowledged")
+
+    def settled(self) -> None:
+        """Waits until no broker has a publication to settle or to store, so that none is sent again."""
+        queues: dict[str, dict[str, int]] = {}
+
+        def is_settled() -> bool:
+            queues.update((id, self.status(id)["queues"]) for id in self.file.ids)
+            # Retention keeps settled publications for a time.
+            return not any(count for each in queues.values() for name, count in each.items() if name != "retained")
+
+        wait_until(is_settled, 90.0, lambda: f"all publications are settled: {queues}")
 
 
 def status_at(port: int) -> dict[str, Any]:

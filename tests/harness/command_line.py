@@ -21,7 +21,7 @@ WITHIN_S = 120.0
 class Outcome:
     code: int
     out: str
-    talk: str
+    err: str
     """The standard error."""
 
 
@@ -78,8 +78,8 @@ class CommandLine:
             process.communicate()
 
 
-def line_of(process: subprocess.Popen[str], *, is_talk: bool = False) -> str:
-    """The next line of the standard output, or of the standard error with `is_talk`."""
-    stream = process.stderr if is_talk else process.stdout
+def line_of(process: subprocess.Popen[str], *, is_stderr: bool = False) -> str:
+    """The next line of the standard output, or of the standard error with `is_stderr`."""
+    stream = process.stderr if is_stderr else process.stdout
     assert stream is not None
     return stream.readline().strip()

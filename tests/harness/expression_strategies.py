@@ -2,8 +2,8 @@
 
 Domains are small, so that matches are frequent. Most predicates and publications use an attribute with its usual class:
 `a` and `b` are numbers, `s` and `t` strings, `f` is a boolean. Both draw from the same few values. The rest are hard
-cases for indexes: other classes under the same name, missing attributes, integers that no double can represent,
-infinite numbers in publications, empty and non-ASCII strings, and names that need quotes.
+cases for indexes. They have other classes under the same name, missing attributes, integers that no double can
+represent, and infinite numbers in publications. They also have empty and non-ASCII strings, and names that need quotes.
 """
 
 from __future__ import annotations

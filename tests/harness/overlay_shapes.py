@@ -41,14 +41,14 @@ def ring_of_clusters(count: int, has_inner: bool) -> topologies.Overlay:
     return topologies.Overlay("ring of clusters", (*edges, *inner), tuple(links))
 
 
-def shared_link(has_other_way: bool) -> topologies.Overlay:
+def shared_link(has_other_path: bool) -> topologies.Overlay:
     """Two linked edge brokers in the same two clusters.
 
-    Their link is a bridge in cluster y, and also in x unless `has_other_way`.
+    Their link is a bridge in cluster y, and also in x unless `has_other_path`.
     """
     brokers = [Broker("e1", ("x", "y")), Broker("e2", ("x", "y")), Broker("a", ("x",)), Broker("z", ("y",))]
     links = [Link("e1", "e2"), Link("a", "e1"), Link("z", "e2")]
-    if has_other_way:
+    if has_other_path:
         links += [Link("a", "e2")]
     return topologies.Overlay("shared link", tuple(brokers), tuple(links))
 

@@ -66,6 +66,7 @@ async def trace_publications(folder: Path) -> list[PublicationPath]:
         ):
             await brokers.quiet()
             await publisher.publish({"price": 1})
+            # Settlements and acknowledgements follow the delivery, and no state shows the last of them.
             await asyncio.sleep(SETTLED_AFTER_S)
             for _ in range(REPETITIONS):
                 path = PublicationPath()

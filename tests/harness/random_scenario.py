@@ -6,7 +6,7 @@ once, or a counted drop names it. In memory mode it may also be lost with a cras
 allows no delay: it holds from the first moment after a subscription or a fault.
 
 Each scenario ends with a check of liveness. After all faults are repaired, a probe from each broker arrives at each
-broker, and then no publication, frame or change is left in a queue or store.
+broker. Then no publication, frame or change is left in a queue or store.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class Scenario:
         """Repairs all faults, waits until all queues are empty, and checks the result."""
         self.heal()
         self.world.loss = 0.0
-        self.come_to_rest()
+        self.settle_all()
         self.check()
         self.check_liveness()
 
@@ -342,7 +342,7 @@ class Scenario:
         for each in self.overlay.links:
             self._repair(link(each.a, each.b))
 
-    def come_to_rest(self) -> None:
+    def settle_all(self) -> None:
         """Runs until `unrest` finds nothing. Fails after MOST_UNREST."""
         start = self.world.now
         while (unrest := self.unrest()) and self.world.now < start + MOST_UNREST:
@@ -354,7 +354,7 @@ class Scenario:
         found: list[str] = []
         for name in self.brokers():
             broker, store = self.world.broker(name), self.world.seats[name].store
-            held = {
+            pending = {
                 "in custody": broker.in_custody,
                 "unsettled": broker.unsettled,
                 "postponed": broker.postponed,
@@ -364,7 +364,7 @@ class Scenario:
                 "stored publications": sum(key[0] == "publication" for key in store),
                 "stored deliveries": sum(key[0] == "arrival" and record != () for key, record in store.items()),
             }
-            found += [f"{name}: {count} {what}" for what, count in held.items() if count]
+            found += [f"{name}: {count} {what}" for what, count in pending.items() if count]
         return found
 
     def check(self) -> None:
@@ -450,7 +450,7 @@ class Scenario:
         probes = [sent for sent in self.sent if "probe" in sent.attributes]
         replay = f"replay: {self.command()}"
         assert len(probes) == len(names), f"probes were not accepted\n{replay}"
-        self.come_to_rest()
+        self.settle_all()
         drops = self.dropped()
         for sent in probes:
             assert sent.id not in drops, f"probe {sent.id} was dropped: {drops[sent.id]}\n{replay}"

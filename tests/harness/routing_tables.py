@@ -57,6 +57,6 @@ def matching_brokers(world: World, publication: PublicationId) -> list[str]:
     return list(dict.fromkeys(name for name, row in rows if row.publication == publication))
 
 
-def way_of(world: World, publication: PublicationId) -> list[tuple[str, str]]:
+def route_of(world: World, publication: PublicationId) -> list[tuple[str, str]]:
     """The links over which the publication was sent, as sender and receiver, in order."""
     return [(sender, receiver) for sender, receiver, message in world.hops if message.id == publication]

@@ -115,7 +115,7 @@ MESSAGE_FIELDS: dict[type, Fields] = {
     UpdateAcknowledged: {
         **_ROUTED,
         "incarnation": NUMBERS,
-        "heard": NUMBERS,
+        "destination_incarnation": NUMBERS,
         "epoch": NUMBERS,
         "sequence": NUMBERS,
         "is_inquiry": st.booleans(),
@@ -124,7 +124,7 @@ MESSAGE_FIELDS: dict[type, Fields] = {
     Settled: {**_ROUTED, "publications": tuples_of(PUBLICATION_IDS), "duties": NUMBERS},
     LinkStates: {"states": tuples_of(st.builds(LinkState, **LINK_STATE_FIELDS), 5)},
     Heartbeat: {"incarnation": NUMBERS, "clusters": tuples_of(TEXTS, 3), "known": DIGESTS.map(tuple)},
-    Credit: {"taken": NUMBERS},
+    Credit: {"acknowledged_through": NUMBERS},
     Propose: {**_ROUTED, "gain": FLOATS, "minimal_loss": FLOATS, "address": TEXTS},
     ProposalAnswered: {**_ROUTED, "accepted": st.booleans(), "address": TEXTS},
     Announce: {**_ROUTED, "state": st.builds(LinkState, **LINK_STATE_FIELDS)},

@@ -42,7 +42,7 @@ def output(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, 
         (["a = 1 or b = 2 and c = 3", "--normal", "cnf"], "(a = 1 OR b = 2) AND (a = 1 OR c = 3)"),
     ],
 )
-def test_parse_prints_the_form_that_is_asked_for(
+def test_parse_prints_the_requested_form(
     words: list[str], printed: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert output(capsys, monkeypatch, "match", "parse", *words) == printed + "\n"
@@ -97,7 +97,7 @@ def test_bytes_that_are_not_utf8_are_refused_with_their_place() -> None:
         (["explain", "a = 1", "a"], "mercast: column 1: 'a' is not name=value"),
     ],
 )
-def test_what_the_user_got_wrong_is_said_in_one_line(words: list[str], message: str) -> None:
+def test_an_error_of_the_user_is_reported_in_one_line(words: list[str], message: str) -> None:
     done = run("match", *words)
     assert done.returncode == 2
     assert done.stderr.startswith(message)
@@ -107,7 +107,7 @@ def test_what_the_user_got_wrong_is_said_in_one_line(words: list[str], message: 
 @pytest.mark.parametrize(
     "words", [["symbol=IBM", "price=130"], ["symbol=IBM price=130"], ['{"symbol": "IBM", "price": 130}']]
 )
-def test_explain_says_why_not_and_ends_with_0(
+def test_explain_gives_the_reason_and_ends_with_0(
     words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     printed = output(capsys, monkeypatch, "match", "explain", "symbol = 'IBM' AND price < 100", *words)
@@ -133,7 +133,7 @@ def test_explain_as_json_has_every_node(capsys: pytest.CaptureFixture[str], monk
     }
 
 
-def test_indexes_lists_every_index_and_what_it_accepts(
+def test_indexes_lists_every_index_and_the_expressions_that_it_accepts(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = output(capsys, monkeypatch, "match", "indexes").splitlines()

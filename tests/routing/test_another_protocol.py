@@ -31,7 +31,7 @@ between = ["b1", "b2"]
 
 
 class Echo(Flooding):
-    """Stands for the module of a new protocol."""
+    """Serves as the module of a new protocol."""
 
     name = "echo"
 

@@ -126,7 +126,7 @@ def test_a_line_stores_one_copy_where_one_subscription_covers_another() -> None:
     assert stored == {False: both, True: {"b1": 1, "b2": 2, "b3": 3, "b4": 0}}
 
 
-def test_a_covered_subscription_goes_on_without_a_gap_when_the_covering_one_is_withdrawn() -> None:
+def test_a_covered_subscription_continues_without_a_gap_when_the_covering_one_is_withdrawn() -> None:
     world = World("fbr", LINE, options=COVERING)
     world.settle()
     world.subscribe("b4", "t", "wide", "price > 10")
@@ -187,7 +187,7 @@ def test_covering_delivers_the_same_and_never_stores_more(seed: int) -> None:
 @pytest.mark.parametrize("is_open", [True, False], ids=["open", "strict"])
 @settings(max_examples=6, deadline=None)
 @given(seed=st.integers(0, 2**31), loss=st.sampled_from((0.0, 0.05)))
-def test_covering_delivers_what_is_owed_while_everything_changes(is_open: bool, seed: int, loss: float) -> None:
+def test_covering_delivers_owed_publications_while_everything_changes(is_open: bool, seed: int, loss: float) -> None:
     scenario = Scenario(seed, "fbr", is_open=is_open, loss=loss, options=COVERING)
     scenario.churn(20)
     scenario.world.run(REACH)

@@ -66,7 +66,7 @@ def test_a_broker_that_left_is_not_in_the_topology_and_an_unreachable_one_is() -
     assert table.get("b1") == state("b1", 2, has_left=True), "its last link state is kept"
 
 
-def test_a_broker_that_left_may_come_back_as_a_new_incarnation() -> None:
+def test_a_broker_that_left_may_return_as_a_new_incarnation() -> None:
     table = table_of(state("b1", 5, has_left=True), state("b2", 1, "b1"))
     assert table.add_if_newer(state("b1", 0, "b2", incarnation=2))
     assert table.topology.distance("b1", "b2") == 1

@@ -72,7 +72,7 @@ def test_a_publication_that_is_passed_on_keeps_all_fields_of_its_publisher() -> 
     assert forwarded(given, ("b5",), (), further=1) == given._replace(local=("b5",), transit=(), hops=3, hop_limit=8)
 
 
-def test_a_message_without_hops_left_goes_no_further_and_is_counted() -> None:
+def test_a_message_without_hops_left_is_not_forwarded_and_is_counted() -> None:
     layer = middle()
     assert layer.pass_on(publication(("b1", "b2", "b5"), hop_limit=1))
     assert sent(layer) == []

@@ -23,7 +23,7 @@ def test_an_unknown_option_is_refused_with_the_nearest_name() -> None:
         create("fbr", "b1", 1, options={"cover": True})
 
 
-def test_a_router_without_options_says_so() -> None:
+def test_a_router_without_options_refuses_them() -> None:
     with pytest.raises(RouterOptionError, match="d-dbr has no option 'covering'; it has none"):
         create("d-dbr", "b1", 1, options={"covering": True})
 

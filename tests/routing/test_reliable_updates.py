@@ -149,7 +149,7 @@ class UpdateExchange(RuleBasedStateMachine):
 
     @precondition(lambda self: self.in_flight)
     @rule(place=st.integers(0, 40))
-    def one_arrives_and_stays_under_way(self, place: int) -> None:
+    def one_arrives_and_stays_in_flight(self, place: int) -> None:
         self._arrives(self.in_flight[place % len(self.in_flight)])
 
     @precondition(lambda self: self.in_flight)
@@ -235,7 +235,7 @@ TestUpdateExchange = UpdateExchange.TestCase
 TestUpdateExchange.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 
 
-def test_the_same_holds_with_batches_of_two_changes_and_small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_is_true_with_batches_of_two_changes_and_small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reliable_updates, "MOST_CHANGES", 2)
     monkeypatch.setattr(reliable_updates, "MOST_PENDING", 6)
     monkeypatch.setattr(reliable_updates, "MOST_UNACKNOWLEDGED", 8)

@@ -62,7 +62,7 @@ def test_every_next_hop_is_nearer_by_the_cost_of_the_link(graph: Graph) -> None:
             assert route.distance == graph[source][route.next_hop] + beyond
 
 
-def test_ties_go_to_the_smallest_id_whatever_the_order_of_links() -> None:
+def test_the_smallest_id_wins_ties_for_any_order_of_links() -> None:
     for links in (SQUARE, SQUARE[::-1], [(second, first) for first, second in SQUARE]):
         assert TopologyTable.of_links(links).routes_from("b1")["b4"] == Route("b2", 2)
         assert TopologyTable.of_links(links).routes_from("b4")["b1"] == Route("b2", 2)

@@ -35,7 +35,7 @@ def advertisement(number: int, source: str, text: str, *crossed: str) -> Adverti
     return Advertisement(entry(number, source), source, region_of(text), crossed)
 
 
-def test_the_sources_with_an_intersecting_advertisement_come_in_ascending_order() -> None:
+def test_the_sources_with_an_intersecting_advertisement_are_in_ascending_order() -> None:
     table = AdvertisementTable()
     for number, source, text in ((1, "b3", "a < 5"), (2, "b1", "a > 3"), (3, "b2", "a > 9"), (4, "b2", "b = 1")):
         table.insert(advertisement(number, source, text))

@@ -48,7 +48,7 @@ def test_generate_writes_toml_to_standard_output_and_nothing_else() -> None:
     assert result.stderr == ""
 
 
-def test_generate_writes_files_and_says_so_on_standard_error(tmp_path: Path) -> None:
+def test_generate_writes_files_and_reports_them_on_standard_error(tmp_path: Path) -> None:
     out, alt, picture = tmp_path / "o.toml", tmp_path / "o.alt", tmp_path / "o.png"
     result = succeed(
         "generate", "transit-stub", "-d", "6", "--cluster-by-domain", "-o", out, "--alt", alt, "--picture", picture
@@ -60,7 +60,7 @@ def test_generate_writes_files_and_says_so_on_standard_error(tmp_path: Path) -> 
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_generate_takes_parameters_and_cluster_sizes() -> None:
+def test_generate_accepts_parameters_and_cluster_sizes() -> None:
     result = succeed("generate", "hierarchy", "-p", "levels=3x10", "-p", "joins=2", "-d", "4", "--clusters", "10")
     assert len(parse_overlay(result.stdout, "stdout").overlay.clusters) == 3
 
@@ -116,7 +116,7 @@ def test_show_prints_a_table_or_json(tmp_path: Path) -> None:
     assert "<svg" in (tmp_path / "line.svg").read_text()
 
 
-def test_show_joins_unshared_links_when_asked(tmp_path: Path) -> None:
+def test_show_joins_unshared_links_on_request(tmp_path: Path) -> None:
     file = tmp_path / "two.toml"
     file.write_text(
         'schema = 1\n[[broker]]\nid = "b1"\nclusters = ["w"]\n[[broker]]\nid = "b2"\nclusters = ["e"]\n'

@@ -76,7 +76,7 @@ def test_overlays_with_other_content_differ(overlay: Overlay) -> None:
     assert dataclasses.replace(overlay, name="other") != overlay
 
 
-def test_an_overlay_survives_a_copy_and_the_way_to_another_process(overlay: Overlay) -> None:
+def test_an_overlay_survives_copying_and_pickling(overlay: Overlay) -> None:
     for twin in (copy.deepcopy(overlay), pickle.loads(pickle.dumps(overlay))):
         assert twin == overlay
         assert twin.edges_between("west", "east") == ("e1", "e2")
@@ -106,7 +106,7 @@ def test_clusters_can_be_replaced_and_all_else_stays(overlay: Overlay) -> None:
         (lambda overlay: overlay.link("a1", "n1"), "no link between 'a1' and 'n1'"),
     ],
 )
-def test_a_question_about_what_is_not_there_says_so(overlay: Overlay, question: object, words: str) -> None:
+def test_a_query_about_an_unknown_name_is_refused(overlay: Overlay, question: object, words: str) -> None:
     assert callable(question)
     with pytest.raises(OverlayError, match=words):
         question(overlay)

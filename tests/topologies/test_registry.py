@@ -76,7 +76,7 @@ def test_overlays_do_not_depend_on_the_order_of_sets(hash_seed: str) -> None:
 
 
 @pytest.mark.parametrize("model", EXAMPLES)
-def test_every_default_is_a_value_that_its_model_takes(model: str) -> None:
+def test_every_default_is_a_value_that_its_model_accepts(model: str) -> None:
     defaults = {p.name: p.default for p in MODELS[model].parameters if p.default is not None}
     assert generate(model, defaults | EXAMPLES[model], seed=4) == generate(model, EXAMPLES[model], seed=4)
 
@@ -137,7 +137,7 @@ def test_any_value_of_any_parameter_is_read_or_refused_by_its_name(place: tuple[
     assert name in problem
 
 
-def test_a_hierarchy_takes_one_alpha_for_all_levels_or_one_for_each() -> None:
+def test_a_hierarchy_accepts_one_alpha_for_all_levels_or_one_for_each() -> None:
     assert generate("hierarchy", {"levels": "3x4", "alpha": 0.9}) == generate(
         "hierarchy", {"levels": "3x4", "alpha": "0.9,0.9"}
     )

@@ -136,7 +136,7 @@ def test_a_link_whose_ends_share_no_cluster_is_refused_with_the_option() -> None
     assert "--join-links" in message
 
 
-def test_every_refusal_has_its_own_words() -> None:
+def test_every_refusal_has_a_different_message() -> None:
     west, east = ("west",), ("east",)
     messages = [
         refusal([], []),

@@ -4,7 +4,7 @@
 - `cluster_by_size`: balanced, connected clusters of any overlay.
 - `join_unshared_links`: adds edge brokers to the clusters of an overlay file.
 
-All end with the same step: if the ends of a link share no cluster, one end joins a cluster of the other and becomes an
+All end with the same step. If the ends of a link share no cluster, one end joins a cluster of the other and becomes an
 edge broker. It has a neighbour in the cluster that it joins, so clusters stay connected.
 """
 

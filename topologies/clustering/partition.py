@@ -4,10 +4,10 @@ Parts grow from seeds that are far apart, the smallest part first. Then brokers 
 neighbouring parts until sizes are within a tenth of the mean. Last, single brokers move if that leaves fewer links
 between parts. A broker moves together with the brokers that it would cut off, so parts stay connected.
 
-Some overlays have no such parts: in a star, all parts but one would be single brokers. Then a broker may be shared: it
-stays in its part, and becomes a guest of the part that receives the brokers connected only through it. If that does
-not help either (three long arms in two parts), parts stay unequal instead of sharing long paths.
-Deterministic: ties go to the smallest id. Cost: about a second for 1,000 brokers in ten parts.
+Some overlays have no such parts: in a star, all parts but one would be single brokers. Then a broker may be shared. It
+stays in its part, and becomes a guest of the part that receives the brokers connected only through it. If that does not
+help either (three long arms in two parts), parts stay unequal instead of sharing long paths. Deterministic: ties go to
+the smallest id. Cost: about a second for 1,000 brokers in ten parts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def balanced_parts(neighbours: Neighbours, count: int) -> list[Part]:
     smallest, largest = max(1.0, mean - slack), mean + slack
     parts.balance(smallest, largest)
     parts.refine(smallest, largest)
-    return sorted(parts.result(), key=lambda part: part.brokers[0])
+    return sorted(parts.finish(), key=lambda part: part.brokers[0])
 
 
 def _seeds(neighbours: Neighbours, count: int) -> list[str]:
@@ -116,7 +116,7 @@ class _Parts:
             if not moved:
                 return
 
-    def result(self) -> list[Part]:
+    def finish(self) -> list[Part]:
         """Removes guests that are not needed to connect their part. Returns the parts."""
         for number, guests in enumerate(self._guests):
             for guest in sorted(guests):

@@ -123,6 +123,7 @@ EDGE_MODELS: dict[str, _Rule] = {
     "doar-leslie": _Rule(_doar_leslie, beta=0.2, gamma=40.0),
     "locality": _Rule(_locality, beta=0.02, gamma=0.2, bounded=True),
 }
+"""GT-ITM's edge models by name, each a formula for the probability of a link."""
 
 
 def draw_connected(

@@ -1,9 +1,9 @@
 """N-level hierarchies like GT-ITM's: each node of a graph is replaced by a graph, level after level.
 
-A link between two nodes that are replaced becomes a link between a random node of the one graph and a random node
-of the other. `joins` sets the number of such links for each link of the newest level (GT-ITM: one). With two or more,
-the graphs can be clusters with more than one edge broker between them.
-A broker's label is its path from the top, such as `3.17`: node 17 of the graph that replaced node 3.
+A link between two replaced nodes becomes a link between a random node of the one graph and a random node of the other.
+`joins` sets the number of such links for each link of the newest level (GT-ITM: one). With two or more, the graphs can
+be clusters with more than one edge broker between them. A broker's label is its path from the top, such as `3.17`: node
+17 of the graph that replaced node 3.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Random connected graphs with an exact number of links, or an exact degree.
 
 `connected_links` draws uniformly among all graphs with that many links. A connected draw is kept unchanged. Another is
-repaired: random links that close a cycle are removed, and as many are added to join the components, so the number of
+repaired: random links that close a cycle are removed, and as many are added to join the components. So the number of
 links stays exact. Only sparse graphs (a mean degree below about ln n) need repairs. Only for these the result is not
-exactly uniform among connected graphs.
-Cost: O(links) for `connected_links`; a few redraws of O(links) for `regular_links`.
+exactly uniform among connected graphs. Cost: O(links) for `connected_links`; a few redraws of O(links) for
+`regular_links`.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class _Pieces:
 
     def join(self, a: int, b: int) -> bool:
         """Joins the components of two nodes. Returns False if they were already one."""
-        a, b = self._root(a), self._root(b)
+        a, b = self._find_root(a), self._find_root(b)
         self._parent[b] = a
         return a != b
 
@@ -140,10 +140,10 @@ class _Pieces:
         """Returns the components, ordered by their smallest node."""
         groups: dict[int, list[int]] = {}
         for node in range(len(self._parent)):
-            groups.setdefault(self._root(node), []).append(node)
+            groups.setdefault(self._find_root(node), []).append(node)
         return list(groups.values())
 
-    def _root(self, node: int) -> int:
+    def _find_root(self, node: int) -> int:
         while self._parent[node] != node:
             self._parent[node] = self._parent[self._parent[node]]
             node = self._parent[node]

@@ -4,9 +4,9 @@ T transit domains of Nt nodes and K stub domains of Ns nodes at each transit nod
 One link connects each stub domain to its transit node. Extra links may join stubs to further transit nodes, and stubs
 to stubs. The overlay of [THESIS 10.1] is one domain of 10 transit nodes, each with one stub domain of 9, degree 6.
 
-Links carry policy weights. A shortest path by weight between two brokers of a domain never leaves the domain, and
-passes through no stub domain but those of its ends: stubs carry no transit traffic. See `_policy_weights`.
-Labels are GT-ITM's names: `T:domain.node` and `S:domain.node/stub.node`.
+Links carry policy weights. A shortest path by weight between two brokers of a domain never leaves the domain. It passes
+through no stub domain but those of its ends: stubs carry no transit traffic. See `_policy_weights`. Labels are GT-ITM's
+names: `T:domain.node` and `S:domain.node/stub.node`.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class _Listener:
 
     async def listen(self) -> None:
         unpack = MARK.unpack_from
-        while publications := await self._subscription.take():
+        while publications := await self._subscription.receive_batch():
             now = time.monotonic_ns()
             self.last_received = now / 1e9
             is_measured = self.begin <= now < self.end
@@ -251,7 +251,7 @@ class Bench:
 
     async def _publish(self, publisher: Client) -> None:
         rate = self._options.rate / self._options.publishers
-        step = self._as_scheduled(publisher, rate) if rate else self._as_fast_as_possible(publisher)
+        step = self._publish_at_rate(publisher, rate) if rate else self._publish_unpaced(publisher)
         await step
         try:
             await publisher.flush()
@@ -259,7 +259,7 @@ class Bench:
             # The client counts refusals.
             return
 
-    async def _as_fast_as_possible(self, publisher: Client) -> None:
+    async def _publish_unpaced(self, publisher: Client) -> None:
         quotes = self._workload.quotes
         while not self._stopped:
             for _ in range(32):
@@ -271,7 +271,7 @@ class Bench:
                 answer.add_done_callback(_retrieve_error)
             await asyncio.sleep(0)
 
-    async def _as_scheduled(self, publisher: Client, rate: float) -> None:
+    async def _publish_at_rate(self, publisher: Client, rate: float) -> None:
         """Publishes at a rate. Latencies start at the scheduled time, so that a late publication shows its delay."""
         quotes = self._workload.quotes
         start = time.monotonic_ns()

@@ -75,6 +75,7 @@ def _towards(step: TraceStep) -> str:
 
 
 async def trace_live(servers: str, attributes: Mapping[str, Value], payload: bytes, within_s: float) -> LiveTrace:
+    """Publishes a traced publication, and collects its steps at all brokers that it reaches."""
     async with AsyncExitStack() as stack:
         first = await stack.enter_async_context(connect(servers, timeout=within_s, **environment_credentials()))
         id = await first.publish(attributes, payload, is_traced=True)
@@ -99,25 +100,25 @@ class _TraceCollector:
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
         end = loop.time() + self._within_s
-        news_at = loop.time()
-        while loop.time() < min(end, news_at + QUIET_S):
+        latest_step_at = loop.time()
+        while loop.time() < min(end, latest_step_at + QUIET_S):
             if await self._query_all():
-                news_at = loop.time()
+                latest_step_at = loop.time()
             await asyncio.sleep(POLL_S)
 
     async def _query_all(self) -> bool:
         """Queries all known brokers. Returns whether one reported a new step."""
-        is_news = False
+        has_new_step = False
         for broker, client in list(self._brokers.items()):
             answer = await client.trace_steps(self._id)
             new = answer.steps[self._known.get(broker, 0) :]
             self._known[broker] = len(answer.steps)
             self.steps += [BrokerStep(broker, step) for step in new]
-            is_news = is_news or bool(new)
+            has_new_step = has_new_step or bool(new)
             for step in new:
                 if step.what == "sent" and step.peer not in self._brokers and step.peer not in self.unreachable:
                     await self._connect(step.peer, step.address)
-        return is_news
+        return has_new_step
 
     async def _connect(self, broker: str, address: str) -> None:
         try:

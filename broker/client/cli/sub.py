@@ -96,7 +96,7 @@ async def _print_next(subscription: Subscription, options: SubOptions) -> int:
     if options.count is not None:
         publications = [await subscription.next()]
     else:
-        publications = await subscription.take()
+        publications = await subscription.receive_batch()
     text = _json_line if options.is_json else _plain_line
     print("\n".join(map(text, publications)), flush=True)
     return len(publications)

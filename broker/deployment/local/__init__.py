@@ -1,20 +1,3 @@
-"""Overlays of broker processes on this machine: commands start, supervise, show and stop them."""
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from broker.lazy_exports import lazy_exports
-
-if TYPE_CHECKING:
-    from broker.deployment.local.lifecycle import start_overlay, stop_overlay
-
-__all__ = ["start_overlay", "stop_overlay"]
-
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "start_overlay": "broker.deployment.local.lifecycle",
-        "stop_overlay": "broker.deployment.local.lifecycle",
-    },
-)
+"""Overlays of broker processes on this machine: `mercast up`, `down`, `status` and `leave` start, supervise, show and
+stop them. Of the broker packages it may import config and security.
+"""

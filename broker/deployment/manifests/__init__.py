@@ -1,1 +1,3 @@
-"""Files that deploy an overlay on several hosts: systemd units, compose files, Kubernetes manifests."""
+"""Files that deploy an overlay on several hosts: `mercast deploy` writes systemd units, a compose file or Kubernetes
+manifests. Of the broker packages it may import config and security.
+"""

@@ -1,9 +1,9 @@
 """Load of brokers: busy time, traffic, and waiting time of publications.
 
-A broker's rows have its work since its start. The share of busy time is from the last row before publishing began (or
-the first row, or time zero if there is one row) to the first row after publishing ended. With rows before and after
-publishing, the share is of publishing alone. With one row at the end of a simulation, it is of the whole run. It counts
-work, so the share of a broker with several cores may exceed 1.
+A broker's rows have its work since its start. The share of busy time is from the last row before publishing began to
+the first row after it ended. Without a row before, the first row counts, or time zero if there is one row. With rows
+before and after publishing, the share is of publishing alone. With one row at the end of a simulation, it is of the
+whole run. It counts work, so the share of a broker with several cores may exceed 1.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Comparison of matching indexes on one workload: `mercast match bench`."""
+"""Comparison of matching indexes on one workload: `mercast match bench`. Of `experiments` it may import workloads."""

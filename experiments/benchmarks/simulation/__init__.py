@@ -1,1 +1,3 @@
-"""Benchmark of the simulation's speed, and calibration of its cost profile."""
+"""Benchmark of the simulation's speed, `mercast simulate-bench`, and calibration of its cost profile, `mercast
+calibrate`. Of `experiments` it may import workloads.
+"""

@@ -23,6 +23,8 @@ MODEL = (
 
 @dataclass(frozen=True, slots=True)
 class ListParameters:
+    """The sizes of an experiment on destination lists."""
+
     brokers: tuple[int, ...]
     interested: tuple[float, ...]
     publications: int
@@ -40,6 +42,7 @@ def count_lists_point(
     cluster_size: int = 0,
     seed: int = 1,
 ) -> Point:
+    """A point that counts destination lists on one overlay, without simulated time."""
     parameters: dict[str, str | int | float] = {
         "protocol": protocol,
         "brokers": brokers,

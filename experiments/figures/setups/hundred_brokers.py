@@ -33,6 +33,7 @@ SETTING = (
 def hundred_brokers_point(
     protocol: str, scale: Scale, x: X, *, rate: float, share: float = SHARE, settings: dict[str, Value] | None = None
 ) -> Point:
+    """A simulation of 100 brokers with this rate of publications."""
     overrides: dict[str, Value] = {
         **SETTINGS[scale],
         "workload.rate": rate,

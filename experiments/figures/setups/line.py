@@ -27,6 +27,7 @@ LONGEST = 10
 
 
 def line_point(protocol: str, brokers: int, subscriptions: int, publications: int) -> Point:
+    """A simulation of a line of brokers."""
     settings = {
         "overlay.brokers": brokers,
         "clients.subscriptions_each": subscriptions // SUBSCRIBERS,
@@ -38,6 +39,8 @@ def line_point(protocol: str, brokers: int, subscriptions: int, publications: in
 
 
 def latency_figure(name: str, subscriptions: int, minutes: dict[Scale, float], claim: str) -> Figure:
+    """The figure of latency against the length of a line, with this number of subscriptions."""
+
     def points(scale: Scale) -> list[Point]:
         chosen = PARAMETERS[scale]
         return [

@@ -2,7 +2,8 @@
 
 Leaves are predicates, inner nodes are subexpressions, and roots are expressions. An edge leads from a child to a parent
 that contains it. Matching starts at the predicates that a publication satisfies and proceeds upwards, level by level. A
-subexpression that many expressions share is evaluated once. Equal expressions have one node.
+subexpression that many expressions share is evaluated once. Equal expressions have one node. The package may import
+what the indexes may import.
 
     tree.py              the index itself
     assembly.py          converts expressions to nodes

@@ -1,7 +1,7 @@
 """Converts an expression to its node: it folds constants, flattens nested ANDs and ORs, and removes duplicates.
 
 Each step keeps Kleene's truth value for every publication, including undefined. The grouping of operands is lost,
-because it is not part of an expression's identity: `(a AND b) AND c` and `a AND (b AND c)` have one ID and one node.
+because it is not part of an expression's identity. `(a AND b) AND c` and `a AND (b AND c)` have one ID and one node.
 
 Departs from [ATREE 4.2.1], which creates a node for every group in the text. The groups with a node would then depend
 on the order of insertion. Here a group has a node if it is a subscription or an operand of another connective, and

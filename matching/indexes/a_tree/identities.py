@@ -4,8 +4,8 @@ The ID of a predicate is a hash of its content. AND adds the IDs of its operands
 XNOR combine the bits. Expressions that differ only in the order or the grouping of operands therefore have the same ID.
 
 Expressions with the same ID may still differ. `a OR b AND c` and `(a OR b) AND (a OR c)` have the same ID by
-arithmetic, and any two expressions may have the same ID by chance. An ID is only a key for the lookup. The nodes with
-this ID are then compared by kind and operands.
+arithmetic. Any two expressions may have the same ID by chance. An ID is only a key for the lookup. The nodes with this
+ID are then compared by kind and operands.
 
 Departs from [ATREE 4.2.1]: IDs are numbers modulo a prime, not machine words. A product of even words loses a bit with
 each factor and soon becomes zero.

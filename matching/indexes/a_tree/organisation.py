@@ -4,7 +4,7 @@ An AND or an OR may have children that already combine some of its operands. Cho
 solved greedily: each step chooses the node that covers the most uncovered operands. Reorganisation does this for a new
 node. Self-adjustment repeats it for the nodes above a node that is added or removed.
 
-Departs from [ATREE Algorithm 3]: self-adjustment computes the whole cover of a node again, instead of replacing the
+Departs from [ATREE Algorithm 3]: self-adjustment computes the whole cover of a node again. The paper replaces the
 children that the new node has in common with it. Ties between equally good sets are broken by size and by ID, never by
 age. With both optimisations, the children of a node therefore depend only on its operands and on the nodes in the
 graph. The number of nodes and edges is the same for every order of additions and removals. The papers observe this

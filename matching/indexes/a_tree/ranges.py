@@ -5,7 +5,7 @@ encoded as strings of bits that sort like the values. The fork of a range is the
 two ends differ. It cuts the range in two. A value left of the cut is in the range if it is not below the lower end. A
 value right of the cut is in the range if it is below the upper end. Both cases select a slice of a sorted list. Only
 the forks on the path of the value are searched, at most one for each depth. The structure is an interval tree with
-fixed cuts: the place of a range does not depend on other ranges or on the order of insertion.
+fixed cuts. The place of a range does not depend on other ranges or on the order of insertion.
 """
 
 from __future__ import annotations

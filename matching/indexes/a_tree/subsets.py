@@ -49,10 +49,10 @@ class SubsetIndex:
         branch.node = node
 
     def remove(self, node: Node) -> None:
-        path_taken: list[tuple[_Branch, Node]] = []
+        path: list[tuple[_Branch, Node]] = []
         branch = self._root
         for member in _path(node):
-            path_taken.append((branch, member))
+            path.append((branch, member))
             child = branch.children[member]
             if isinstance(child, Node):
                 del branch.children[member]
@@ -60,7 +60,7 @@ class SubsetIndex:
             branch = child
         else:
             branch.node = None
-        for above, member in reversed(path_taken):
+        for above, member in reversed(path):
             below = above.children.get(member)
             if isinstance(below, _Branch):
                 _collapse(above, member, below)

@@ -1,4 +1,5 @@
-"""BE-Tree: a tree that divides subscriptions by attribute, then by values, then by attribute again [BET].
+"""BE-Tree: a tree that divides subscriptions by attribute, then by values, then by attribute again [BET]. The
+package may import what the indexes may import.
 
     keys          order-preserving keys of values, buckets, and the key interval of a condition
     domain        the range of the keys of a directory

@@ -46,11 +46,12 @@ class RankRecycling(Recycling):
         unprofitable: list[PartitionNode] = []
         for partition, count in charged.items():
             partition.loss.discarded += count
-            if self._ranking.is_window_over(partition) and self._is_unprofitable(partition):
+            if self._ranking.is_window_over(partition) and self._close_window(partition):
                 unprofitable.append(partition)
         return sorted(unprofitable, key=_depth)
 
-    def _is_unprofitable(self, partition: PartitionNode) -> bool:
+    def _close_window(self, partition: PartitionNode) -> bool:
+        """Closes the window of the partition's losses. Returns whether the partition does not pay."""
         partition.loss.close()
         if self._ranking.of_partition(partition) < self._threshold:
             return True

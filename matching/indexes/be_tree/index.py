@@ -193,7 +193,7 @@ class BETree(Matcher):
         self._tree.insert(subscription)
 
     def _acquire(self, predicates: Clause) -> Requirement:
-        """Returns the requirement of these predicates, which are all on one dimension, and counts one more user."""
+        """Counts one more user of these predicates, which are all on one dimension. Returns their requirement."""
         requirement = self._requirements.get(predicates)
         if requirement is None:
             (condition,) = conditions_of(predicates)

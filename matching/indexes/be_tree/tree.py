@@ -83,7 +83,7 @@ class Tree:
         return -(-(size + size // 4) // one) * one
 
     def _place(self, subscription: Subscription, cluster: ClusterNode, pending: list[ClusterNode]) -> None:
-        """Algorithm 3: adds the subscription to a leaf below the partition nodes that rank highest.
+        """Adds the subscription to a leaf below the partition nodes that rank highest (algorithm 3).
 
         The leaf may overflow, so its cluster node is added to `pending`.
         """
@@ -166,7 +166,7 @@ class Tree:
                 self._cut(cluster, pending)
 
     def _cut(self, cluster: ClusterNode, pending: list[ClusterNode]) -> None:
-        """Algorithm 6: halves a bucket if possible. Otherwise partitions its leaf."""
+        """Halves a bucket if possible. Otherwise partitions its leaf (algorithm 6)."""
         if cluster.owner is None or cluster.is_atomic or cluster.is_split:
             self._partition(cluster, pending)
         else:
@@ -174,7 +174,7 @@ class Tree:
             pending.extend(cluster.owner.directory.split(cluster))
 
     def _partition(self, cluster: ClusterNode, pending: list[ClusterNode]) -> None:
-        """Algorithm 5: partitions by the attribute that ranks highest, until the rest fits in one leaf."""
+        """Partitions by the attribute that ranks highest, until the rest fits in one leaf (algorithm 5)."""
         leaf = cluster.leaf
         used = {partition.dimension for partition in cluster.path()}
         groups = self._groups(leaf, used)

@@ -1,4 +1,5 @@
-"""OpIndex: pivot attributes, then operators, then sorted predicate lists, and counters [OPI].
+"""OpIndex: pivot attributes, then operators, then sorted predicate lists, and counters [OPI]. The package may import
+what the indexes may import.
 
 ```
 index.py             the matcher itself

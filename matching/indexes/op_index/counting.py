@@ -29,7 +29,7 @@ class Tally:
         counts = Counter(hits)
         self._candidates.update([conjunction.id for conjunction in counts])
         for conjunction, count in counts.items():
-            if count == conjunction.needed and (not conjunction.absent or self._are_absent(conjunction)):
+            if count == conjunction.needed and (not conjunction.absent or self._check_absence(conjunction)):
                 self._matching[conjunction.id] = None
 
     def mark(self, hits: list[Disjunction]) -> None:
@@ -40,7 +40,7 @@ class Tally:
             bits[owner] = bits.get(owner, 0) | disjunction.bit
         for subscription, marked in bits.items():
             self._candidates.add(subscription.id)
-            if marked | self._bits_by_absence(subscription) == subscription.all_bits:
+            if marked | self._check_absence_bits(subscription) == subscription.all_bits:
                 self._matching[subscription.id] = None
 
     def evaluate(self, expressions: Mapping[int, Expression]) -> None:
@@ -54,11 +54,11 @@ class Tally:
     def found(self) -> SearchResult:
         return SearchResult(list(self._matching), len(self._candidates), len(self._evaluated))
 
-    def _are_absent(self, conjunction: Conjunction) -> bool:
+    def _check_absence(self, conjunction: Conjunction) -> bool:
         self._evaluated.add(conjunction.id)
         return not any(name in self._publication for name in conjunction.absent)
 
-    def _bits_by_absence(self, subscription: CnfSubscription) -> int:
+    def _check_absence_bits(self, subscription: CnfSubscription) -> int:
         bits = 0
         for name, bit in subscription.absent:
             self._evaluated.add(subscription.id)

@@ -118,7 +118,7 @@ class Dimensions:
         return (guess * PRIOR_PUBLICATIONS + used.publications) / (PRIOR_PUBLICATIONS + seen)
 
     def probe(self, publication: dict[str, Value]) -> Probes:
-        """Returns the pairs of the publication on dimensions that a member mentions. Updates their frequencies."""
+        """Counts the publication. Returns its pairs on the dimensions that a member mentions."""
         self._publications += 1
         probes = Probes()
         by_type = {int: self._numbers, float: self._numbers, str: self._strings, bool: self._booleans}

@@ -8,8 +8,8 @@ conjunctions, DNF and CNF. It converts any other expression to the normal form t
 A subscription that the empty publication satisfies (TRUE, or only NOT EXISTS) has no pivot. It is evaluated for every
 publication.
 
-Cost, with p pairs in a publication: match O(p * p * log(segment) + true predicates in opened partitions), where
-signatures save most of the p * p searches; add and remove O(predicates * log(predicates of the partition)).
+Cost, with p pairs in a publication: match O(p * p * log(segment) + true predicates in opened partitions). Signatures
+save most of the p * p searches. Add and remove are O(predicates * log(predicates of the partition)).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Predicate lists: predicates of one operator sorted by dimension and operand, in segments with signatures [OPI 4.2].
 
-For a value, the true predicates of a dimension are adjacent: those of `<=` from the value on, those of `>=` up to it,
-those of `=` at it, those of `!=` before and after it. A list is a chain of sorted segments with a directory of their
-first keys. The signature of a segment has a bit for each of its dimensions, or for each dimension and operand if the
-operator is `=`. A segment is not searched if the bit of a publication's pair is missing.
+For a value, the true predicates of a dimension are adjacent. Those of `<=` are from the value on, those of `>=` up to
+it. Those of `=` are at it, those of `!=` before and after it. A list is a chain of sorted segments with a directory of
+their first keys. The signature of a segment has a bit for each of its dimensions, or for each dimension and operand if
+the operator is `=`. A segment is not searched if the bit of a publication's pair is missing.
 
 Departs from [OPI 4.2]: segments are blocks of bounded size that split and merge. The paper has a fixed number of
 classes of attributes. Here insertion costs the same in a list of any length, and no list is sorted again. Predicates on
@@ -12,8 +12,8 @@ lists, this signature is enough to skip the list.
 Departs from [OPI 4.2]: BETWEEN is one entry that is sorted by its lower end, not two entries. Inside a disjunction, two
 entries could not be distinguished, and one of them alone would count a condition that is only half true.
 
-Cost, with n predicates in s segments: insert and remove O(log n + segment + s); match O(log n + true predicates), for
-BETWEEN O(log n + intervals that start before the value).
+Cost, with n predicates in s segments: insert and remove O(log n + segment + s). A match is O(log n + true predicates),
+for BETWEEN O(log n + intervals that start before the value).
 """
 
 from __future__ import annotations

@@ -115,6 +115,8 @@ def _sign(position: int, leaves: list[BloomLeaf]) -> None:
 
 
 class PSTBloom(Matcher):
+    """The index `pst-bloom`."""
+
     name = "pst-bloom"
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ records of the right one are removed. Subscriptions with fewer than N usable con
 the same index [THESIS 8, note 1].
 
 Departs from [THESIS 8.2]: a condition is skipped if it would record a subscription under more than `most_keys`
-combinations, because two wide ranges over a large domain have millions of them.
+combinations. Two wide ranges over a large domain have millions of them.
 
 Cost: match O(attributes * log spaces + C(attributes, N) + candidates); add and remove O(combinations covered).
 """
@@ -119,6 +119,8 @@ class SpaceTable:
 
 
 class PSTHash(Matcher):
+    """The index `pst-hash`."""
+
     name = "pst-hash"
 
     def __init__(self, access_predicates: int = 2, most_keys: int = 256) -> None:

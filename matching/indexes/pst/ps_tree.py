@@ -162,7 +162,7 @@ class PSTrees(Generic[L]):
         return self._by_class(dimension[1]).get(dimension[0])
 
     def acquire(self, dimension: Dimension) -> PSTree[L]:
-        """Returns the tree of the dimension and counts one more user. Creates the tree if there is none."""
+        """Counts one more user of the dimension, and returns its tree. Creates the tree if there is none."""
         tree = self.get(dimension)
         if tree is None:
             self._next_number += 1
@@ -180,7 +180,7 @@ class PSTrees(Generic[L]):
             del self._by_class(tree.dimension[1])[tree.dimension[0]]
 
     def locate(self, publication: dict[str, Value]) -> dict[PSTree[L], L]:
-        """Returns the leaf of each value whose dimension has a tree. Counts the publication at these leaves."""
+        """Counts the publication at the leaves of its values. Returns these leaves, for dimensions that have a tree."""
         self.publications += 1
         located: dict[PSTree[L], L] = {}
         by_type = {int: self._numbers, float: self._numbers, str: self._strings, bool: self._booleans}

@@ -50,7 +50,7 @@ async def received(subscription: Subscription, count: int) -> list[Publication]:
     return [await subscription.next(SOON_S) for _ in range(count)]
 
 
-def test_a_subscriber_gets_what_matches_as_it_was_published(server: str) -> None:
+def test_a_subscriber_receives_matching_publications_unchanged(server: str) -> None:
     async def scenario() -> None:
         async with clients(server, 2) as (publisher, subscriber), subscriber.subscribe("price > 90") as prices:
             await publisher.publish({"price": 80, "n": 1})
@@ -198,7 +198,7 @@ def test_invalid_attributes_are_refused_before_they_are_sent(server: str) -> Non
     asyncio.run(scenario())
 
 
-def test_a_subscriber_that_reads_nothing_holds_no_more_than_its_window_and_loses_nothing(server: str) -> None:
+def test_a_subscriber_that_reads_nothing_queues_no_more_than_its_window_and_loses_nothing(server: str) -> None:
     async def scenario() -> None:
         async with (
             clients(server) as (publisher,),
@@ -228,7 +228,7 @@ def test_at_most_once_needs_no_answers(server: str) -> None:
     asyncio.run(scenario())
 
 
-def test_at_most_once_a_subscriber_that_reads_nothing_holds_little(server: str) -> None:
+def test_at_most_once_a_subscriber_that_reads_nothing_queues_little(server: str) -> None:
     async def scenario() -> None:
         async with (
             clients(server) as (publisher,),
@@ -363,7 +363,7 @@ def test_an_address_that_cannot_be_read_is_refused(text: str, expected: str) -> 
         parse_servers(text)
 
 
-def test_addresses_may_come_in_one_text_or_in_several() -> None:
+def test_addresses_may_be_in_one_text_or_in_several() -> None:
     one = parse_servers("mercast://127.0.0.1:7001,[::1]:7002, mercast://example.org:7003/")
     assert [str(address) for address in one] == ["127.0.0.1:7001", "[::1]:7002", "example.org:7003"]
     assert parse_servers(["127.0.0.1:7001", "[::1]:7002", "example.org:7003"]) == one

@@ -222,11 +222,11 @@ def test_of_many_requests_the_one_that_ends_the_connection_fails_and_the_others_
     async def scenario() -> None:
         # Without a timeout, as in a gateway.
         async with connect(broker.url, timeout=None) as client, asyncio.timeout(SOON_S):
-            stood = await client.subscribe("guilty = 0", name="stood").__aenter__()
+            active = await client.subscribe("suspect = 0", name="active").__aenter__()
             names = [f"s{n}" if n % 7 else f"{n}-" + "n" * 300 for n in range(20)]
-            asked = [client.subscribe("guilty = 1", name=name) for name in names]
-            published = asyncio.create_task(client.publish({"guilty": 0}))
-            outcomes = await asyncio.gather(*(each.__aenter__() for each in asked), return_exceptions=True)
+            requested = [client.subscribe("suspect = 1", name=name) for name in names]
+            published = asyncio.create_task(client.publish({"suspect": 0}))
+            outcomes = await asyncio.gather(*(each.__aenter__() for each in requested), return_exceptions=True)
             for name, outcome in zip(names, outcomes, strict=True):
                 if len(name) > LONGEST_NAME:
                     assert isinstance(outcome, RefusedError)
@@ -235,11 +235,11 @@ def test_of_many_requests_the_one_that_ends_the_connection_fails_and_the_others_
                 else:
                     assert not isinstance(outcome, BaseException), outcome
             await published
-            assert (await stood.next()).attributes == {"guilty": 0}
-            await client.publish({"guilty": 1})
-            for each, outcome in zip(asked, outcomes, strict=True):
+            assert (await active.next()).attributes == {"suspect": 0}
+            await client.publish({"suspect": 1})
+            for each, outcome in zip(requested, outcomes, strict=True):
                 if not isinstance(outcome, BaseException):
-                    assert (await each.next()).attributes == {"guilty": 1}
+                    assert (await each.next()).attributes == {"suspect": 1}
             # One loss of the connection without a known cause, then one for each of the three requests.
             assert client.reconnects == 4
 

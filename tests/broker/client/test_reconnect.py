@@ -32,7 +32,7 @@ async def until_reconnected(client: Client, times: int = 1) -> None:
     await until(lambda: client.reconnects >= times and client.is_connected, SOON_S)
 
 
-def test_a_cut_connection_is_made_again_and_its_subscriptions_go_on(broker: BrokerProcess) -> None:
+def test_a_cut_connection_is_made_again_and_its_subscriptions_continue(broker: BrokerProcess) -> None:
     async def scenario() -> None:
         async with (
             Proxy(broker.listen) as proxy,

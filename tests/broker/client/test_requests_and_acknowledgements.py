@@ -117,7 +117,7 @@ def test_a_repeated_entry_counts_as_entered_when_the_broker_has_answered() -> No
         await entering
         requests.disconnected("b1", None)
         again = connect(is_resumed=False)
-        assert again.names == ["one", "other"], "the broker was started anew"
+        assert again.names == ["one", "other"], "the broker was restarted"
         requests.answered(RequestAccepted(again.sent[0].request))
         requests.disconnected("b1", None)
         assert connect(is_resumed=True).names == ["other"]

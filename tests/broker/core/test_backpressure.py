@@ -25,19 +25,19 @@ class ObservedWorld(World):
     """Counts publication frames that have left a broker and not arrived at the next."""
 
     def __init__(self, protocol: str, settings: Settings) -> None:
-        self.under_way: Counter[tuple[str, str]] = Counter()
-        self.most_under_way = 0
+        self.in_flight: Counter[tuple[str, str]] = Counter()
+        self.most_in_flight = 0
         super().__init__(protocol, LINE, clusters=CLUSTERS, settings=settings)
 
     def _send(self, name: str, effect: Send) -> None:
         if isinstance(effect.message, Publish):
-            self.under_way[name, effect.peer] += 1
-            self.most_under_way = max(self.most_under_way, *self.under_way.values())
+            self.in_flight[name, effect.peer] += 1
+            self.most_in_flight = max(self.most_in_flight, *self.in_flight.values())
         super()._send(name, effect)
 
     def input(self, name: str, happened: Input) -> None:
         if isinstance(happened, FrameReceived) and isinstance(happened.message, Publish):
-            self.under_way[happened.peer, name] -= 1
+            self.in_flight[happened.peer, name] -= 1
         super().input(name, happened)
 
 
@@ -73,11 +73,11 @@ def in_flight(world: World) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_no_more_frames_are_under_way_than_there_is_credit_and_all_arrive(protocol: str) -> None:
+def test_no_more_frames_are_in_flight_than_the_credit_allows_and_all_arrive(protocol: str) -> None:
     world = line(protocol, NARROW)
     ids = [insist(world, "b1", number) for number in range(150)]
     world.settle()
-    assert world.most_under_way == 4, "all the credit was used, and no more"
+    assert world.most_in_flight == 4, "all the credit was used, and no more"
     assert world.delivered == {(id, "subscriber"): 1 for id in ids}
     assert world.refused, "the publisher was slowed down"
     assert {refusal.reason for refusal in world.refused} == {QUEUE_FULL}
@@ -85,16 +85,16 @@ def test_no_more_frames_are_under_way_than_there_is_credit_and_all_arrive(protoc
     assert in_flight(world) == dict.fromkeys(world.seats, 0)
 
 
-def test_a_link_that_is_busy_for_long_is_not_taken_for_one_that_loses() -> None:
+def test_a_link_that_is_busy_for_long_does_not_count_as_lossy() -> None:
     """At every tick all the credit is in use, each time by other frames. So no credit was lost."""
     world = line("d-dbr", NARROW)
     for number in range(2_500):
         world.publish("b1", "publisher", {"number": number})
         world.run(MILLISECOND)
-    assert world.most_under_way == 4
+    assert world.most_in_flight == 4
 
 
-def test_a_burst_is_accepted_as_far_as_the_queue_reaches_and_the_rest_is_told_why() -> None:
+def test_a_burst_is_accepted_up_to_the_queue_limit_and_the_rest_is_refused_with_a_reason() -> None:
     world = line("d-dbr", NARROW)
     burst = [world.publish("b1", "publisher", {"number": number}) for number in range(20)]
     assert [id is not None for id in burst] == [True] * 12 + [False] * 8, "4 on the link and 8 in the queue"
@@ -129,7 +129,7 @@ def test_a_link_that_loses_all_publications_for_a_while_is_used_again() -> None:
     assert world.delivered == {(id, "subscriber"): 1 for id in (*lost, *more)}
 
 
-def test_what_does_not_fit_on_the_way_is_dropped_by_name_and_sent_again() -> None:
+def test_publications_without_room_at_a_broker_on_the_route_are_dropped_by_name_and_sent_again() -> None:
     """Two publishers share a link: b2's own publications fill the queue that b1's pass through."""
     world = line("d-dbr", Settings(credit=2, outbox_frames=3))
     ids: list[PublicationId | None] = []
@@ -187,7 +187,7 @@ def test_a_destination_that_cannot_be_reached_does_not_stop_the_others() -> None
 
 
 @pytest.mark.parametrize("protocol", ["fbr", "d-dbr", "merc"])
-def test_what_waits_for_an_unreachable_destination_is_given_up_in_the_end(protocol: str) -> None:
+def test_publications_for_an_unreachable_destination_are_given_up_in_the_end(protocol: str) -> None:
     world = line(protocol, Settings())
     world.crash("b4")
     world.run(5 * SECOND)
@@ -198,7 +198,7 @@ def test_what_waits_for_an_unreachable_destination_is_given_up_in_the_end(protoc
     assert world.broker("b1").unsettled == 0
 
 
-def test_a_destination_that_is_back_in_time_gets_what_waited_for_it() -> None:
+def test_a_destination_that_is_back_in_time_receives_the_publications_that_waited_for_it() -> None:
     world = line("d-dbr", Settings())
     world.cut("b3", "b4")
     world.run(SECOND)

@@ -52,7 +52,7 @@ def test_routes_are_those_of_the_newest_news_at_any_time() -> None:
     assert not broker.router.is_reachable("", "b4")
 
 
-def test_what_is_no_news_sets_no_timer() -> None:
+def test_a_known_link_state_sets_no_timer() -> None:
     broker = in_a_line()
     effects = broker.handle(FrameReceived("b2", LinkStates((state("b3", "b2", "b4"),))), 1)
     assert timers(effects) == []

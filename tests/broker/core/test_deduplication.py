@@ -26,13 +26,13 @@ def test_within_the_window_each_is_new_once_and_beyond_it_never(counters: list[i
 
 
 @given(st.permutations(range(16)))
-def test_any_order_within_the_window_is_taken_in_full(counters: list[int]) -> None:
+def test_any_order_within_the_window_is_accepted_in_full(counters: list[int]) -> None:
     seen = SeenPublications(16)
     assert all(seen.add_if_new(id(counter)) for counter in counters)
     assert not any(seen.add_if_new(id(counter)) for counter in counters)
 
 
-def test_sources_and_incarnations_have_windows_of_their_own() -> None:
+def test_sources_and_incarnations_have_separate_windows() -> None:
     seen = SeenPublications(4)
     assert seen.add_if_new(id(100))
     assert seen.add_if_new(id(0, incarnation=2))
@@ -41,7 +41,7 @@ def test_sources_and_incarnations_have_windows_of_their_own() -> None:
     assert len(seen) == 3
 
 
-def test_a_long_jump_forgets_what_lies_behind_it() -> None:
+def test_a_long_jump_removes_older_publications() -> None:
     seen = SeenPublications(4)
     seen.add_if_new(id(0))
     assert seen.add_if_new(id(10**12))
@@ -50,7 +50,7 @@ def test_a_long_jump_forgets_what_lies_behind_it() -> None:
     assert not seen.add_if_new(id(10**12 - 4))
 
 
-def test_a_window_takes_no_more_memory_than_its_bits() -> None:
+def test_a_window_uses_no_more_memory_than_its_bits() -> None:
     seen = SeenPublications(64)
     for counter in range(10_000):
         seen.add_if_new(id(counter))

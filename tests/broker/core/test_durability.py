@@ -74,7 +74,7 @@ def test_an_accepted_publication_survives_a_crash_before_anything_was_sent(proto
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_an_accepted_publication_survives_a_crash_while_it_is_under_way(protocol: str) -> None:
+def test_an_accepted_publication_survives_a_crash_while_it_is_in_flight(protocol: str) -> None:
     world = line(protocol)
     id = publish(world)
     assert world.hops, "it has left"
@@ -125,7 +125,7 @@ def test_a_delivery_that_was_acknowledged_is_not_repeated(protocol: str) -> None
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_copy_that_comes_after_the_destinations_restart_is_not_delivered_again(protocol: str) -> None:
+def test_a_copy_that_arrives_after_the_destinations_restart_is_not_delivered_again(protocol: str) -> None:
     world = line(protocol)
     id = publish(world)
     run_until(world, lambda: bool(world.delivered))
@@ -160,7 +160,7 @@ def test_entries_of_durable_clients_survive(protocol: str) -> None:
     assert [refusal.reason for refusal in world.refused] == ["not advertised"]
 
 
-def test_withdrawn_entries_do_not_come_back() -> None:
+def test_withdrawn_entries_stay_withdrawn() -> None:
     world = line("d-dbr", Settings(is_durable=True, is_open=False))
     world.advertise("b4", "subscriber", "mine", "TRUE")
     world.settle()
@@ -173,7 +173,7 @@ def test_withdrawn_entries_do_not_come_back() -> None:
     assert (counts.local_subscriptions, counts.advertisements) == (0, 0)
 
 
-def test_what_is_withdrawn_while_it_is_being_stored_does_not_stay() -> None:
+def test_entries_withdrawn_while_they_are_being_stored_do_not_stay() -> None:
     world = line("d-dbr")
     world.subscribe("b3", "hasty", "one", "TRUE")
     world.unsubscribe("b3", "hasty", "one")
@@ -182,7 +182,7 @@ def test_what_is_withdrawn_while_it_is_being_stored_does_not_stay() -> None:
     assert not any(key[:2] == ("subscription", "hasty") for key in world.seats["b3"].store)
 
 
-def test_what_arrives_for_an_absent_client_waits_for_it() -> None:
+def test_deliveries_for_an_absent_client_wait_for_it() -> None:
     world = line("d-dbr")
     world.input("b4", ClientLost("subscriber"))
     ids = [publish(world) for _ in range(3)]
@@ -209,7 +209,7 @@ def test_too_much_for_an_absent_client_drops_the_oldest_by_name() -> None:
     assert world.delivered == {(id, "subscriber"): 1 for id in ids[3:]}
 
 
-def test_the_store_keeps_what_the_window_needs_and_no_more() -> None:
+def test_the_store_keeps_the_records_that_the_window_needs_and_no_more() -> None:
     world = line("d-dbr", Settings(is_durable=True, window=4))
     for _ in range(12):
         publish(world)
@@ -223,7 +223,7 @@ def test_the_store_keeps_what_the_window_needs_and_no_more() -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_in_memory_mode_a_crash_loses_what_the_broker_alone_had(protocol: str) -> None:
+def test_in_memory_mode_a_crash_loses_what_only_the_broker_had(protocol: str) -> None:
     world = line(protocol, Settings())
     world.cut("b1", "b2")
     lost = publish(world)
@@ -241,7 +241,7 @@ def test_in_memory_mode_a_crash_loses_what_the_broker_alone_had(protocol: str) -
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_in_memory_mode_a_destinations_clients_are_gone_with_it(protocol: str) -> None:
+def test_in_memory_mode_a_crashed_destination_loses_its_clients(protocol: str) -> None:
     world = line(protocol, Settings())
     world.crash("b4")
     world.publish("b1", "publisher", {"a": 1})

@@ -49,7 +49,7 @@ def test_a_timer_is_set_again_although_its_work_failed(timer: str, after: int) -
         assert broker.failures == {"TimerFired": count}
 
 
-def test_the_next_input_finds_nothing_of_the_one_that_failed() -> None:
+def test_a_failed_input_leaves_nothing_for_the_next_input() -> None:
     broker = broken()
     broker.handle(TimerFired(TICK), SECOND)
     assert broker.handle(Persisted(("nothing",)), SECOND) == []

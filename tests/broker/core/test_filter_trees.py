@@ -39,7 +39,7 @@ def test_a_tree_that_was_withdrawn_while_a_broker_of_it_was_down_ends_behind_tha
     assert world.broker("b4").router.counts().remote_subscriptions == 0
 
 
-def test_where_the_broker_towards_home_is_gone_the_end_of_a_tree_is_believed_to_others() -> None:
+def test_without_the_broker_towards_home_others_may_end_a_tree() -> None:
     world = World("fbr", RING, settings=STRICT)
     world.settle()
     world.advertise("b1", "publisher", "mine", "TRUE")
@@ -55,7 +55,7 @@ def test_where_the_broker_towards_home_is_gone_the_end_of_a_tree_is_believed_to_
     assert trees(world) == {"b1": 0, "b3": 0, "b4": 0}
 
 
-def test_a_publication_whose_tree_is_gone_at_a_broker_is_dropped_by_name() -> None:
+def test_a_publication_without_its_tree_at_a_broker_is_dropped_by_name() -> None:
     world = World("fbr", LINE, settings=STRICT)
     world.settle()
     id, tree = PublicationId("b1", 1, 7), EntryId("b1", 1, 99)
@@ -64,7 +64,7 @@ def test_a_publication_whose_tree_is_gone_at_a_broker_is_dropped_by_name() -> No
     assert world.broker("b2").drops == {"tree is gone": 1}
 
 
-def test_with_readvertise_a_tree_takes_the_other_way_round_when_a_link_is_cut() -> None:
+def test_with_readvertise_a_tree_uses_the_other_path_when_a_link_is_cut() -> None:
     world = World("fbr", RING, settings=STRICT, options={"readvertise": True})
     world.settle()
     world.advertise("b1", "publisher", "mine", "TRUE")
@@ -91,7 +91,7 @@ def test_without_readvertise_it_does_not() -> None:
     assert not world.delivered
 
 
-def test_with_readvertise_no_copy_goes_round_when_every_way_is_lost() -> None:
+def test_with_readvertise_no_copy_circulates_when_every_path_is_lost() -> None:
     world = World("fbr", [*RING, ("b4", "b5")], settings=STRICT, options={"readvertise": True})
     world.settle()
     world.advertise("b5", "publisher", "mine", "TRUE")
@@ -111,6 +111,6 @@ def test_with_readvertise_no_copy_goes_round_when_every_way_is_lost() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_with_readvertise_what_is_owed_over_the_trees_as_they_stand_arrives(seed: int) -> None:
+def test_with_readvertise_publications_owed_over_the_present_trees_arrive(seed: int) -> None:
     scenario = Scenario(seed, "fbr", is_open=seed % 2 == 0, has_faults=True, options={"readvertise": True})
     scenario.run()

@@ -13,7 +13,7 @@ def frame(number: int) -> Publish:
     return Publish(PublicationId("b1", 1, number), "b1", "", ("b2",), (), b"", b"")
 
 
-def test_frames_beyond_the_credit_wait_and_go_in_order_when_there_is_room() -> None:
+def test_frames_beyond_the_credit_wait_and_are_sent_in_order_when_there_is_room() -> None:
     outbox = Outbox(credit=2, limit=10)
     assert [outbox.offer(frame(number)) for number in range(4)] == [(frame(0), 1), (frame(1), 2), None, None]
     assert (outbox.in_flight, outbox.waiting) == (2, 2)
@@ -52,7 +52,7 @@ def test_the_queue_is_full_at_its_limit() -> None:
     assert not outbox.is_full
 
 
-def test_what_is_assumed_lost_makes_room() -> None:
+def test_frames_assumed_lost_free_their_credit() -> None:
     outbox = Outbox(credit=1, limit=2)
     outbox.offer(frame(0))
     outbox.offer(frame(1))
@@ -60,14 +60,14 @@ def test_what_is_assumed_lost_makes_room() -> None:
     assert outbox.in_flight == 1
 
 
-def test_the_receiver_tells_after_a_quarter_of_the_credit_or_when_asked() -> None:
+def test_the_receiver_acknowledges_after_a_quarter_of_the_credit_or_on_request() -> None:
     inbox = Inbox(credit=8)
     assert [inbox.receive(1), inbox.receive(2), inbox.receive(3)] == [None, 2, None]
     assert inbox.acknowledge() == 3
 
 
 @given(st.integers(1, 6), st.lists(st.sampled_from(("offer", "arrive", "lose", "acknowledge")), max_size=60))
-def test_no_more_than_the_credit_is_in_flight_and_all_go_out_once_in_order(credit: int, steps: list[str]) -> None:
+def test_no_more_than_the_credit_is_in_flight_and_all_are_sent_once_in_order(credit: int, steps: list[str]) -> None:
     outbox, inbox = Outbox(credit, limit=1000), Inbox(credit)
     offered = 0
     in_flight: list[int] = []

@@ -7,7 +7,7 @@ import pytest
 
 from broker.core.settings import SECOND, Settings
 from tests.harness.fake_wire import Seat, World
-from tests.harness.routing_tables import holders, remote_advertisements, remote_subscriptions, topology, way_of
+from tests.harness.routing_tables import holders, remote_advertisements, remote_subscriptions, route_of, topology
 
 STRICT = Settings(is_open=False)
 LINE = [("b1", "b2"), ("b2", "b3")]
@@ -94,7 +94,7 @@ def test_an_edge_broker_that_joins_connects_two_clusters() -> None:
     assert world.delivered == {(id, "subscriber"): 1}
 
 
-def test_a_joining_broker_shortens_the_way() -> None:
+def test_a_joining_broker_shortens_the_path() -> None:
     world = World("d-dbr", [("b1", "b2"), ("b2", "b3"), ("b3", "b4"), ("b4", "b5")])
     world.settle()
     world.subscribe("b5", "subscriber", "all", "TRUE")
@@ -103,11 +103,11 @@ def test_a_joining_broker_shortens_the_way() -> None:
     id = world.publish("b1", "publisher", {"a": 1})
     assert id is not None
     world.run(SECOND)
-    assert way_of(world, id) == [("b1", "b0"), ("b0", "b5")]
+    assert route_of(world, id) == [("b1", "b0"), ("b0", "b5")]
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_all_that_a_broker_had_goes_with_it_when_it_leaves(protocol: str) -> None:
+def test_everything_of_a_broker_is_removed_when_it_leaves(protocol: str) -> None:
     world = World(protocol, RING, clusters=one_cluster("b1", "b2", "b3", "b4"), settings=STRICT)
     world.settle()
     for name in world.seats:
@@ -134,7 +134,7 @@ def test_all_that_a_broker_had_goes_with_it_when_it_leaves(protocol: str) -> Non
 
 
 @pytest.mark.parametrize("protocol", ["d-dbr", "merc"])
-def test_the_others_find_their_ways_without_a_broker_that_left(protocol: str) -> None:
+def test_the_others_find_routes_without_a_broker_that_left(protocol: str) -> None:
     world = World(protocol, RING, clusters=one_cluster("b1", "b2", "b3", "b4"))
     world.settle()
     world.subscribe("b3", "subscriber", "all", "TRUE")
@@ -143,14 +143,14 @@ def test_the_others_find_their_ways_without_a_broker_that_left(protocol: str) ->
     id = world.publish("b1", "publisher", {"a": 1})
     assert id is not None
     world.run(SECOND)
-    assert way_of(world, id) == [("b1", "b4"), ("b4", "b3")]
+    assert route_of(world, id) == [("b1", "b4"), ("b4", "b3")]
     assert world.delivered == {(id, "subscriber"): 1}
     domain = "x" if protocol == "merc" else ""
     assert topology(world, "b1", domain).brokers == ("b1", "b3", "b4")
 
 
 @pytest.mark.parametrize("protocol", ["d-dbr", "merc"])
-def test_what_a_leaving_broker_had_sent_before_is_still_carried(protocol: str) -> None:
+def test_publications_that_a_broker_sent_before_it_left_are_still_delivered(protocol: str) -> None:
     world = World(protocol, RING, clusters=one_cluster("b1", "b2", "b3", "b4"))
     world.settle()
     world.subscribe("b3", "subscriber", "all", "TRUE")
@@ -191,7 +191,7 @@ def test_a_broker_that_left_can_join_again(protocol: str) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_client_that_leaves_takes_its_entries_along(protocol: str) -> None:
+def test_the_entries_of_a_client_that_leaves_are_removed(protocol: str) -> None:
     world = World(protocol, LINE, clusters=one_cluster("b1", "b2", "b3"), settings=STRICT)
     world.settle()
     world.advertise("b1", "client", "mine", "TRUE")

@@ -10,7 +10,7 @@ from broker.core.inputs import FrameReceived, PeerUp, TimerFired
 from broker.core.settings import MILLISECOND, SECOND, Settings
 from routing.messages import EntryId, Heartbeat, PublicationId, Publish, Settled, Subscribe, Turn, Update
 from tests.harness.fake_wire import World
-from tests.harness.routing_tables import remote_advertisements, remote_subscriptions, topology, way_of
+from tests.harness.routing_tables import remote_advertisements, remote_subscriptions, route_of, topology
 
 STRICT = Settings(is_open=False)
 LINE = [("b1", "b2"), ("b2", "b3"), ("b3", "b4")]
@@ -20,7 +20,7 @@ PROTOCOLS = ("fbr", "d-dbr", "merc", "flooding")
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_on_a_line_every_client_gets_what_it_wants_and_nothing_stays_behind(protocol: str) -> None:
+def test_on_a_line_every_client_receives_its_publications_and_nothing_stays_pending(protocol: str) -> None:
     world = World(protocol, LINE, clusters=CLUSTERS)
     world.settle()
     world.subscribe("b4", "far", "one", "price > 10")
@@ -93,7 +93,7 @@ def test_a_neighbour_that_was_silent_for_too_long_is_given_up_and_its_link_is_re
     assert broker.router.is_reachable("", "b2")
 
 
-def test_links_that_fell_silent_come_back_and_carry_what_waited() -> None:
+def test_links_that_were_silent_return_and_carry_waiting_publications() -> None:
     world = World("d-dbr", LINE)
     world.settle()
     world.subscribe("b4", "subscriber", "all", "TRUE")
@@ -107,7 +107,7 @@ def test_links_that_fell_silent_come_back_and_carry_what_waited() -> None:
     assert world.delivered == {(id, "subscriber"): 1}
 
 
-def test_what_was_on_a_link_when_it_was_cut_takes_another_way() -> None:
+def test_publications_on_a_link_that_is_cut_use_another_path() -> None:
     for seed in range(6):
         world = World("d-dbr", RING, seed=seed)
         world.settle()
@@ -124,7 +124,7 @@ def test_what_was_on_a_link_when_it_was_cut_takes_another_way() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["d-dbr", "merc"])
-def test_both_sides_of_a_healed_partition_know_what_the_other_did_meanwhile(protocol: str) -> None:
+def test_both_sides_of_a_healed_partition_learn_the_changes_of_the_other(protocol: str) -> None:
     clusters = dict.fromkeys(CLUSTERS, ("x",))
     world = World(protocol, LINE, clusters=clusters, settings=STRICT)
     domain = "x" if protocol == "merc" else ""
@@ -146,7 +146,7 @@ def test_both_sides_of_a_healed_partition_know_what_the_other_did_meanwhile(prot
     assert remote_advertisements(world, "b4", domain) == [("b1", "b1"), ("b2", "b2")]
 
 
-def test_a_broker_that_restarts_unnoticed_is_told_everything_again() -> None:
+def test_a_broker_that_restarts_unnoticed_receives_all_entries_again() -> None:
     world = World("d-dbr", LINE, settings=STRICT)
     world.settle()
     world.advertise("b1", "publisher", "mine", "TRUE")
@@ -169,7 +169,7 @@ def published(hop_limit: int = 64, destinations: tuple[str, ...] = ("b2",)) -> P
     return Publish(PublicationId("b1", 1, 0), "b1", "", destinations, (), b"\x80", b"", hop_limit=hop_limit)
 
 
-def test_a_publication_that_comes_twice_is_delivered_once_and_settled_each_time() -> None:
+def test_a_publication_that_arrives_twice_is_delivered_once_and_settled_each_time() -> None:
     world = World("d-dbr", LINE)
     world.settle()
     world.subscribe("b2", "subscriber", "all", "TRUE")
@@ -181,12 +181,12 @@ def test_a_publication_that_comes_twice_is_delivered_once_and_settled_each_time(
     assert world.sent["Settled"] == 2
 
 
-def test_a_publication_without_hops_left_goes_no_further() -> None:
+def test_a_publication_without_hops_left_is_not_forwarded() -> None:
     world = World("d-dbr", LINE)
     world.settle()
     world.input("b2", FrameReceived("b1", published(hop_limit=1, destinations=("b2", "b4")), 1))
     world.run(SECOND)
-    assert way_of(world, PublicationId("b1", 1, 0)) == []
+    assert route_of(world, PublicationId("b1", 1, 0)) == []
     assert world.broker("b2").router.counts().out_of_hops == 1
 
 
@@ -205,7 +205,7 @@ def test_settlements_of_one_moment_travel_together() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["d-dbr", "fbr"])
-def test_what_a_neighbour_says_that_is_no_expression_does_no_harm(protocol: str) -> None:
+def test_a_text_of_a_neighbour_that_is_no_expression_does_no_harm(protocol: str) -> None:
     world = World(protocol, LINE[:1])
     world.settle()
     entry = EntryId("b1", 1, 77)

@@ -14,8 +14,8 @@ from tests.harness.routing_tables import (
     matching_brokers,
     remote_advertisements,
     remote_subscriptions,
+    route_of,
     topology,
-    way_of,
 )
 
 STRICT = Settings(is_open=False)
@@ -61,10 +61,10 @@ FIGURE_5_LINKS = [
 ]
 
 
-def test_figure_1_2_1_fbr_stores_and_matches_at_every_broker_on_the_way() -> None:
-    """[THESIS 1.2]: S1 and S2 are stored at B1, B2, B3, B4 and B7; an event of B1's is matched at the first four
-    before it reaches B7. So these five are a line, and B5 and B6 are connected to it. The test assumes both subscribers
-    at B7, because every broker of the line stores both subscriptions."""
+def test_figure_1_2_1_fbr_stores_and_matches_at_every_broker_on_the_path() -> None:
+    """[THESIS 1.2]: S1 and S2 are stored at B1, B2, B3, B4 and B7. An event of B1's is matched at the first four before
+    it reaches B7. So these five are a line, and B5 and B6 are connected to it. The test assumes both subscribers at B7,
+    because every broker of the line stores both subscriptions."""
     world = World("fbr", FIGURE_1, settings=STRICT)
     world.settle()
     world.advertise("B1", "publisher", "a1", "TRUE")
@@ -83,7 +83,7 @@ def test_figure_1_2_1_fbr_stores_and_matches_at_every_broker_on_the_way() -> Non
 
 
 def figure_4() -> World:
-    """[THESIS 4.1 to 4.4]: B reaches H through F and G; s3 passes B and F on its route from G to A; without the link
+    """[THESIS 4.1 to 4.4]: B reaches H through F and G. s3 passes B and F on its route from G to A. Without the link
     between B and F, events from A to G pass E, so the route over E is longer. Here D lengthens it, and C is a neighbour
     of A."""
     world = World("d-dbr", FIGURE_4, settings=STRICT)
@@ -127,7 +127,7 @@ def test_figure_4_1_1_tables_of_the_multicasting_layer() -> None:
     assert next_hops == {"A": "A", "C": "A", "D": "E", "E": "E", "F": "F", "G": "F", "H": "F"}
 
 
-def test_figure_4_1_1_an_event_carries_its_destinations_and_loses_them_on_its_way() -> None:
+def test_figure_4_1_1_an_event_carries_its_destinations_and_loses_them_on_its_path() -> None:
     world = figure_4()
     id = world.publish("A", "pub-c1", {"price": 20})
     assert id is not None
@@ -150,7 +150,7 @@ def test_figure_4_1_1_without_the_link_from_b_to_f_events_to_g_pass_e() -> None:
     id = world.publish("A", "pub-c1", {"price": 20})
     assert id is not None
     world.settle()
-    assert way_of(world, id) == [("A", "B"), ("B", "E"), ("E", "D"), ("D", "G")]
+    assert route_of(world, id) == [("A", "B"), ("B", "E"), ("E", "D"), ("D", "G")]
     assert world.delivered == {(id, client): 1 for client in ("sub-c1", "sub-c2", "sub-c3")}
     assert {name: remote_subscriptions(world, name) for name in world.seats} == before
 

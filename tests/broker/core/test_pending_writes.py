@@ -34,7 +34,7 @@ def place_with_subscriber() -> SlowPlace:
 
 
 @pytest.mark.parametrize("end", [Unsubscribed("c", "s"), ClientLeft("c")], ids=lambda end: type(end).__name__)
-def test_who_goes_while_a_publication_is_stored_does_not_get_it_and_stops_nothing(end: Input) -> None:
+def test_a_client_that_leaves_while_a_publication_is_stored_does_not_receive_it_and_stops_nothing(end: Input) -> None:
     place = place_with_subscriber()
     place.connect("other")
     place.handle(Subscribed("other", "s", "n > 0"))
@@ -49,7 +49,7 @@ def test_who_goes_while_a_publication_is_stored_does_not_get_it_and_stops_nothin
     assert (place.broker.client("c") is None) is isinstance(end, ClientLeft)
 
 
-def test_of_several_subscriptions_those_that_stand_are_named() -> None:
+def test_of_several_subscriptions_the_active_ones_are_named() -> None:
     place = place_with_subscriber()
     for name in ("t", "u"):
         place.handle(Subscribed("c", name, "n > 0"))
@@ -60,13 +60,13 @@ def test_of_several_subscriptions_those_that_stand_are_named() -> None:
     assert delivery.subscriptions == ("s", "u")
 
 
-@pytest.mark.parametrize("is_under_way", [False, True])
+@pytest.mark.parametrize("is_in_flight", [False, True])
 @pytest.mark.parametrize("is_known", [False, True])
-def test_a_name_can_be_used_again_after_its_client_left_while_it_was_stored(is_known: bool, is_under_way: bool) -> None:
+def test_a_name_can_be_used_again_after_its_client_left_while_it_was_stored(is_known: bool, is_in_flight: bool) -> None:
     place = place_with_subscriber()
     name = "s" if is_known else "t"
     place.handle(Subscribed("c", name, "n > 1", "2"))
-    if is_under_way:
+    if is_in_flight:
         place.write()
     place.handle(ClientLeft("c"))
     assert place.connect(session="next").is_resumed is False
@@ -77,7 +77,7 @@ def test_a_name_can_be_used_again_after_its_client_left_while_it_was_stored(is_k
     assert list(client.expressions.values()) == ["n > 2"]
 
 
-def test_who_left_does_not_rise_again_by_what_it_asked_for_before() -> None:
+def test_earlier_requests_do_not_restore_a_client_that_left() -> None:
     place = SlowPlace()
     place.connect()
     place.handle(Subscribed("c", "s", "n > 1"))
@@ -91,7 +91,7 @@ def test_who_left_does_not_rise_again_by_what_it_asked_for_before() -> None:
     assert place.stored("c") == []
 
 
-def test_a_crash_does_not_bring_back_what_was_stored_for_a_client_that_left() -> None:
+def test_a_crash_does_not_restore_deliveries_stored_for_a_client_that_left() -> None:
     place = SlowPlace()
     place.connect()
     place.settle()
@@ -125,7 +125,7 @@ def test_another_session_of_a_durable_client_gets_no_answers_to_the_earlier_ones
     assert answers(place.settle(), "c") == []
 
 
-def test_what_was_stored_for_a_session_is_not_delivered_to_the_next_one_under_its_name() -> None:
+def test_deliveries_stored_for_a_session_are_not_delivered_to_the_next_one_with_its_name() -> None:
     place = place_with_subscriber()
     place.publish(1)
     place.commit()
@@ -149,7 +149,7 @@ def place_where_another_waits_too() -> SlowPlace:
 
 
 @pytest.mark.parametrize("is_crashed", [False, True])
-def test_a_restart_gives_the_next_session_under_a_name_nothing_that_was_for_the_one_before(is_crashed: bool) -> None:
+def test_after_a_restart_a_new_session_with_a_name_receives_nothing_of_the_earlier_one(is_crashed: bool) -> None:
     place = place_where_another_waits_too()
     assert delivered(place.settle(), "c") == [1]
     place.handle(ClientLeft("c"))
@@ -174,7 +174,7 @@ def acknowledge_all(place: SlowPlace) -> list[int]:
     return delivered(effects, "c")
 
 
-def test_what_was_acknowledged_stays_so_whatever_waited_while_the_client_came_at_most_once() -> None:
+def test_acknowledged_deliveries_stay_acknowledged_after_an_at_most_once_session() -> None:
     place = place_where_another_waits_too()
     assert acknowledge_all(place) == [1]
     place.connect(is_reliable=False)
@@ -190,7 +190,7 @@ def test_what_was_acknowledged_stays_so_whatever_waited_while_the_client_came_at
 
 
 @pytest.mark.parametrize("kind", [Subscribed, Advertised])
-def test_what_is_being_stored_counts_among_what_a_client_may_have(kind: type[Subscribed | Advertised]) -> None:
+def test_entries_being_stored_count_towards_the_limits_of_a_client(kind: type[Subscribed | Advertised]) -> None:
     place = SlowPlace(Settings(is_durable=True, entries_of_client=2))
     place.connect()
     requests = [("s", "n > 0"), ("t", "n > 0"), ("u", "n > 0"), ("s", "n > 1"), ("t", "n > 2")]
@@ -225,7 +225,7 @@ KINDS: dict[str, dict[str, object]] = {
 }
 
 
-class ComingAndGoing(RuleBasedStateMachine):
+class ConnectingAndLeaving(RuleBasedStateMachine):
     """Clients connect with different sessions, send requests, lose connections and leave, while writes are pending."""
 
     def __init__(self) -> None:
@@ -313,5 +313,5 @@ def _entered(broker: Broker) -> dict[str, dict[str, dict[str, str]]]:
     }
 
 
-ComingAndGoing.TestCase.settings = settings(max_examples=200, stateful_step_count=30, deadline=None)
-TestComingAndGoing = ComingAndGoing.TestCase
+ConnectingAndLeaving.TestCase.settings = settings(max_examples=200, stateful_step_count=30, deadline=None)
+TestConnectingAndLeaving = ConnectingAndLeaving.TestCase

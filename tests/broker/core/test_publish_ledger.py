@@ -230,7 +230,7 @@ TestPublishing = PublishingMachine.TestCase
 TestPublishingInMemory = PublishingMachineInMemory.TestCase
 
 
-def test_a_new_session_of_a_durable_client_is_not_told_of_the_earlier_ones_publications_after_a_restart() -> None:
+def test_after_a_restart_a_new_session_of_a_durable_client_does_not_learn_of_the_earlier_ones_publications() -> None:
     place = SlowPlace()
     place.connect()
     for reference in range(1, 6):
@@ -243,7 +243,7 @@ def test_a_new_session_of_a_durable_client_is_not_told_of_the_earlier_ones_publi
     assert place.connect(session="next").accepted_through == 0
 
 
-def test_what_is_not_stored_yet_is_not_told_as_accepted_and_not_taken_in_again() -> None:
+def test_a_publication_being_stored_is_not_reported_as_accepted_and_not_accepted_again() -> None:
     place = SlowPlace()
     place.connect()
     place.publish(1, "c", 1)
@@ -254,7 +254,7 @@ def test_what_is_not_stored_yet_is_not_told_as_accepted_and_not_taken_in_again()
     assert place.connect().accepted_through == 1
 
 
-def test_another_session_is_not_told_what_became_of_the_earlier_ones_publication_of_the_same_number() -> None:
+def test_another_session_does_not_learn_the_outcome_of_the_earlier_ones_publication_of_the_same_number() -> None:
     place = SlowPlace()
     place.connect()
     place.publish(1, "c", 1)
@@ -265,7 +265,7 @@ def test_another_session_is_not_told_what_became_of_the_earlier_ones_publication
     assert place.connect(session="next").accepted_through == 0
 
 
-def test_refusals_are_remembered_over_a_restart_while_they_may_not_have_been_heard() -> None:
+def test_refusals_survive_a_restart_while_the_client_may_not_have_received_them() -> None:
     place = SlowPlace(Settings(is_durable=True, publish_window=4))
     place.connect()
     place.publish(1, "c", 1)
@@ -284,7 +284,7 @@ def test_refusals_are_remembered_over_a_restart_while_they_may_not_have_been_hea
     )
 
 
-def test_what_the_driver_refuses_again_is_remembered_as_long_as_what_the_core_refuses() -> None:
+def test_repeated_refusals_of_the_driver_are_remembered_as_long_as_those_of_the_core() -> None:
     ledger = PublishLedger(window=3)
     ledger.accept(2)
     ledger.accept(3)
@@ -297,7 +297,7 @@ def test_what_the_driver_refuses_again_is_remembered_as_long_as_what_the_core_re
     assert ledger.resume() == (8, ())
 
 
-def test_what_is_remembered_of_a_session_is_bounded() -> None:
+def test_the_ledger_of_a_session_is_bounded() -> None:
     ledger = PublishLedger(window=8)
     for reference in range(1, 1000):
         ledger.refuse(reference)

@@ -30,7 +30,7 @@ def run(scenario: Scenario) -> None:
 @pytest.mark.parametrize("protocol", names())
 @QUICK
 @given(seed=SEEDS, matcher=st.sampled_from(MATCHERS), is_durable=st.booleans())
-def test_clients_that_come_and_go_get_what_they_want(
+def test_clients_that_connect_and_leave_receive_their_publications(
     protocol: str, is_open: bool, seed: int, matcher: str, is_durable: bool
 ) -> None:
     run(Scenario(seed, protocol, matcher, is_durable, is_open))
@@ -40,7 +40,7 @@ def test_clients_that_come_and_go_get_what_they_want(
 @pytest.mark.parametrize("protocol", names())
 @QUICK
 @given(seed=SEEDS, matcher=st.sampled_from(MATCHERS), is_open=st.booleans())
-def test_what_is_owed_arrives_through_faults(
+def test_owed_publications_arrive_through_faults(
     protocol: str, is_durable: bool, seed: int, matcher: str, is_open: bool
 ) -> None:
     run(Scenario(seed, protocol, matcher, is_durable, is_open, has_faults=True))
@@ -52,7 +52,7 @@ def test_what_is_owed_arrives_through_faults(
 @pytest.mark.parametrize("protocol", names())
 @LONG
 @given(seed=SEEDS, matcher=st.sampled_from(MATCHERS), is_open=st.booleans())
-def test_what_is_owed_arrives_through_many_faults(
+def test_owed_publications_arrive_through_many_faults(
     protocol: str, is_durable: bool, loss: float, seed: int, matcher: str, is_open: bool
 ) -> None:
     run(Scenario(seed, protocol, matcher, is_durable, is_open, loss, has_faults=True))
@@ -76,7 +76,7 @@ def test_brokers_that_change_their_links_lose_nothing(protocol: str, seed: int) 
 
 @QUICK
 @given(seed=SEEDS, is_open=st.booleans())
-def test_after_all_faults_the_tables_are_what_the_clients_say(seed: int, is_open: bool) -> None:
+def test_after_all_faults_the_tables_have_the_entries_of_the_clients(seed: int, is_open: bool) -> None:
     scenario = Scenario(seed, "d-dbr", is_open=is_open, has_faults=True)
     run(scenario)
     scenario.check_tables()
@@ -92,6 +92,8 @@ def test_few_schedules_are_weak() -> None:
     assert weak <= 2
 
 
-def test_a_tree_that_ends_right_after_a_neighbour_returned_drops_what_that_neighbour_may_have_wanted() -> None:
-    """A schedule that failed once: the neighbour's subscriptions for the tree came too late to be told."""
+def test_a_tree_that_ends_right_after_a_neighbour_returned_drops_publications_that_the_neighbour_may_have_wanted() -> (
+    None
+):
+    """A schedule that failed once: the subscriptions of the neighbour for the tree arrived too late."""
     run(Scenario(494, "fbr", is_open=False, has_faults=True, options={"readvertise": True}))

@@ -40,7 +40,7 @@ def test_a_busy_pair_gets_a_link_while_there_is_room(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_new_link_takes_the_place_of_the_least_useful(seed: int) -> None:
+def test_a_new_link_replaces_the_least_useful(seed: int) -> None:
     world = busy(RING, most_links=2, seed=seed)
     assert ("b1", "b4") in world.links
     assert set(RING) - set(world.links)
@@ -57,7 +57,7 @@ def test_the_overlay_never_falls_apart(seed: int) -> None:
     assert len(world.delivered) == 600
 
 
-def test_a_link_that_was_given_up_comes_back_when_brokers_are_cut_off() -> None:
+def test_a_closed_link_is_opened_again_when_brokers_are_cut_off() -> None:
     world = busy(RING, most_links=2)
     given_up = sorted(set(RING) - set(world.links))
     assert given_up
@@ -79,7 +79,7 @@ def test_without_a_cycle_links_stay_as_they_are() -> None:
     assert set(world.links) == set(LINE)
 
 
-def test_a_broker_goes_on_to_reorganise_after_a_neighbour_has_left() -> None:
+def test_a_broker_continues_to_reorganise_after_a_neighbour_has_left() -> None:
     """A neighbour is not part of the topology between the announcement of its leave and the end of its link."""
     settings = Settings(reorganise_every=10 * SECOND, most_links=2, is_open=False)
     world = World("d-dbr", RING, settings=settings)

@@ -76,7 +76,7 @@ def test_a_durable_broker_is_killed_three_times_while_clients_publish(protocol: 
 
 @pytest.mark.parametrize("victim", ["b3", "b2"])
 @pytest.mark.parametrize("protocol", names())
-def test_a_broker_on_the_way_that_keeps_nothing_is_killed_three_times(protocol: str, victim: str) -> None:
+def test_a_broker_on_the_route_that_keeps_nothing_is_killed_three_times(protocol: str, victim: str) -> None:
     world = line(protocol, MEMORY)
     for _ in range(3):
         publish_for(world, 2 * SECOND)
@@ -126,7 +126,7 @@ def test_a_broker_that_restarts_does_not_forget_a_subscriber_whose_broker_is_dow
 
 
 @pytest.mark.parametrize("protocol", names())
-def test_what_a_subscriber_missed_while_its_broker_was_down_for_long_is_a_drop_by_name(protocol: str) -> None:
+def test_publications_missed_while_a_broker_was_down_for_long_are_drops_by_name(protocol: str) -> None:
     world = all_others_restarted(protocol)
     world.run(100 * SECOND)
     restart(world, "b4")
@@ -154,7 +154,7 @@ def test_a_subscription_counts_from_the_moment_at_which_it_is_confirmed(protocol
 
 
 @pytest.mark.parametrize("protocol", names())
-def test_an_advertisement_that_is_withdrawn_at_once_takes_no_publication_with_it(protocol: str) -> None:
+def test_an_advertisement_that_is_withdrawn_at_once_loses_no_publication(protocol: str) -> None:
     world = World(protocol, LINE, clusters=CLUSTERS, settings=Settings(is_open=False))
     world.subscribe("b4", "subscriber", "all", "TRUE")
     world.settle()
@@ -201,7 +201,7 @@ def test_a_subscription_beyond_a_link_that_stays_cut_is_unknown_and_publications
 
 
 @pytest.mark.parametrize("protocol", names())
-def test_a_restart_of_its_broker_gives_a_subscription_nothing_from_before_it(protocol: str) -> None:
+def test_after_a_restart_of_its_broker_a_subscription_receives_no_older_publications(protocol: str) -> None:
     world = World(protocol, LINE, clusters=CLUSTERS, settings=DURABLE)
     world.settle()
     publish_for(world, SECOND)
@@ -217,7 +217,7 @@ def test_a_restart_of_its_broker_gives_a_subscription_nothing_from_before_it(pro
 
 
 @pytest.mark.parametrize("protocol", ["fbr", "d-dbr", "merc"])
-def test_a_publication_that_was_let_go_too_early_is_dropped_by_name_if_it_is_wanted(protocol: str) -> None:
+def test_a_publication_that_was_evicted_too_early_is_dropped_by_name_if_it_is_wanted(protocol: str) -> None:
     """Updates are lost for a while. Meanwhile more is published than is retained."""
     world = World(protocol, LINE, clusters=CLUSTERS, settings=Settings(window=64))
     world.settle()
@@ -269,7 +269,7 @@ def test_an_edge_broker_that_takes_over_leaves_no_gap(settings: Settings) -> Non
     assert not drops(world)
 
 
-def test_an_answer_for_one_duty_is_not_taken_for_the_other() -> None:
+def test_an_answer_for_one_duty_does_not_settle_the_other() -> None:
     """An edge broker serves its own client. The frame with the later duty to pass it on is lost."""
     clusters = {"b1": ("x",), "b2": ("x", "y"), "b3": ("y",), "b9": ("x",)}
     world = World("merc", [("b1", "b2"), ("b2", "b3"), ("b1", "b9")], clusters=clusters)
@@ -314,7 +314,7 @@ def test_a_publication_that_cannot_be_read_keeps_no_other_from_late_subscribers(
 
 
 @pytest.mark.parametrize("protocol", names())
-def test_brokers_that_restart_together_and_have_nothing_to_tell_are_known_to_have_nothing(protocol: str) -> None:
+def test_brokers_that_restart_together_and_have_no_entries_are_known_to_have_none(protocol: str) -> None:
     clusters = {"b1": ("x", "y"), "b2": ("x", "y"), "b3": ("y",), "b4": ("y",)}
     world = World(protocol, LINE, clusters=clusters, settings=Settings(is_open=False))
     world.settle()

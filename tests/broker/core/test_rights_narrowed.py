@@ -42,7 +42,7 @@ def test_entries_are_withdrawn_and_nobody_is_answered_or_connected(is_here: bool
     assert numbers(place.publish(11)) == ([11] if is_here else [])
 
 
-def test_what_waits_or_may_come_again_is_dropped_and_the_rest_keeps_its_order() -> None:
+def test_waiting_and_unacknowledged_deliveries_are_dropped_and_the_rest_keeps_its_order() -> None:
     place = with_entries(Settings(is_durable=True))
     for n in (1, 11, 2):
         place.publish(n)
@@ -62,16 +62,16 @@ def test_what_waits_or_may_come_again_is_dropped_and_the_rest_keeps_its_order() 
     assert client.undelivered_bytes == 0
 
 
-@pytest.mark.parametrize("is_under_way", [False, True])
-def test_what_is_being_stored_in_the_place_of_something_that_is_withdrawn_is_there_after_a_restart(
-    is_under_way: bool,
+@pytest.mark.parametrize("is_in_flight", [False, True])
+def test_an_entry_being_stored_in_place_of_a_withdrawn_one_is_there_after_a_restart(
+    is_in_flight: bool,
 ) -> None:
     place = SlowPlace()
     place.connect()
     place.handle(Subscribed("c", "s", "n >= 0"))
     place.settle()
     place.handle(Subscribed("c", "s", "n > 10", "2"))
-    if is_under_way:
+    if is_in_flight:
         place.write()
     place.handle(RightsNarrowed("c", ("s",), (), frozenset()))
     assert answers(place.settle(), "c") == [(True, "2")]
@@ -81,7 +81,7 @@ def test_what_is_being_stored_in_the_place_of_something_that_is_withdrawn_is_the
     assert list(client.expressions.values()) == ["n > 10"]
 
 
-def test_a_client_that_nobody_knows_has_nothing_to_lose() -> None:
+def test_an_unknown_client_loses_nothing() -> None:
     place = Place()
     assert place.handle(RightsNarrowed("nobody", ("all",), (), frozenset())) == []
     assert place.broker.client("nobody") is None

@@ -70,7 +70,7 @@ def test_more_than_a_window_is_accepted_delivered_once_and_settled(protocol: str
         assert not any(sum(queue) for queue in broker.links.queues().values())
 
 
-def test_a_publication_that_comes_again_in_a_tree_that_has_turned_round_is_settled() -> None:
+def test_a_publication_that_arrives_again_in_a_reversed_tree_is_settled() -> None:
     """Filter-based routing: the publisher's broker restarts, and its new tree has the opposite direction."""
     links = [("home", "d"), ("d", "b"), ("a", "b"), ("a", "c"), ("a", "home")]
     world = World("fbr", links, settings=Settings(is_durable=True))

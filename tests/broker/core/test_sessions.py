@@ -8,7 +8,7 @@ import msgpack
 import pytest
 
 from broker.core.broker import Broker
-from broker.core.delivery_queue import AWAY, EXPIRED, SLOW
+from broker.core.delivery_queue import EXPIRED, SLOW, TOO_MANY_WAITING
 from broker.core.effects import Accept, Deliver, Disconnect, Effect, Forget, Greet, Persist, Refuse
 from broker.core.inputs import (
     Advertised,
@@ -82,7 +82,7 @@ def subscribed(settings: Settings | None = None, **options: Any) -> Place:
     return place
 
 
-def test_a_reconnect_brings_what_was_not_acknowledged_and_what_came_meanwhile_in_order() -> None:
+def test_a_reconnect_delivers_unacknowledged_and_new_publications_in_order() -> None:
     place = subscribed()
     deliveries = [each for n in range(3) for each in place.publish(n) if isinstance(each, Deliver)]
     place.handle(DeliveryAcknowledged("c", deliveries[0].number))
@@ -92,7 +92,7 @@ def test_a_reconnect_brings_what_was_not_acknowledged_and_what_came_meanwhile_in
     assert numbers(place.effects) == [1, 2, 3]
 
 
-def test_another_session_under_the_same_name_starts_anew() -> None:
+def test_another_session_with_the_same_name_starts_empty() -> None:
     place = subscribed()
     place.handle(ClientLost("c"))
     place.publish(0)
@@ -101,7 +101,7 @@ def test_another_session_under_the_same_name_starts_anew() -> None:
     assert numbers(place.publish(1)) == [], "the subscription ended with the session"
 
 
-def test_a_session_waits_as_long_as_it_was_told() -> None:
+def test_a_session_waits_for_its_configured_time() -> None:
     place = subscribed(keep=2 * SECOND)
     place.handle(ClientLost("c"))
     place.wait(SECOND)
@@ -111,7 +111,7 @@ def test_a_session_waits_as_long_as_it_was_told() -> None:
     assert place.broker.router.counts().local_subscriptions == 0
 
 
-def test_no_more_than_a_window_is_on_the_way() -> None:
+def test_no_more_than_a_window_is_in_flight() -> None:
     place = subscribed(window=2)
     assert [numbers(place.publish(n)) for n in range(4)] == [[0], [1], [], []]
     assert numbers(place.handle(DeliveryAcknowledged("c", 1))) == [2]
@@ -148,12 +148,12 @@ def test_the_policy_disconnect_ends_the_connection_and_keeps_the_session() -> No
     place.handle(ClientPaused("c"))
     effects = [each for n in range(4) for each in place.publish(n)]
     assert [each for each in effects if isinstance(each, Disconnect)] == [Disconnect("c", SLOW)]
-    assert place.broker.drops == {AWAY: 2}
+    assert place.broker.drops == {TOO_MANY_WAITING: 2}
     assert place.connect().is_resumed
     assert numbers(place.effects) == [2, 3]
 
 
-def test_what_expires_while_it_waits_is_not_delivered() -> None:
+def test_a_publication_that_expires_while_it_waits_is_not_delivered() -> None:
     place = subscribed()
     place.handle(ClientLost("c"))
     place.publish(0, expires=SECOND)
@@ -182,7 +182,7 @@ def test_a_client_has_no_more_entries_than_it_may() -> None:
     assert Accept("c", "more") in place.handle(Subscribed("c", "more", "n > 5"))
 
 
-def test_a_session_that_resumes_hears_how_far_its_publications_came() -> None:
+def test_a_session_that_resumes_learns_which_publications_were_accepted() -> None:
     place = subscribed()
     for reference in (1, 2):
         place.handle(Published("c", reference, msgpack.packb({"n": 1})))
@@ -199,7 +199,7 @@ def test_a_session_that_resumes_hears_how_far_its_publications_came() -> None:
     assert place.connect(session="another") == Greet("c", is_resumed=False, accepted_through=0)
 
 
-def test_a_restart_keeps_sessions_and_repeats_only_what_was_not_acknowledged() -> None:
+def test_a_restart_keeps_sessions_and_repeats_only_unacknowledged_deliveries() -> None:
     durable = Settings(is_durable=True)
     place = subscribed(durable, keep=None)
     place.connect("other", keep=None)
@@ -227,7 +227,7 @@ def test_a_session_without_acknowledgements_is_not_stored() -> None:
 
 
 @pytest.mark.parametrize("is_durable", [False, True])
-def test_a_farewell_takes_everything_with_it(is_durable: bool) -> None:
+def test_a_farewell_removes_everything_of_the_client(is_durable: bool) -> None:
     place = subscribed(Settings(is_durable=is_durable), keep=None)
     place.publish(1)
     place.handle(ClientLeft("c"))
@@ -237,7 +237,7 @@ def test_a_farewell_takes_everything_with_it(is_durable: bool) -> None:
 
 
 @pytest.mark.parametrize("is_left", [False, True])
-def test_a_durable_client_that_comes_back_as_a_plain_one_is_not_stored_any_more(is_left: bool) -> None:
+def test_a_durable_client_that_reconnects_as_a_plain_one_is_not_stored_any_more(is_left: bool) -> None:
     durable = Settings(is_durable=True)
     place = subscribed(durable, keep=None)
     place.handle(Advertised("c", "mine", "TRUE"))
@@ -254,7 +254,7 @@ def test_a_durable_client_that_comes_back_as_a_plain_one_is_not_stored_any_more(
     assert Place(durable, place.store).broker.client("c") is None
 
 
-def test_what_a_plain_client_entered_is_stored_when_its_session_becomes_durable() -> None:
+def test_entries_of_a_plain_client_are_stored_when_its_session_becomes_durable() -> None:
     durable = Settings(is_durable=True)
     place = subscribed(durable, is_reliable=False, keep=0)
     assert not place.store

@@ -11,7 +11,7 @@ from broker.core.inputs import FrameReceived
 from broker.core.settings import MILLISECOND, SECOND, Settings
 from routing.messages import PublicationId
 from tests.harness.fake_wire import Link, World
-from tests.harness.routing_tables import remote_advertisements, remote_subscriptions, way_of
+from tests.harness.routing_tables import remote_advertisements, remote_subscriptions, route_of
 
 STRICT = Settings(is_open=False)
 
@@ -67,7 +67,7 @@ def restart(world: World, name: str, links: Iterable[Link] = TWO_EDGES) -> None:
 
 
 def received(world: World, publication: PublicationId) -> Counter[str]:
-    return Counter(receiver for _, receiver in way_of(world, publication))
+    return Counter(receiver for _, receiver in route_of(world, publication))
 
 
 def test_of_two_edge_brokers_the_smaller_passes_on() -> None:
@@ -76,18 +76,18 @@ def test_of_two_edge_brokers_the_smaller_passes_on() -> None:
     assert remote_subscriptions(world, "a", "x") == [("z", "e1")]
     id = publish(world)
     world.settle()
-    assert way_of(world, id) == [("a", "e1"), ("e1", "z")]
+    assert route_of(world, id) == [("a", "e1"), ("e1", "z")]
     assert world.delivered == {(id, "subscriber"): 1}
 
 
 @pytest.mark.parametrize("is_open", [True, False], ids=["open", "strict"])
-def test_when_an_edge_broker_dies_the_next_takes_over(is_open: bool) -> None:
+def test_when_an_edge_broker_crashes_the_next_takes_over(is_open: bool) -> None:
     world = two_edges(Settings(is_open=is_open))
     world.crash("e1")
     world.run(10 * SECOND)
     id = publish(world)
     world.run(SECOND)
-    assert way_of(world, id) == [("a", "e2"), ("e2", "z")]
+    assert route_of(world, id) == [("a", "e2"), ("e2", "z")]
     assert world.delivered == {(id, "subscriber"): 1}
 
 
@@ -101,11 +101,11 @@ def test_an_edge_broker_that_returns_passes_on_again() -> None:
     assert remote_subscriptions(world, "a", "x") == [("z", "e1")]
     id = publish(world)
     world.run(SECOND)
-    assert way_of(world, id) == [("a", "e1"), ("e1", "z")]
+    assert route_of(world, id) == [("a", "e1"), ("e1", "z")]
     assert world.delivered == {(id, "subscriber"): 1}
 
 
-def test_what_was_under_way_through_a_dying_edge_broker_arrives_once_by_the_next() -> None:
+def test_publications_in_flight_through_a_crashed_edge_broker_arrive_once_by_the_next() -> None:
     for seed in range(8):
         world = two_edges(seed=seed)
         ids = []
@@ -121,7 +121,7 @@ def test_what_was_under_way_through_a_dying_edge_broker_arrives_once_by_the_next
 
 
 @pytest.mark.parametrize("is_open", [True, False], ids=["open", "strict"])
-def test_nothing_is_lost_when_an_edge_broker_dies_and_returns_with_empty_tables(is_open: bool) -> None:
+def test_nothing_is_lost_when_an_edge_broker_crashes_and_returns_with_empty_tables(is_open: bool) -> None:
     for seed in range(12):
         world = two_edges(Settings(is_open=is_open), seed)
         id = publish(world)
@@ -156,7 +156,7 @@ def test_an_edge_broker_that_leaves_hands_over_to_the_next() -> None:
     assert remote_advertisements(world, "z", "y") == [("a", "e2")]
     id = publish(world)
     world.run(SECOND)
-    assert way_of(world, id) == [("a", "e2"), ("e2", "z")]
+    assert route_of(world, id) == [("a", "e2"), ("e2", "z")]
     assert world.delivered == {(id, "subscriber"): 1}
 
 
@@ -187,7 +187,7 @@ def cycle(*subscribers: str) -> World:
 
 
 @pytest.mark.parametrize("subscriber", list(CYCLE_CLUSTERS))
-def test_in_a_cycle_of_clusters_a_publication_takes_one_way(subscriber: str) -> None:
+def test_in_a_cycle_of_clusters_a_publication_uses_one_path(subscriber: str) -> None:
     world = cycle(subscriber)
     id = publish(world, "in-x")
     world.run(SECOND)
@@ -206,7 +206,7 @@ def test_in_a_cycle_of_clusters_every_client_gets_a_publication_once(publisher: 
 
 
 @pytest.mark.parametrize("dead", ["wx", "in-w", "zw"])
-def test_in_a_cycle_of_clusters_the_other_way_is_taken_when_one_is_cut(dead: str) -> None:
+def test_in_a_cycle_of_clusters_the_other_path_is_used_when_one_is_cut(dead: str) -> None:
     """The crashed broker is in the publisher's cluster, or one cluster away."""
     world = cycle("in-z")
     first = publish(world, "in-x")
@@ -226,7 +226,7 @@ def test_in_a_cycle_of_clusters_the_other_way_is_taken_when_one_is_cut(dead: str
 
 
 @pytest.mark.parametrize("dead", ["wx", "zw"])
-def test_in_a_cycle_of_clusters_what_was_under_way_to_a_dying_broker_takes_the_other_way(dead: str) -> None:
+def test_in_a_cycle_of_clusters_publications_in_flight_to_a_crashed_broker_use_the_other_path(dead: str) -> None:
     for seed in range(4):
         world = World("merc", CYCLE, clusters=CYCLE_CLUSTERS, seed=seed)
         world.settle()
@@ -248,7 +248,7 @@ def test_entries_never_enter_a_cluster_twice() -> None:
             assert name not in homes
 
 
-def test_a_withdrawn_entry_does_not_go_round_in_a_cycle() -> None:
+def test_a_withdrawn_entry_does_not_circulate_in_a_cycle() -> None:
     world = cycle(*CYCLE_CLUSTERS)
     for name in CYCLE_CLUSTERS:
         world.unsubscribe(name, f"at {name}", "all")
@@ -259,7 +259,7 @@ def test_a_withdrawn_entry_does_not_go_round_in_a_cycle() -> None:
     assert world.sent["Update"] == sent, "no broker has anything left to send"
 
 
-def test_a_copy_that_came_by_another_way_is_not_delivered_again() -> None:
+def test_a_copy_that_arrived_by_another_path_is_not_delivered_again() -> None:
     world = two_edges()
     id = publish(world)
     world.run(SECOND)
@@ -269,7 +269,7 @@ def test_a_copy_that_came_by_another_way_is_not_delivered_again() -> None:
     assert world.delivered == {(id, "subscriber"): 1}
 
 
-def test_what_is_published_while_the_other_cluster_is_cut_inside_arrives_when_it_is_whole_again() -> None:
+def test_publications_for_a_partitioned_cluster_arrive_when_it_is_whole_again() -> None:
     links = [("a", "e"), ("e", "m"), ("m", "z")]
     world = World("merc", links, clusters={"a": ("x",), "e": ("x", "y"), "m": ("y",), "z": ("y",)})
     world.settle()
@@ -286,7 +286,7 @@ def test_what_is_published_while_the_other_cluster_is_cut_inside_arrives_when_it
     assert world.delivered == {(id, "subscriber"): 1}
 
 
-def test_a_stale_way_gives_place_to_a_fresh_one_and_is_taken_again_when_it_is_the_only_one() -> None:
+def test_a_fresh_offer_replaces_a_stale_one_which_is_used_again_when_it_is_the_only_one() -> None:
     """Two clusters lead from x to the subscriber's; the shorter is cut, then the longer too."""
     links = [("a", "xy"), ("xy", "m"), ("m", "yz"), ("a", "xw"), ("xw", "wv"), ("wv", "vz"), ("vz", "z"), ("yz", "z")]
     clusters = {

@@ -27,7 +27,7 @@ def all_know(world: World) -> bool:
     return len({topology(world, name) for name in world.seats}) == 1
 
 
-def test_a_new_link_is_told_with_one_message_for_each_broker() -> None:
+def test_a_new_link_is_announced_with_one_message_for_each_broker() -> None:
     world = agreed([*RING, *CHORDS])
     world.connect("b1", "b3")
     world.run(SECOND // 2)
@@ -55,7 +55,7 @@ def test_a_farewell_is_multicast() -> None:
 
 
 @pytest.mark.parametrize("lost", range(7))
-def test_an_announcement_that_is_lost_on_the_way_is_made_good_by_heartbeats(lost: int) -> None:
+def test_an_announcement_that_is_lost_is_repaired_by_heartbeats(lost: int) -> None:
     """Loses each frame of the update in turn."""
     world = agreed([*RING, *CHORDS])
     left = itertools.count(-lost)

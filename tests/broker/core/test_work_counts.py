@@ -15,7 +15,7 @@ from routing.messages import PublicationId, Publish
 from routing.multicast import destinations_of
 from routing.router import Router, RoutingDecision
 from tests.harness.fake_wire import Link, World
-from tests.harness.routing_tables import holders, local_subscriptions, matching_brokers, remote_subscriptions, way_of
+from tests.harness.routing_tables import holders, local_subscriptions, matching_brokers, remote_subscriptions, route_of
 
 STRICT = Settings(is_open=False)
 TEN = [f"b{number}" for number in range(10)]
@@ -45,7 +45,7 @@ def test_on_a_line_of_ten_a_publication_is_matched_at(protocol: str, expected: l
     world = World(protocol, LINE, clusters=HALVES, settings=STRICT)
     id = from_end_to_end(world)
     assert matching_brokers(world, id) == expected
-    assert way_of(world, id) == LINE, "it takes the same route under each protocol"
+    assert route_of(world, id) == LINE, "it takes the same route under each protocol"
 
 
 class CountingDDBR(DDBR):
@@ -71,7 +71,7 @@ class CountingWorld(World):
         return {name: router.matches for name, router in routers.items() if isinstance(router, CountingDDBR)}
 
 
-def test_brokers_between_source_and_destination_are_never_asked_to_match() -> None:
+def test_brokers_between_source_and_destination_never_match() -> None:
     world = CountingWorld("d-dbr", LINE, settings=STRICT)
     from_end_to_end(world)
     assert world.matches() == {name: int(name in ("b0", "b9")) for name in TEN}
@@ -87,7 +87,7 @@ def test_a_body_that_nobody_can_read_passes_brokers_that_need_not_read_it() -> N
     message = Publish(id, "b0", "", ("b9",), (), body, b"payload")
     world.input("b1", FrameReceived("b0", message, 1))
     world.run(SECOND)
-    assert way_of(world, id) == LINE[1:]
+    assert route_of(world, id) == LINE[1:]
     assert all(each.attributes == body and each.payload == b"payload" for _, _, each in world.hops)
     assert world.matches() == {name: int(name == "b9") for name in TEN}
     (name, record), *others = world.records
@@ -96,12 +96,12 @@ def test_a_body_that_nobody_can_read_passes_brokers_that_need_not_read_it() -> N
     assert (record.row.reason, record.row.publication) == ("unreadable", id)
 
 
-def test_a_broker_on_the_way_that_also_wants_a_publication_matches_it_once() -> None:
+def test_a_broker_on_the_path_that_also_wants_a_publication_matches_it_once() -> None:
     world = CountingWorld("d-dbr", LINE, settings=STRICT)
     world.subscribe("b4", "between", "some", "price > 15")
     id = from_end_to_end(world, "between")
     assert world.matches() == {name: int(name in ("b0", "b4", "b9")) for name in TEN}
-    assert way_of(world, id) == LINE
+    assert route_of(world, id) == LINE
 
 
 def test_d_dbr_stores_a_subscription_at_its_home_and_where_an_advertisement_calls_for_it() -> None:
@@ -123,7 +123,7 @@ def test_d_dbr_stores_a_subscription_at_its_home_and_where_an_advertisement_call
     assert holders(world, "b0") == []
 
 
-def test_merc_stores_a_subscription_also_at_the_edge_brokers_on_the_way() -> None:
+def test_merc_stores_a_subscription_also_at_the_edge_brokers_on_the_path() -> None:
     clusters = dict.fromkeys(TEN[:3], ("x",)) | {"b3": ("x", "y"), "b4": ("y",), "b5": ("y",), "b6": ("y", "z")}
     clusters |= dict.fromkeys(TEN[7:], ("z",))
     world = World("merc", LINE, clusters=clusters, settings=STRICT)
@@ -145,7 +145,7 @@ def random_links() -> list[Link]:
     return [(each.a, each.b) for each in overlay.links]
 
 
-def test_fbr_floods_an_advertisement_and_counts_the_copies_that_came_over_a_cycle() -> None:
+def test_fbr_floods_an_advertisement_and_counts_the_copies_that_arrived_over_a_cycle() -> None:
     """A broker sends an advertisement to all neighbours except the one that sent it. That makes the sum of degrees
     minus n - 1 messages, and for n - 1 of them the advertisement is new."""
     links = random_links()
@@ -161,7 +161,7 @@ def test_fbr_floods_an_advertisement_and_counts_the_copies_that_came_over_a_cycl
     assert all(world.broker(name).router.counts().advertisements == 1 for name in world.seats)
 
 
-def test_d_dbr_tells_all_brokers_of_an_advertisement_with_one_message_for_each() -> None:
+def test_d_dbr_announces_an_advertisement_to_all_brokers_with_one_message_for_each() -> None:
     world = World("d-dbr", random_links(), settings=STRICT)
     world.settle()
     world.advertise(next(iter(world.seats)), "publisher", "mine", "TRUE")
@@ -183,7 +183,7 @@ def test_no_broker_gets_a_publication_twice_in_an_overlay_with_cycles() -> None:
         id = world.publish(source, "publisher", {"a": 1})
         assert id is not None
         world.run(SECOND)
-        assert sorted(receiver for _, receiver in way_of(world, id)) == sorted(others)
+        assert sorted(receiver for _, receiver in route_of(world, id)) == sorted(others)
         assert world.delivered == {(id, f"at {name}"): 1 for name in others}
 
 
@@ -195,10 +195,10 @@ def test_flooding_sends_a_publication_over_every_link() -> None:
     id = world.publish(source, "publisher", {"a": 1})
     assert id is not None
     world.run(SECOND)
-    assert len(way_of(world, id)) == 2 * len(links) - len(others)
+    assert len(route_of(world, id)) == 2 * len(links) - len(others)
 
 
-def test_a_destination_list_is_as_long_as_what_lies_ahead() -> None:
+def test_a_destination_list_names_the_brokers_that_are_left() -> None:
     """Nine destinations on a line: one fewer at each hop [THESIS 4.4]."""
     world = World("d-dbr", LINE, settings=STRICT)
     world.settle()

@@ -33,7 +33,7 @@ def test_an_mqtt_client_receives_exactly_the_matching_messages_across_two_broker
     wait_until(lambda: overlay.brokers["b1"].gateway()["taken"] == 4, what="all four messages are accepted")
 
 
-def test_user_properties_and_topic_levels_become_attributes_and_come_back(
+def test_user_properties_and_topic_levels_become_attributes_and_are_delivered_back(
     start_mosquitto: StartMosquitto, start_overlay: StartOverlay
 ) -> None:
     mosquitto = start_mosquitto()
@@ -157,7 +157,7 @@ def test_a_publication_of_an_ordinary_client_reaches_mqtt_as_json(
         ]
 
 
-def test_a_gateway_speaks_mqtt_3_1_1_by_choice(start_mosquitto: StartMosquitto, start_overlay: StartOverlay) -> None:
+def test_a_gateway_uses_mqtt_3_1_1_by_choice(start_mosquitto: StartMosquitto, start_overlay: StartOverlay) -> None:
     mosquitto = start_mosquitto()
     mosquitto.publish("devices/lab/old", '{"x": 5}', "-r")
     overlay = start_overlay([("b1", f'{{ port = {mosquitto.port}, version = "3.1.1" }}')], DEVICES)

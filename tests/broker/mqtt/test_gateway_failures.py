@@ -25,7 +25,7 @@ def numbers(count: int, start: int = 0) -> list[str]:
     return [f'{{"n":{number}}}' for number in range(start, start + count)]
 
 
-def test_messages_that_came_while_the_gateway_was_killed_arrive_after_its_restart(
+def test_messages_that_arrived_while_the_gateway_was_killed_arrive_after_its_restart(
     start_mosquitto: StartMosquitto, start_overlay: StartOverlay
 ) -> None:
     mosquitto = start_mosquitto()
@@ -49,14 +49,14 @@ def test_no_qos_1_message_is_lost_when_mosquitto_restarts(
     mosquitto.publish("mercast/subscribe/all", "n >= 0", "-r", "-q", "1")
     overlay.wait_for_names("b1", 1)
     broker = overlay.brokers["b1"]
-    with connect_sync(f"mercast://{broker.listen}") as client, client.subscribe("n >= 0") as taken_in:
+    with connect_sync(f"mercast://{broker.listen}") as client, client.subscribe("n >= 0") as accepted:
         for turn in range(3):
             mosquitto.publish_lines("devices/a/b", numbers(300, 300 * turn), "-q", "1")
             mosquitto.stop()
             mosquitto.start()
         found: set[Value] = set()
         while len(found) < 900:
-            found.add(taken_in.next(WAIT_S)["n"])
+            found.add(accepted.next(WAIT_S)["n"])
     with mosquitto.listening("mercast/deliver/all", form="%p") as listener:
         mosquitto.publish_lines("devices/a/b", numbers(10, 900), "-q", "1")
         wait_until(lambda: set(listener.lines) >= set(numbers(10, 900)), what="the last ten messages")
@@ -105,7 +105,7 @@ def test_messages_queued_while_the_broker_accepts_none_are_published_once_howeve
     assert broker.gateway()["drops"] == {}
 
 
-def test_a_subscription_that_was_withdrawn_while_the_gateway_was_cut_off_is_gone(
+def test_a_subscription_that_was_withdrawn_while_the_gateway_was_cut_off_is_ended(
     start_mosquitto: StartMosquitto, start_overlay: StartOverlay
 ) -> None:
     mosquitto: Mosquitto = start_mosquitto("persistent_client_expiration 1h")
@@ -147,7 +147,7 @@ def test_a_subscription_that_was_withdrawn_while_a_durable_broker_was_down_is_en
     assert not any(line.startswith("mercast/deliver/goes") for line in listener.lines)
 
 
-def test_two_gateways_that_take_in_everything_at_one_mosquitto_make_no_loop(
+def test_two_gateways_that_publish_everything_at_one_mosquitto_make_no_loop(
     start_mosquitto: StartMosquitto, start_overlay: StartOverlay
 ) -> None:
     mosquitto = start_mosquitto()
@@ -198,7 +198,7 @@ def test_two_overlays_with_gateways_at_one_mosquitto_make_no_loop(
 
 
 @pytest.mark.slow
-def test_ten_thousand_names_are_entered_and_each_gets_its_own(
+def test_ten_thousand_names_are_entered_and_each_receives_its_publications(
     start_mosquitto: StartMosquitto, start_overlay: StartOverlay
 ) -> None:
     mosquitto = start_mosquitto(UNBOUNDED)
@@ -224,7 +224,7 @@ def test_ten_thousand_names_are_entered_and_each_gets_its_own(
 
 
 @pytest.mark.parametrize(("fast_path", "qos"), [("true", 0), ("false", 0), ("false", 1)])
-def test_a_burst_that_is_not_held_back_is_dropped_counted_and_leaves_the_gateway_serving(
+def test_a_burst_without_backpressure_is_dropped_counted_and_leaves_the_gateway_serving(
     start_mosquitto: StartMosquitto, start_overlay: StartOverlay, fast_path: str, qos: int
 ) -> None:
     mosquitto = start_mosquitto(UNBOUNDED)
@@ -256,9 +256,7 @@ def test_a_burst_that_is_not_held_back_is_dropped_counted_and_leaves_the_gateway
         )
 
 
-def test_a_burst_at_qos_1_is_held_back_and_not_lost(
-    start_mosquitto: StartMosquitto, start_overlay: StartOverlay
-) -> None:
+def test_a_burst_at_qos_1_waits_and_is_not_lost(start_mosquitto: StartMosquitto, start_overlay: StartOverlay) -> None:
     mosquitto = start_mosquitto(UNBOUNDED)
     overlay = start_overlay([("b1", f"{{ port = {mosquitto.port}, intake = 20 }}")], DEVICES)
     mosquitto.publish("mercast/subscribe/all", "n >= 0", "-r")

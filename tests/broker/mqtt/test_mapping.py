@@ -67,19 +67,19 @@ def same(one: Mapping[str, Value] | None, other: Mapping[str, Value]) -> bool:
 @given(publications)
 def test_attributes_that_were_user_properties_read_back_with_their_types(publication: dict[str, Value]) -> None:
     carried = {name: value for name, value in publication.items() if is_carried(name)}
-    taken = mapping().map("d/x", b"", as_properties(publication))
-    assert same(taken.attributes, {**carried, "t": "x"})
+    mapped = mapping().map("d/x", b"", as_properties(publication))
+    assert same(mapped.attributes, {**carried, "t": "x"})
 
 
 @given(publications)
-def test_user_properties_hold_nothing_that_mqtt_brokers_refuse(publication: dict[str, Value]) -> None:
+def test_user_properties_contain_nothing_that_mqtt_brokers_refuse(publication: dict[str, Value]) -> None:
     assert all(is_carried(text) for pair in as_properties(publication) for text in pair)
 
 
 @given(publications)
 def test_attributes_that_were_a_json_body_read_back_with_their_types(publication: dict[str, Value]) -> None:
-    taken = mapping().map("d/x", as_json(publication))
-    assert same(taken.attributes, {**publication, "t": "x"})
+    mapped = mapping().map("d/x", as_json(publication))
+    assert same(mapped.attributes, {**publication, "t": "x"})
 
 
 @given(publications)
@@ -89,24 +89,24 @@ def test_the_json_body_is_json(publication: dict[str, Value]) -> None:
 
 
 @given(st.binary(max_size=60) | json_values.map(lambda value: json.dumps(value).encode()))
-def test_whatever_the_payload_the_attributes_are_a_publication(payload: bytes) -> None:
-    taken = mapping().map("d/x", payload)
-    assert taken.attributes is not None
-    assert check_publication(taken.attributes) == taken.attributes
-    assert taken.attributes["t"] == "x"
+def test_for_any_payload_the_attributes_are_a_publication(payload: bytes) -> None:
+    mapped = mapping().map("d/x", payload)
+    assert mapped.attributes is not None
+    assert check_publication(mapped.attributes) == mapped.attributes
+    assert mapped.attributes["t"] == "x"
 
 
 @given(st.lists(st.tuples(st.text(max_size=5), st.text(max_size=5)), max_size=4))
-def test_whatever_the_properties_the_attributes_are_a_publication(pairs: list[tuple[str, str]]) -> None:
-    taken = mapping().map("d/x", b"", [(name, value) for name, value in pairs if name != ORIGIN])
-    assert taken.attributes is not None
-    assert check_publication(taken.attributes) == taken.attributes
+def test_for_any_properties_the_attributes_are_a_publication(pairs: list[tuple[str, str]]) -> None:
+    mapped = mapping().map("d/x", b"", [(name, value) for name, value in pairs if name != ORIGIN])
+    assert mapped.attributes is not None
+    assert check_publication(mapped.attributes) == mapped.attributes
 
 
 @given(st.dictionaries(names, st.sampled_from(["true", "1", '"x"', "a"]) | st.text(max_size=8), max_size=4))
 def test_properties_read_as_text_stay_text(pairs: dict[str, str]) -> None:
-    taken = mapping(PropertyReading.TEXT).map("d/x", b"", pairs.items())
-    assert taken.attributes == {**pairs, "t": "x"}
+    mapped = mapping(PropertyReading.TEXT).map("d/x", b"", pairs.items())
+    assert mapped.attributes == {**pairs, "t": "x"}
 
 
 def test_properties_can_be_left_unread() -> None:
@@ -116,13 +116,13 @@ def test_properties_can_be_left_unread() -> None:
 
 
 def test_the_topic_wins_over_a_property_and_a_property_over_the_payload() -> None:
-    taken = mapping().map("d/x", b'{"t": 1, "a": 1, "b": 1}', [("t", "2"), ("a", "2")])
-    assert taken.attributes == {"t": "x", "a": 2, "b": 1}
+    mapped = mapping().map("d/x", b'{"t": 1, "a": 1, "b": 1}', [("t", "2"), ("a", "2")])
+    assert mapped.attributes == {"t": "x", "a": 2, "b": 1}
 
 
 def test_objects_in_objects_are_named_with_dots() -> None:
-    taken = mapping().map("d/x", b'{"motor": {"rpm": 900, "": {"a": true}}, "motor.rpm": 1}')
-    assert taken.attributes == {"t": "x", "motor.rpm": 1, "motor..a": True}
+    mapped = mapping().map("d/x", b'{"motor": {"rpm": 900, "": {"a": true}}, "motor.rpm": 1}')
+    assert mapped.attributes == {"t": "x", "motor.rpm": 1, "motor..a": True}
 
 
 def test_a_bare_value_has_a_name() -> None:
@@ -130,7 +130,7 @@ def test_a_bare_value_has_a_name() -> None:
     assert mapping().map("d/x", b'"on"').attributes == {"t": "x", "value": "on"}
 
 
-def test_what_is_left_out_is_counted_by_reason() -> None:
+def test_values_that_are_left_out_are_counted_by_reason() -> None:
     reading = mapping()
     deep = b'{"a":' * 12 + b"1" + b"}" * 12
     for payload in (

@@ -98,14 +98,14 @@ def test_deliveries_wait_while_the_mqtt_broker_reads_nothing(
     with here.listening("mercast/deliver/all", form="%p") as listener:
         os.kill(here.process_id, signal.SIGSTOP)
         away.publish_lines("devices/a/b", sent, "-q", "1")
-        wait_until(lambda: overlay.brokers["b1"].gateway()["taken"] == len(sent), what="all was taken in")
+        wait_until(lambda: overlay.brokers["b1"].gateway()["taken"] == len(sent), what="all messages are accepted")
         os.kill(here.process_id, signal.SIGCONT)
         assert listener.wait_for(len(sent)) == sent
     gateway = overlay.brokers["b2"].gateway()
     assert (gateway["connections"], gateway["drops"]) == (1, {})
 
 
-def test_a_gateway_retries_when_the_server_does_not_speak_mqtt(start_overlay: StartOverlay, tmp_path: Path) -> None:
+def test_a_gateway_retries_when_the_server_is_no_mqtt_broker(start_overlay: StartOverlay, tmp_path: Path) -> None:
     greeting = b"\x20\x03\x00\x00\x00"
     nonsense = [b"SSH-2.0\r\n", greeting + b"\x32\xff\xff\xff\xff\xff", greeting + b"\x34\x02\x00\x00"]
     nonsense += [greeting + b"\x90\x01\x00", greeting + b"\x30\x03\x00\x09a", b""]

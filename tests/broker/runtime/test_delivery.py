@@ -73,7 +73,7 @@ def test_a_client_with_two_matching_subscriptions_gets_a_publication_once(tmp_pa
     run(test)
 
 
-def test_with_strict_advertising_a_publication_outside_is_refused_and_says_so(tmp_path: Path) -> None:
+def test_with_strict_advertising_a_publication_outside_is_refused_with_its_reason(tmp_path: Path) -> None:
     file = OverlayFileMaker(tmp_path, ["b1"], overlay={"advertise": "strict"})
 
     async def test() -> None:
@@ -117,7 +117,7 @@ def test_publications_for_a_disconnected_client_are_delivered_once_when_it_recon
     run(test)
 
 
-def test_a_session_ends_when_its_client_stays_away(tmp_path: Path) -> None:
+def test_a_session_ends_when_its_client_does_not_reconnect(tmp_path: Path) -> None:
     file = OverlayFileMaker(tmp_path, ["b1"], tables={"delivery": {"session": "300ms"}})
 
     async def test() -> None:

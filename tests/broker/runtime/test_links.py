@@ -49,7 +49,7 @@ async def flow(file: OverlayFileMaker, overlay: InLoop, disturb: object) -> list
         return arrived
 
 
-def test_a_link_that_is_cut_comes_back_and_loses_nothing(tmp_path: Path) -> None:
+def test_a_link_that_is_cut_is_opened_again_and_loses_nothing(tmp_path: Path) -> None:
     file, port = through_proxy(tmp_path)
 
     async def test() -> None:
@@ -61,7 +61,7 @@ def test_a_link_that_is_cut_comes_back_and_loses_nothing(tmp_path: Path) -> None
     run(test)
 
 
-def test_a_link_that_swallows_everything_is_given_up_and_dialled_again(tmp_path: Path) -> None:
+def test_a_link_that_delivers_nothing_is_closed_and_dialled_again(tmp_path: Path) -> None:
     file, port = through_proxy(tmp_path)
 
     async def test() -> None:

@@ -21,7 +21,7 @@ PAYLOAD = bytes(20_000)
 
 @pytest.mark.parametrize("mode", list(DeliveryMode))
 @pytest.mark.parametrize("policy", ["drop", "disconnect"])
-def test_others_get_everything_while_one_does_not_read(tmp_path: Path, mode: DeliveryMode, policy: str) -> None:
+def test_others_receive_everything_while_one_does_not_read(tmp_path: Path, mode: DeliveryMode, policy: str) -> None:
     file = OverlayFileMaker(tmp_path, ["b1"], tables={"delivery": {"outbox": 50, "when_full": policy}})
 
     async def test() -> None:
@@ -52,7 +52,7 @@ def test_others_get_everything_while_one_does_not_read(tmp_path: Path, mode: Del
     run(test)
 
 
-def test_a_subscriber_that_reads_again_gets_what_is_left_in_order(tmp_path: Path) -> None:
+def test_a_subscriber_that_reads_again_receives_the_rest_in_order(tmp_path: Path) -> None:
     file = OverlayFileMaker(tmp_path, ["b1"], tables={"delivery": {"outbox": 50}})
 
     async def test() -> None:

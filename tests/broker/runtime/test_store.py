@@ -55,14 +55,14 @@ RECORDS: dict[tuple[str, ...], object] = {
 
 
 @pytest.mark.parametrize("key", RECORDS)
-def test_a_record_comes_back_as_it_was(key: tuple[str, ...]) -> None:
+def test_a_record_is_read_as_it_was_written(key: tuple[str, ...]) -> None:
     assert unpack_record(key, pack_record(key, RECORDS[key])) == RECORDS[key]
 
 
 def test_a_publication_that_an_earlier_version_stored_is_read() -> None:
     key = ("publication", "b1", "3", "9")
-    frame, client, ways = msgpack.unpackb(pack_record(key, PUBLICATION), use_list=False)
-    assert unpack_record(key, msgpack.packb((frame, client, ways, ("c1", "c2")))) == PUBLICATION
+    frame, client, legs = msgpack.unpackb(pack_record(key, PUBLICATION), use_list=False)
+    assert unpack_record(key, msgpack.packb((frame, client, legs, ("c1", "c2")))) == PUBLICATION
 
 
 def test_a_damaged_record_is_named() -> None:
@@ -90,7 +90,7 @@ def _raise(error: StoreError) -> None:
 
 
 @pytest.mark.parametrize("policy", FSYNC_POLICIES)
-def test_what_was_committed_is_there_after_a_restart(tmp_path: Path, policy: Fsync) -> None:
+def test_committed_records_are_there_after_a_restart(tmp_path: Path, policy: Fsync) -> None:
     assert fill(tmp_path, policy, RECORDS) == list(RECORDS)
 
     async def again() -> None:
@@ -281,13 +281,13 @@ def test_a_client_that_leaves_while_it_is_stored_leaves_its_names_free(tmp_path:
     run(test)
 
 
-def test_the_welcome_says_which_publications_of_a_session_were_accepted_also_after_a_restart(tmp_path: Path) -> None:
+def test_the_welcome_lists_which_publications_of_a_session_were_accepted_also_after_a_restart(tmp_path: Path) -> None:
     file = OverlayFileMaker(tmp_path, ["b1"], tables={"store": {"data_dir": "data"}})
     wrong = b"\xa5no map"
 
     async def test() -> None:
         async with InLoop(file), RawClient(file.ports["b1"]) as raw:
-            assert (await raw.greet()).taken == 0
+            assert (await raw.greet()).accepted_through == 0
             await raw.send(PublishRequest(1, b"\x80"), PublishRequest(2, wrong), PublishRequest(3, b"\x80"))
             answered: set[int] = set()
             while len(answered) < 3:
@@ -296,10 +296,10 @@ def test_the_welcome_says_which_publications_of_a_session_were_accepted_also_aft
                 answered |= set(frame.answers[::2]) if isinstance(frame, PublicationsAccepted) else {frame.reference}
             async with RawClient(file.ports["b1"]) as again:
                 welcome = await again.greet()
-                assert (welcome.is_resumed, welcome.taken, welcome.missing) == (True, 3, (2,))
+                assert (welcome.is_resumed, welcome.accepted_through, welcome.missing) == (True, 3, (2,))
         async with InLoop(file), RawClient(file.ports["b1"]) as raw:
             welcome = await raw.greet()
-            assert (welcome.is_resumed, welcome.taken, welcome.missing) == (True, 3, (2,))
+            assert (welcome.is_resumed, welcome.accepted_through, welcome.missing) == (True, 3, (2,))
 
     run(test)
 
@@ -360,8 +360,7 @@ def test_a_durable_client_finds_its_subscriptions_and_undelivered_publications_a
                 desk.subscribe("n >= 0", name="all") as stream,
             ):
                 assert sorted([int((await stream.next(40.0))["n"]) for _ in range(3)]) == [1, 2, 3]
-                # Time for a duplicate.
-                await asyncio.sleep(0.3)
+                await until(lambda: all(server.drain.is_settled for server in overlay.servers.values()))
                 assert not len(stream)
 
     run(test)

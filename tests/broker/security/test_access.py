@@ -49,14 +49,14 @@ def test_the_rules_in_the_documentation_admit_clients_on_the_command_line(
     assert access.rights_of(environment_credentials()["name"], "", ("desk",)) is not None
 
 
-def test_a_rule_with_token_and_certificate_asks_for_both(tmp_path: Path) -> None:
+def test_a_rule_with_token_and_certificate_requires_both(tmp_path: Path) -> None:
     access = read_access_list(write_list(tmp_path, rule("desk", SECRET, certificate="desk")))
     assert access.rights_of("desk", SECRET, ()) is None
     assert access.rights_of("desk", "", ("desk",)) is None
     assert access.rights_of("desk", SECRET, ("desk",)) is not None
 
 
-def test_rights_cover_what_they_name_and_nothing_else() -> None:
+def test_rights_cover_the_named_expressions_and_nothing_else() -> None:
     rights = Rights(parse("room = 'lab'"), parse("temperature > 0"), parse("room IN ('lab', 'hall')"))
     assert rights.refusal_to_publish(msgpack.packb({"room": "lab", "t": 3})) is None
     assert rights.refusal_to_publish(msgpack.packb({"room": "hall"})) is not None
@@ -69,7 +69,7 @@ def test_rights_cover_what_they_name_and_nothing_else() -> None:
     assert rights.refusal_to_advertise("room != 'lab'") is not None
 
 
-def test_a_right_to_subscribe_says_which_publications_may_be_seen() -> None:
+def test_a_right_to_subscribe_defines_which_publications_may_be_seen() -> None:
     seen: bytes = msgpack.packb({"temperature": 3})
     hidden: bytes = msgpack.packb({"temperature": -3})
     rights = Rights(subscribe=parse("temperature > 0"))

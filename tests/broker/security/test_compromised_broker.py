@@ -118,7 +118,7 @@ STAR = [("b1", "b2"), ("b1", "b3")]
 CHAIN = [("b1", "b3"), ("b3", "b2")]
 
 
-def test_it_cannot_take_the_place_of_another_broker(tmp_path: Path) -> None:
+def test_it_cannot_impersonate_another_broker(tmp_path: Path) -> None:
     file = overlay_file(tmp_path, STAR)
 
     async def test() -> None:
@@ -293,7 +293,7 @@ def test_it_can_spread_false_link_states_that_outlive_its_link(tmp_path: Path) -
     run(test)
 
 
-def test_it_can_hold_back_publications_and_they_arrive_when_it_is_repaired(tmp_path: Path) -> None:
+def test_it_can_withhold_publications_and_they_arrive_when_it_is_repaired(tmp_path: Path) -> None:
     file = overlay_file(tmp_path, CHAIN)
 
     async def test() -> None:

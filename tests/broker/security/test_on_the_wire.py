@@ -64,7 +64,7 @@ def test_a_listener_reads_neither_names_nor_tokens_nor_publications_unless_there
     run(test)
 
 
-def test_bytes_that_were_changed_on_the_way_end_the_connection_and_nothing_untrue_arrives(tmp_path: Path) -> None:
+def test_bytes_that_were_changed_in_transit_end_the_connection_and_nothing_untrue_arrives(tmp_path: Path) -> None:
     file = with_certificates(tmp_path, ["b1"], acl=RULES)
 
     async def test() -> None:

@@ -226,7 +226,7 @@ def test_a_broker_that_is_not_in_the_overlay_is_refused_even_with_a_certificate(
     run(test)
 
 
-def test_a_broker_cannot_take_the_name_of_another(tmp_path: Path) -> None:
+def test_a_broker_cannot_use_the_name_of_another(tmp_path: Path) -> None:
     """The broker presents b2's id with b3's certificate."""
     file = with_certificates(tmp_path, ["b1", "b2", "b3"], [("b1", "b2"), ("b1", "b3")])
     for end in ("pem", "key"):

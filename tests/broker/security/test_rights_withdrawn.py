@@ -212,13 +212,13 @@ def test_a_request_that_was_allowed_and_is_committed_after_the_reload_is_revoked
     run(test)
 
 
-@pytest.mark.parametrize("comes_back", ["before it is stored", "as another process", "after it is stored"])
+@pytest.mark.parametrize("reconnects", ["before it is stored", "as another process", "after it is stored"])
 def test_a_request_that_is_committed_after_its_connection_and_its_right_ended_is_revoked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, comes_back: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reconnects: str
 ) -> None:
     file = secured(tmp_path, "b1")
     allow(tmp_path, subscribe="TRUE")
-    session = "a third process" if comes_back == "as another process" else "another process"
+    session = "a third process" if reconnects == "as another process" else "another process"
     may_commit = threading.Event()
     commit = Store._commit
 
@@ -240,7 +240,7 @@ def test_a_request_that_is_committed_after_its_connection_and_its_right_ended_is
                 allow(tmp_path, subscribe=PUBLIC)
                 b1.reload_security()
             await until(lambda: not b1.clients.sessions)
-            if comes_back == "after it is stored":
+            if reconnects == "after it is stored":
                 may_commit.set()
                 await until(lambda: ("subscription", "desk", "all") not in b1.driver.core._pending_writes)
             async with RawClient(file.ports["b1"]) as raw:

@@ -78,14 +78,14 @@ def simulate(
 def triangle() -> topologies.Overlay:
     """One slow link leads from b1 to b3, and a route over two fast links."""
     brokers = tuple(topologies.Broker(id) for id in ("b1", "b2", "b3"))
-    ways = [("b1", "b3", 500.0, 1), ("b1", "b2", 1.0, 2), ("b2", "b3", 1.0, 2)]
-    links = tuple(topologies.Link(a, b, latency_ms=latency, policy_weight=weight) for a, b, latency, weight in ways)
+    lengths = [("b1", "b3", 500.0, 1), ("b1", "b2", 1.0, 2), ("b2", "b3", 1.0, 2)]
+    links = tuple(topologies.Link(a, b, latency_ms=latency, policy_weight=weight) for a, b, latency, weight in lengths)
     return topologies.Overlay("triangle", brokers, links)
 
 
 @pytest.mark.parametrize("starts_known", [True, False])
 @pytest.mark.parametrize(("metric", "hops"), [("hops", 1), ("latency", 2), ("policy", 1)])
-def test_publications_take_the_shortest_way_by_the_metric_of_the_overlay(
+def test_publications_use_the_shortest_path_by_the_metric_of_the_overlay(
     metric: Metric, hops: int, starts_known: bool
 ) -> None:
     trace = Rows()
@@ -137,8 +137,8 @@ def test_every_protocol_delivers_along_a_line(protocol: str) -> None:
 @pytest.mark.parametrize(("protocol", "brokers"), [("fbr", 10), ("d-dbr", 2), ("merc", 3), ("flooding", 10)])
 def test_how_many_brokers_match_a_publication_on_a_line_of_ten(protocol: str, brokers: int) -> None:
     _, trace = line_run(protocol, subscriptions=20, publications=1)
-    asked = {row.broker for row in trace.matches()}
-    assert len(asked) == brokers
+    matching_brokers = {row.broker for row in trace.matches()}
+    assert len(matching_brokers) == brokers
 
 
 def mean_latency(trace: Rows) -> float:
@@ -146,7 +146,7 @@ def mean_latency(trace: Rows) -> float:
 
 
 @pytest.mark.slow
-def test_on_a_line_with_2000_subscriptions_merc_takes_one_and_a_half_times_as_long_as_d_dbr() -> None:
+def test_on_a_line_with_2000_subscriptions_merc_needs_one_and_a_half_times_as_long_as_d_dbr() -> None:
     latencies = {protocol: mean_latency(line_run(protocol, 2_000)[1]) for protocol in ("fbr", "d-dbr", "merc")}
     assert latencies["merc"] / latencies["d-dbr"] == pytest.approx(1.5, rel=0.15)
     assert latencies["fbr"] > 3 * latencies["d-dbr"]
@@ -197,7 +197,7 @@ def test_a_known_start_floods_nothing_and_a_cold_one_does() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["d-dbr", "merc"])
-def test_a_cut_link_is_routed_around_and_a_crashed_broker_comes_back(protocol: str) -> None:
+def test_a_cut_link_is_routed_around_and_a_crashed_broker_returns(protocol: str) -> None:
     trace = Rows()
     overlay = topologies.cluster_by_size(topologies.generate("ring", {"brokers": 6}), 6)
     world = simulate(overlay, protocol, trace)

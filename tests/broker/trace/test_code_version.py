@@ -63,7 +63,7 @@ def test_outside_a_checkout_the_commit_is_unknown(tmp_path: Path) -> None:
     assert read_code_version(tmp_path).commit == "unknown"
 
 
-def test_packages_that_are_installed_in_another_checkout_do_not_take_its_commit(checkout: Path) -> None:
+def test_packages_that_are_installed_in_another_checkout_do_not_use_its_commit(checkout: Path) -> None:
     site_packages = checkout / ".venv" / "site-packages"
     site_packages.mkdir(parents=True)
     assert read_code_version(site_packages).commit == "unknown"

@@ -62,7 +62,7 @@ def digest_of(rows: Sequence[Row]) -> str:
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(any_row, max_size=25), st.integers(1, 9))
-def test_rows_come_back_as_they_went_and_the_digest_with_them(rows: list[Row], batch_rows: int) -> None:
+def test_rows_and_their_digest_are_read_as_they_were_written(rows: list[Row], batch_rows: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         written = write(directory, rows, batch_rows)
@@ -165,7 +165,7 @@ def test_a_run_that_ends_in_an_exception_leaves_no_file(tmp_path: Path) -> None:
         read_table(tmp_path, "links")
 
 
-def test_a_file_that_cannot_get_its_name_takes_the_others_back(tmp_path: Path) -> None:
+def test_if_a_file_cannot_get_its_name_the_others_are_removed(tmp_path: Path) -> None:
     writer = TraceWriter(tmp_path, "run-1")
     writer.record(link(1))
     (file_of(tmp_path, "drops") / "in the way").mkdir(parents=True)
@@ -201,7 +201,7 @@ def run_script(script: str, directory: Path) -> subprocess.CompletedProcess[str]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
 
 
-def test_a_disk_that_takes_no_more_is_an_error_with_the_files_name_and_leaves_no_file(tmp_path: Path) -> None:
+def test_a_full_disk_is_an_error_with_the_files_name_and_leaves_no_file(tmp_path: Path) -> None:
     script = (
         "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))\n"
         "try:\n"
@@ -217,7 +217,7 @@ def test_a_disk_that_takes_no_more_is_an_error_with_the_files_name_and_leaves_no
     assert all_files(tmp_path) == []
 
 
-def test_a_process_that_dies_leaves_no_final_name_and_the_next_run_can_use_the_directory(tmp_path: Path) -> None:
+def test_a_killed_process_leaves_no_final_name_and_the_next_run_can_use_the_directory(tmp_path: Path) -> None:
     script = (
         "writer = TraceWriter(Path(sys.argv[1]), 'run-1', batch_rows=1)\n"
         "writer.record(LinkRow('a', 'b', 0.5, None))\n"
@@ -247,7 +247,7 @@ def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
         TraceWriter(tmp_path / "run", "run-1")
 
 
-def test_closing_twice_is_closing_once_and_a_closed_trace_takes_no_rows(tmp_path: Path) -> None:
+def test_closing_twice_is_closing_once_and_a_closed_trace_refuses_rows(tmp_path: Path) -> None:
     writer = TraceWriter(tmp_path, "run-1")
     writer.record(link(1))
     writer.close()
@@ -258,7 +258,7 @@ def test_closing_twice_is_closing_once_and_a_closed_trace_takes_no_rows(tmp_path
     assert list(iter_rows(tmp_path, "links")) == [link(1)]
 
 
-def test_what_is_no_row_is_refused(tmp_path: Path) -> None:
+def test_a_value_that_is_no_row_is_refused(tmp_path: Path) -> None:
     with TraceWriter(tmp_path, "run-1") as writer, pytest.raises(TypeError, match="a str is not a row of a trace"):
         writer.record("hop")  # type: ignore[arg-type]
 
@@ -319,7 +319,9 @@ def test_several_files_of_a_table_are_read_in_the_order_of_their_names(tmp_path:
     assert read_table(tmp_path / "one", "links").column("a").to_pylist() == ["b1", "b2"]
 
 
-def test_without_the_library_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library_the_error_names_the_package_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(TraceError, match=r"traces need pyarrow: pip install 'mercast\[sim\]'"):
         TraceWriter(tmp_path, "run-1")

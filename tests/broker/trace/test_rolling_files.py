@@ -54,7 +54,7 @@ def test_rolling_leaves_the_digest_alone(tmp_path: Path) -> None:
     assert digests[0] == digests[1]
 
 
-def test_what_was_shown_stays_when_the_rest_is_abandoned(tmp_path: Path) -> None:
+def test_visible_files_stay_when_the_rest_is_abandoned(tmp_path: Path) -> None:
     writer = TraceWriter(tmp_path, "run")
     writer.record(drop(1))
     writer.roll()

@@ -77,7 +77,7 @@ def test_every_table_has_the_columns_that_readers_rely_on() -> None:
     }
 
 
-def test_only_what_may_be_absent_is_nullable() -> None:
+def test_only_columns_that_may_be_absent_are_nullable() -> None:
     nullable = [
         f"{table.name}.{column.name}" for table in TABLES.values() for column in table.columns if column.is_nullable
     ]
@@ -116,7 +116,7 @@ def test_the_digest_is_the_same_on_every_machine_and_in_every_version() -> None:
     assert digest_of(ONE_OF_EACH) == "d9790fa202c2991d7ac05070b7a686a3e8705cda6a128d7a67424dd7c97766b0"
 
 
-def test_how_an_index_came_to_its_answer_is_no_part_of_the_digest() -> None:
+def test_the_work_of_an_index_is_no_part_of_the_digest() -> None:
     (row,) = [row for row in ONE_OF_EACH if isinstance(row, MatchRow)]
     assert digest_of([row]) == digest_of([row._replace(candidates=row.candidates + 1, evaluated=0)])
     assert digest_of([row]) != digest_of([row._replace(matched=row.matched + 1)])
@@ -153,12 +153,12 @@ def test_single_rows_and_batches_of_them_keep_their_order(first: Row, second: Ro
 
 
 @given(st.lists(any_row, max_size=12), st.integers(0, 12))
-def test_asking_for_the_digest_does_not_change_it(rows: list[Row], asked: int) -> None:
+def test_reading_the_digest_does_not_change_it(rows: list[Row], position: int) -> None:
     digest = Digest()
-    for row in rows[:asked]:
+    for row in rows[:position]:
         digest.record(row)
     digest.hexdigest()
-    for row in rows[asked:]:
+    for row in rows[position:]:
         digest.record(row)
     assert digest.hexdigest() == digest_of(rows)
 
@@ -223,7 +223,7 @@ class Kind(StrEnum):
     CRASH = "crash"
 
 
-def test_a_value_counts_as_what_its_column_stores() -> None:
+def test_a_value_counts_as_its_columns_type() -> None:
     assert digest_of([FaultRow(0, Kind.CRASH, "b", 2)]) == digest_of([FaultRow(0.0, "crash", "b", 2.0)])
 
 

@@ -69,7 +69,7 @@ def test_no_field_of_a_message_is_left_out_of_the_tests(kind: Any, fields: dict[
 @pytest.mark.parametrize("kind", MESSAGE_FIELDS, ids=lambda kind: kind.__name__)
 @settings(max_examples=60, deadline=None)
 @given(st.data())
-def test_a_message_comes_back_as_it_was(kind: type[Message], data: st.DataObject) -> None:
+def test_a_message_is_decoded_as_it_was_encoded(kind: type[Message], data: st.DataObject) -> None:
     message = data.draw(messages_of(kind))
     back, sequence = decode(encode(message), LIMITS)
     assert back == message
@@ -80,13 +80,13 @@ def test_a_message_comes_back_as_it_was(kind: type[Message], data: st.DataObject
 
 @settings(deadline=None)
 @given(messages_of(Publish), st.integers(0, 2**40))
-def test_a_publication_comes_with_its_number_on_the_link(message: Message, sequence: int) -> None:
+def test_a_publication_has_its_number_on_the_link(message: Message, sequence: int) -> None:
     assert decode(encode(message, sequence), LIMITS) == (message, sequence)
 
 
 @settings(deadline=None)
 @given(BODIES, BODIES)
-def test_attributes_and_payload_come_back_byte_for_byte_whatever_they_are(attributes: bytes, payload: bytes) -> None:
+def test_any_attributes_and_payload_are_decoded_byte_for_byte(attributes: bytes, payload: bytes) -> None:
     sent = PUBLISH._replace(attributes=attributes, payload=payload)
     frame = encode(sent, 1)
     assert frame.endswith(attributes + payload)
@@ -96,7 +96,7 @@ def test_attributes_and_payload_come_back_byte_for_byte_whatever_they_are(attrib
     assert type(back.attributes) is type(back.payload) is bytes
 
 
-def test_a_body_as_large_as_the_frame_allows_goes_through() -> None:
+def test_a_body_as_large_as_the_frame_allows_is_accepted() -> None:
     room = LIMITS.frame_bytes - header_size(PUBLISH._replace(attributes=b"\xc1" * 70_000), 9)
     large = PUBLISH._replace(attributes=b"\xc1" * 70_000, payload=b"\xdc" * (room - 70_000))
     assert size(large, 9) == LIMITS.frame_bytes
@@ -136,14 +136,14 @@ def test_only_publications_are_numbered() -> None:
     [Credit(2**64), PUBLISH._replace(source="\ud800")],
     ids=["65 bits", "a lone surrogate"],
 )
-def test_what_cannot_be_written_is_refused_by_kind(message: Message) -> None:
+def test_a_frame_that_cannot_be_encoded_is_refused_by_kind(message: Message) -> None:
     with pytest.raises(WireError, match=f"{type(message).__name__}: cannot be written"):
         encode(message)
 
 
 @settings(deadline=None)
 @given(st.lists(numbered_messages(), max_size=6), st.data())
-def test_a_stream_gives_the_same_frames_in_whatever_pieces_it_comes(
+def test_a_stream_gives_the_same_frames_for_any_pieces(
     sent: list[tuple[Message, int | None]], data: st.DataObject
 ) -> None:
     stream = b"".join(encode(*each) for each in sent)

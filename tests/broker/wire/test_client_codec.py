@@ -70,7 +70,7 @@ def test_every_frame_has_a_number_that_no_frame_between_brokers_has() -> None:
 
 
 @given(ANY_FRAME)
-def test_what_is_written_reads_back(frame: ClientFrame) -> None:
+def test_frames_are_decoded_as_they_were_encoded(frame: ClientFrame) -> None:
     written = encode(frame)
     back = decode(written, LIMITS)
     assert back == frame
@@ -96,7 +96,7 @@ def test_a_publication_for_several_clients_differs_in_number_and_subscriptions_a
 
 
 @given(st.lists(ANY_FRAME, max_size=8), st.data())
-def test_frames_come_whole_however_the_stream_is_cut(frames: list[ClientFrame], data: st.DataObject) -> None:
+def test_frames_are_complete_for_any_pieces_of_the_stream(frames: list[ClientFrame], data: st.DataObject) -> None:
     stream = b"".join(map(encode, frames))
     cuts = [0, *sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=12))), len(stream)]
     splitter = FrameSplitter(LIMITS)
@@ -104,7 +104,7 @@ def test_frames_come_whole_however_the_stream_is_cut(frames: list[ClientFrame], 
     assert [decode(frame, LIMITS) for frame in whole] == frames
 
 
-def test_a_splitter_hands_out_what_came_before_a_length_beyond_the_limit_and_then_refuses() -> None:
+def test_a_splitter_returns_the_frames_before_a_length_beyond_the_limit_and_then_refuses() -> None:
     splitter = FrameSplitter(Limits(frame_bytes=100))
     ping = encode(Ping(1))
     assert splitter.feed(ping + (97).to_bytes(4, "big")) == [ping]
@@ -191,7 +191,7 @@ def test_a_truncated_frame_is_refused(frame: ClientFrame, data: st.DataObject) -
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
-def test_what_is_wrong_is_said(frame: bytes, expected: str) -> None:
+def test_an_error_names_the_wrong_field(frame: bytes, expected: str) -> None:
     assert refusal(frame).startswith(expected)
 
 
@@ -224,7 +224,7 @@ def test_long_arrays_nested_by_the_hundred_claim_no_memory() -> None:
 
 
 @pytest.mark.parametrize("frame", [Ping(2**64), Subscribe(1, "\ud800", "")], ids=["65 bits", "a lone surrogate"])
-def test_what_cannot_be_written_is_refused_by_kind(frame: ClientFrame) -> None:
+def test_a_frame_that_cannot_be_encoded_is_refused_by_kind(frame: ClientFrame) -> None:
     with pytest.raises(WireError, match=f"{type(frame).__name__}: cannot be written"):
         encode(frame)
 

@@ -142,7 +142,7 @@ def test_a_reader_of_random_bytes_gives_frames_or_refuses(pieces: list[bytes]) -
     assert refused or len(rest) < 4 or len(rest) < announced
 
 
-def test_a_reader_that_refused_keeps_nothing_of_what_still_comes() -> None:
+def test_a_reader_that_refused_keeps_no_further_bytes() -> None:
     splitter = FrameSplitter(LIMITS)
     with pytest.raises(WireError):
         splitter.feed(b"\xff" * 500_000)

@@ -148,7 +148,7 @@ def test_a_limit_is_named_with_the_value_beyond_it(message: Message, limits: Lim
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_just_reaches_the_limits_is_taken(message: Message, limits: Limits) -> None:
+def test_messages_that_just_reach_the_limits_are_accepted(message: Message, limits: Limits) -> None:
     assert decode(encode(message), limits) == (message, None)
 
 
@@ -218,10 +218,10 @@ TOO_LARGE = f"it must be <= {LARGEST_NUMBER}"
         ("Publish", publish_with(transit=[["b2"]]), "transit[0] is an array, not a text"),
         ("Publish", publish_with(crossed=[None]), "crossed[0] is nil, not a text"),
         ("Credit", [], "the header has 0 fields, not at least 1"),
-        ("Credit", [{}], "taken is a map, not an integer"),
-        ("Credit", [{"a": 1}], "taken is a map, not an integer"),
-        ("Credit", [msgpack.ExtType(5, b"")], "taken is a MessagePack extension, not an integer"),
-        ("Credit", [msgpack.Timestamp(1)], "taken is a MessagePack extension, not an integer"),
+        ("Credit", [{}], "acknowledged_through is a map, not an integer"),
+        ("Credit", [{"a": 1}], "acknowledged_through is a map, not an integer"),
+        ("Credit", [msgpack.ExtType(5, b"")], "acknowledged_through is a MessagePack extension, not an integer"),
+        ("Credit", [msgpack.Timestamp(1)], "acknowledged_through is a MessagePack extension, not an integer"),
         ("Heartbeat", [1, [], [["x"]]], "known[0] has 1 fields, not 2"),
         ("Heartbeat", [1, [], [["x", "text"]]], "known[0][1] is a text, not bytes"),
         ("Heartbeat", [1, [], [["x", b"1"], ["x", b"2"]]], "known names 'x' twice"),
@@ -272,9 +272,9 @@ def nested(depth: int) -> bytes:
 @pytest.mark.parametrize(
     ("packed", "expected"),
     [
-        (nested(2), "taken is an array, not an integer"),
-        (nested(2000), "taken is an array, not an integer"),
-        (nested(500_000), "taken is an array, not an integer"),
+        (nested(2), "acknowledged_through is an array, not an integer"),
+        (nested(2000), "acknowledged_through is an array, not an integer"),
+        (nested(500_000), "acknowledged_through is an array, not an integer"),
         (b"\x81" * 2000, "the header is a map, not an array"),
         (b"\xdd\xff\xff\xff\xff", "the header ends within its fields, after 5 bytes"),
         (b"\xdc\x40\x00", "the header ends within its fields, after 3 bytes"),
@@ -289,7 +289,7 @@ def nested(depth: int) -> bytes:
         (b"\x91\x05\x05", "1 bytes follow the fields in the header"),
     ],
 )
-def test_bytes_that_hold_no_fields_are_refused_by_what_is_wrong(packed: bytes, expected: str) -> None:
+def test_bytes_without_fields_are_refused_with_the_reason(packed: bytes, expected: str) -> None:
     assert refusal(frame_of(NUMBER_OF["Credit"], packed)).startswith(f"Credit: {expected}")
 
 
@@ -306,7 +306,7 @@ def test_texts_that_are_none_are_refused(packed: bytes, expected: str) -> None:
     assert refusal(frame_of(NUMBER_OF["Settled"], b"\x96" + packed)).startswith(f"Settled: {expected}")
 
 
-def test_the_value_is_left_out_where_the_lookup_would_take_much_memory() -> None:
+def test_the_value_is_left_out_where_the_lookup_would_use_much_memory() -> None:
     long = ["b1", "", ["b2"], [["b1", 1, 1]] * 16_000, -1, 3]
     assert "hop_limit is too large to show; it must be >= 0" in refusal(frame_with(NUMBER_OF["Settled"], long))
 
@@ -343,7 +343,7 @@ def test_a_length_beyond_the_limit_is_refused_as_soon_as_it_is_there() -> None:
         splitter.feed(b"\x61")
 
 
-def test_a_frame_that_just_reaches_the_limit_is_taken() -> None:
+def test_a_frame_that_just_reaches_the_limit_is_accepted() -> None:
     assert FrameSplitter(Limits(frame_bytes=len(CREDIT))).feed(CREDIT) == [CREDIT]
 
 

@@ -31,7 +31,7 @@ def no_progress(what: str, done: int, total: int) -> None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     path_of("java")
-    session = analysis.session("local[2]", memory="1g", is_short=True)
+    session = analysis.start_session("local[2]", memory="1g", is_short=True)
     session.conf.set("spark.sql.shuffle.partitions", 2)
     yield session
     session.stop()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def test_a_generated_trace_is_the_same_every_time_and_has_the_rows_asked_for(tmp_path: Path) -> None:
+def test_a_generated_trace_is_the_same_every_time_and_has_the_requested_rows(tmp_path: Path) -> None:
     from experiments.analysis.synthetic import write_trace
 
     for name in ("one", "two"):
@@ -27,7 +27,7 @@ def test_a_generated_trace_is_the_same_every_time_and_has_the_rows_asked_for(tmp
 
 
 @pytest.mark.slow
-def test_every_size_is_timed_with_duckdb_beside_it(
+def test_every_size_is_timed_with_spark_and_duckdb(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from experiments.analysis import benchmark as module

@@ -41,11 +41,11 @@ from experiments.analysis.results import collect, write
 from experiments.analysis.tables import RESULTS
 enough, spark_session.EXECUTORS_WITHIN_S = spark_session.EXECUTORS_WITHIN_S, 2.0
 try:
-    analysis.session(sys.argv[1], memory="2g", is_short=True)
+    analysis.start_session(sys.argv[1], memory="2g", is_short=True)
 except ClusterError as error:
     print(error)
 spark_session.EXECUTORS_WITHIN_S = enough
-session = analysis.session(sys.argv[1], memory="512m", is_short=True)
+session = analysis.start_session(sys.argv[1], memory="512m", is_short=True)
 session.conf.set("spark.sql.shuffle.partitions", 4)
 runs = analysis.read_runs(session, [Path(sys.argv[2])])
 for name in sys.argv[4:]:
@@ -114,7 +114,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.mark.slow
-def test_a_cluster_gives_the_same_tables_as_one_machine_and_refuses_what_no_worker_has_room_for(
+def test_a_cluster_gives_the_same_tables_as_one_machine_and_refuses_memory_that_no_worker_has(
     cluster: str, spark: SparkSession, folder_of_runs: Path, tmp_path: Path
 ) -> None:
     from experiments import analysis

@@ -86,7 +86,7 @@ def test_tables_grow_with_complete_files_and_wait_for_others(
 
 
 @pytest.mark.slow
-def test_a_partial_file_is_tried_again_and_a_follower_that_starts_again_goes_on(
+def test_a_partial_file_is_tried_again_and_a_follower_that_starts_again_continues(
     follower: Follower, spark: SparkSession, trace: Path, tmp_path: Path, folder_of_runs: Path, runs: Runs
 ) -> None:
     from experiments.analysis.follow import Follower
@@ -120,7 +120,7 @@ def test_a_file_that_stays_damaged_is_named(
 
 
 @pytest.mark.slow
-def test_every_live_table_is_what_an_analysis_of_the_finished_trace_says(
+def test_every_live_table_equals_the_analysis_of_the_finished_trace(
     spark: SparkSession, tmp_path: Path, folder_of_runs: Path
 ) -> None:
     from experiments import analysis

@@ -98,7 +98,7 @@ async def publish(first: str, last: str, count: int) -> tuple[int, int]:
 
 
 @pytest.mark.slow
-def test_tables_come_up_to_date_with_what_brokers_publish_while_they_run(command: CommandLine, tmp_path: Path) -> None:
+def test_tables_are_updated_with_publications_while_brokers_run(command: CommandLine, tmp_path: Path) -> None:
     path_of("java")
     ports = free_ports(len(IDS))
     file, trace, out = tmp_path / "overlay.toml", tmp_path / "trace", tmp_path / "live"

@@ -37,7 +37,7 @@ def command(*words: str, **environment: str) -> subprocess.CompletedProcess[str]
     )
 
 
-def test_without_java_the_command_says_how_to_install_it(run: Path, tmp_path: Path) -> None:
+def test_without_java_the_command_shows_how_to_install_it(run: Path, tmp_path: Path) -> None:
     done = command("analyse", str(run), "--out", str(tmp_path / "out"), PATH=str(tmp_path), JAVA_HOME="")
     assert done.returncode == 3
     assert "there is no java on the PATH. Debian, Ubuntu: apt-get install openjdk-17-jre-headless" in done.stderr
@@ -47,7 +47,7 @@ def test_without_java_the_command_says_how_to_install_it(run: Path, tmp_path: Pa
 def test_a_java_home_without_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(ProgramMissingError, match=rf"JAVA_HOME is {tmp_path}, and has no bin/java"):
-        analysis.session()
+        analysis.start_session()
 
 
 def test_a_java_that_is_too_old_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -57,21 +57,21 @@ def test_a_java_that_is_too_old_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(ProgramMissingError, match=r"needs Java 17 or later; .*/java says openjdk version \"11.0.2\""):
-        analysis.session()
+        analysis.start_session()
 
 
 def test_a_cluster_that_does_not_answer_is_named() -> None:
     with pytest.raises(ClusterError, match=r"no Spark master answers at spark://127\.0\.0\.1:9"):
-        analysis.session("spark://127.0.0.1:9")
+        analysis.start_session("spark://127.0.0.1:9")
 
 
 @pytest.mark.parametrize("master", ["loca[2]", "local[0]"])
 def test_a_master_that_is_none_is_refused(master: str) -> None:
     with pytest.raises(ClusterError, match=rf"--master {re.escape(master)}: write local\[2\]"):
-        analysis.session(master)
+        analysis.start_session(master)
 
 
-def test_an_empty_folder_says_how_runs_are_made(tmp_path: Path) -> None:
+def test_an_empty_folder_is_refused_with_the_command_that_makes_runs(tmp_path: Path) -> None:
     with pytest.raises(NoRunsError, match=rf"{tmp_path} holds no run.*mercast simulate line --out DIR"):
         find_runs([tmp_path])
 
@@ -81,7 +81,7 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
         find_runs([tmp_path / "nowhere"])
 
 
-def test_an_unfinished_run_of_a_simulation_is_not_taken_for_one(run: Path) -> None:
+def test_an_unfinished_simulation_does_not_count_as_a_run(run: Path) -> None:
     run.rename(run.with_name(".fbr.unfinished"))
     with pytest.raises(NoRunsError, match="holds no run"):
         find_runs([run.parent])
@@ -138,7 +138,7 @@ def test_damaged_provenance_is_named(run: Path) -> None:
         find_runs([run])
 
 
-def test_what_differs_between_runs_beside_the_protocol_is_named(folder_of_runs: Path, tmp_path: Path) -> None:
+def test_differences_between_runs_other_than_the_protocol_are_named(folder_of_runs: Path, tmp_path: Path) -> None:
     assert differences(find_runs([folder_of_runs / "line"])) == ""
     assert differences(find_runs([folder_of_runs])).startswith("scenario (line, failures)")
     for name in ("one", "two"):

@@ -46,7 +46,7 @@ def test_runs_are_found_below_a_folder_and_named_by_their_place(runs: Runs) -> N
     assert [folder.protocol for folder in runs.folders] == ["d-dbr", "fbr", "merc", "d-dbr"]
 
 
-def test_the_summary_is_what_each_run_counted_itself(analysed: Analysis, folder_of_runs: Path) -> None:
+def test_the_summary_equals_the_counts_of_each_run(analysed: Analysis, folder_of_runs: Path) -> None:
     rows = {row["run"]: row for row in analysed.results["summary"].rows.to_pylist()}
     assert sorted(rows) == LABELS
     for label, row in rows.items():
@@ -101,7 +101,7 @@ def test_figures_are_there_as_png_and_svg(analysed: Analysis) -> None:
         assert "<svg" in figure.svg.read_text()[:500]
 
 
-def test_the_page_needs_nothing_beside_itself(analysed: Analysis) -> None:
+def test_the_page_needs_no_other_file(analysed: Analysis) -> None:
     html = analysed.page.read_text()
     assert html.count("data:image/svg+xml;base64,") == len(analysed.figures)
     assert "http" not in html.replace("http-equiv", "")

@@ -28,7 +28,7 @@ def test_the_list_has_every_figure_with_claim_and_minutes() -> None:
 
 
 @pytest.mark.slow
-def test_a_run_writes_rows_figures_and_where_they_come_from_and_is_not_repeated(tmp_path: Path) -> None:
+def test_a_run_writes_rows_figures_and_provenance_and_is_not_repeated(tmp_path: Path) -> None:
     words = ("run", "text-1.3", "--runs", str(tmp_path / "runs"), "--out", str(tmp_path / "out"))
     planned = mercast(*words, "--dry-run").stdout.splitlines()
     assert planned[0].startswith("text-1.3: 2 runs, 0 finished")

@@ -113,11 +113,11 @@ def test_a_failed_run_is_a_row_with_its_error() -> None:
     ("value", "text"),
     [(38_000, "38,000"), (0.2519, "0.252"), (2.186, "2.19"), (8.0, "8"), (491.23, "491.2"), (5219.4, "5,219")],
 )
-def test_numbers_are_written_with_as_many_digits_as_say_something(value: float, text: str) -> None:
+def test_numbers_are_written_with_the_significant_digits(value: float, text: str) -> None:
     assert number_text(value) == text
 
 
-def test_a_line_rises_when_it_goes_up_but_for_noise() -> None:
+def test_a_line_rises_if_it_increases_except_for_noise() -> None:
     assert is_rising([1, 2, 1.99, 3])
     assert not is_rising([1, 3, 2, 4])
     assert not is_rising([2, 2])

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from experiments.figures.figure import Row, Rows
-from experiments.figures.plotting import COLOURS, looks_of, panel_paths
+from experiments.figures.plotting import COLOURS, panel_paths, series_styles
 from experiments.figures.registry import find
 from experiments.figures.results import read_result
 from experiments.report.page import redraw_figures
@@ -18,17 +18,17 @@ def test_variants_of_a_protocol_have_its_colour_and_other_dashes() -> None:
     figure = find("fig-10.1.8")
     measure = figure.panels[0].measure
     names = ("FBR, uniform", "D-DBR, uniform", "FBR, Zipf", "D-DBR, Zipf")
-    looks = looks_of(figure, Rows([Row(measure, name, 0, 1.0) for name in names]))
-    assert [looks[name].colour for name in names] == [COLOURS["FBR"], COLOURS["D-DBR"]] * 2
-    assert len({looks[name] for name in names}) == len(names)
-    assert looks["FBR, uniform"].dash != looks["FBR, Zipf"].dash
+    styles = series_styles(figure, Rows([Row(measure, name, 0, 1.0) for name in names]))
+    assert [styles[name].colour for name in names] == [COLOURS["FBR"], COLOURS["D-DBR"]] * 2
+    assert len({styles[name] for name in names}) == len(names)
+    assert styles["FBR, uniform"].dash != styles["FBR, Zipf"].dash
 
 
 def test_more_variants_than_dashes_have_colours_of_their_own() -> None:
     figure = find("fig-10.1.16")
     names = [f"D-DBR, {share}% interested" for share in range(10, 60, 10)]
-    looks = looks_of(figure, Rows([Row(figure.panels[0].measure, name, 0, 1.0) for name in names]))
-    assert len({look.colour for look in looks.values()}) == len(names)
+    styles = series_styles(figure, Rows([Row(figure.panels[0].measure, name, 0, 1.0) for name in names]))
+    assert len({style.colour for style in styles.values()}) == len(names)
 
 
 def test_figures_are_drawn_again_and_rows_stay_as_they_are(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ def test_all_figures_of_the_thesis_and_its_example_are_there() -> None:
 
 
 @pytest.mark.parametrize("name", names())
-def test_a_figure_says_what_it_shows_and_what_the_paper_says(name: str) -> None:
+def test_a_figure_has_a_title_and_the_claims_of_the_paper(name: str) -> None:
     figure = find(name)
     assert figure.name == name
     assert "THESIS" in figure.reference
@@ -85,7 +85,7 @@ def test_figures_share_the_runs_that_they_have_in_common() -> None:
     assert folders("fig-10.1.10") < folders("fig-10.1.9")
 
 
-def test_all_means_every_figure_and_none_comes_twice() -> None:
+def test_all_means_every_figure_and_none_occurs_twice() -> None:
     assert [figure.name for figure in select(["fig-10.1.9", "all"])][:2] == ["fig-10.1.9", "text-1.3"]
     assert len(select(["fig-10.1.9", "all"])) == len(names())
 

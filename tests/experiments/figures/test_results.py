@@ -43,7 +43,7 @@ def test_rows_and_provenance_read_back_as_they_were_written(tmp_path: Path) -> N
     assert result.provenance.code == ("mercast 0, commit abc", str(code_version()))
 
 
-def test_results_and_runs_that_do_not_say_which_code_made_them_read_all_the_same(tmp_path: Path) -> None:
+def test_results_and_runs_without_a_code_version_are_still_read(tmp_path: Path) -> None:
     assert provenance_of("fig-0", "quick", 1, [RunOutcome()]).code == (NOT_RECORDED, str(code_version()))
     write_example(tmp_path)
     content = json.loads((tmp_path / "fig-0.json").read_text())
@@ -54,7 +54,7 @@ def test_results_and_runs_that_do_not_say_which_code_made_them_read_all_the_same
     assert result.provenance.code == ()
 
 
-def test_what_was_not_run_has_no_result(tmp_path: Path) -> None:
+def test_a_figure_that_was_not_run_has_no_result(tmp_path: Path) -> None:
     assert read_result("fig-0", tmp_path) is None
 
 

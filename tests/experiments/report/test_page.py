@@ -52,13 +52,13 @@ def test_every_experiment_is_on_the_page_and_has_committed_results(report: Path)
         assert (RESULTS / f"{name}.png").is_file()
 
 
-def test_every_section_says_which_code_made_it_or_that_this_was_not_recorded(report: Path) -> None:
+def test_every_section_names_its_code_version_or_that_none_was_recorded(report: Path) -> None:
     sections = report.read_text(encoding="utf-8").split('<section class="entry"')[1:]
     for section in sections:
         assert re.search(r"Code: (not recorded|mercast \S+, commit (unknown|[0-9a-f]{12}))", section), section[:80]
 
 
-def test_the_page_needs_nothing_beside_itself(report: Path) -> None:
+def test_the_page_needs_no_other_file(report: Path) -> None:
     text = report.read_text(encoding="utf-8")
     assert "<script" not in text
     assert "@import" not in text

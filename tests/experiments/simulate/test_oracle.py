@@ -43,7 +43,7 @@ def test_a_subscription_that_was_confirmed_a_moment_before_is_owed_the_publicati
     assert fates(publication) == {"s": Fate.MISSED}
 
 
-def test_what_was_accepted_before_the_confirmation_is_not_expected() -> None:
+def test_a_publication_accepted_before_the_confirmation_is_not_expected() -> None:
     oracle = Oracle()
     oracle.add_request("s", "n0", "b2", parse("a = 1"))
     publication = publish(oracle)
@@ -51,7 +51,7 @@ def test_what_was_accepted_before_the_confirmation_is_not_expected() -> None:
     assert fates(publication) == {}
 
 
-def test_what_does_not_match_or_was_withdrawn_before_is_not_expected() -> None:
+def test_a_subscription_that_does_not_match_or_was_withdrawn_before_is_not_expected() -> None:
     oracle = Oracle()
     subscribe(oracle, "other", expression="a = 2")
     subscribe(oracle, "gone")
@@ -73,7 +73,7 @@ def test_an_answer_to_anything_else_is_ignored() -> None:
     assert fates(publish(oracle)) == {}
 
 
-def test_who_leaves_before_the_publication_comes_has_withdrawn() -> None:
+def test_a_client_that_leaves_before_the_publication_arrives_has_withdrawn() -> None:
     oracle = Oracle()
     subscribe(oracle, "s")
     publication = publish(oracle)
@@ -93,7 +93,7 @@ def test_a_pair_is_lost_when_the_subscribers_broker_is_killed_and_later_publicat
     assert fates(publish(oracle), "far") == {"far": Fate.DELIVERED}
 
 
-def test_a_request_dies_with_the_broker_that_did_not_answer_it() -> None:
+def test_a_request_ends_with_the_broker_that_did_not_answer_it() -> None:
     oracle = Oracle()
     oracle.add_request("s", "n0", "b2", parse("a = 1"))
     oracle.kill_broker("b2", nobody)
@@ -112,7 +112,7 @@ def test_the_first_end_of_a_subscription_counts() -> None:
     assert fates(publication) == {"killed first": Fate.LOST, "left first": Fate.WITHDRAWN}
 
 
-def test_a_publication_is_lost_with_a_broker_that_alone_answered_for_it() -> None:
+def test_a_publication_is_lost_with_the_only_broker_that_answered_for_it() -> None:
     oracle = Oracle()
     subscribe(oracle, "got it")
     subscribe(oracle, "s")
@@ -135,7 +135,7 @@ def test_a_publication_is_lost_for_those_brokers_that_it_was_to_reach_from_the_k
     assert fates(publication, "far") == {"far": Fate.DELIVERED, "near": Fate.LOST}
 
 
-def test_a_publication_that_was_put_aside_is_lost_too_and_is_judged_at_the_end() -> None:
+def test_a_publication_that_was_deferred_is_lost_too_and_is_evaluated_at_the_end() -> None:
     oracle = Oracle()
     subscribe(oracle, "s")
     publication = publish(oracle)
@@ -148,7 +148,7 @@ def test_a_publication_that_was_put_aside_is_lost_too_and_is_judged_at_the_end()
     assert len(oracle) == 0
 
 
-def test_a_named_drop_accounts_for_who_did_not_get_it_and_stayed() -> None:
+def test_a_named_drop_accounts_for_clients_that_did_not_receive_it_and_stayed() -> None:
     oracle = Oracle()
     subscribe(oracle, "got it")
     subscribe(oracle, "left")
@@ -208,7 +208,7 @@ def test_expected_pairs_are_counted_by_their_fates() -> None:
 
 
 @pytest.mark.parametrize(("delivered", "dropped", "is_weak"), [(0, 0, False), (1, 1, False), (1, 2, True)])
-def test_a_run_is_weak_if_it_owes_less_than_half_of_what_was_expected(
+def test_a_run_is_weak_if_it_owes_less_than_half_of_the_expected_pairs(
     delivered: int, dropped: int, is_weak: bool
 ) -> None:
     builder = SummaryBuilder(Discarding())

@@ -22,7 +22,7 @@ def match(broker: str) -> MatchRow:
     return MatchRow(broker, "b9/1/1", "PRT", 3, 1, 1, 1, 5.0, 0.0)
 
 
-def test_at_equal_times_causes_come_first() -> None:
+def test_at_equal_times_causes_are_first() -> None:
     trace = PublicationTrace(
         PublicationRow("b9/1/1", "b9", "p1", 5.0, 1, 10),
         hops=(hop("b5", "b1", 2), hop("b9", "b5", 1)),
@@ -42,7 +42,7 @@ def test_at_equal_times_causes_come_first() -> None:
     ]
 
 
-def test_a_client_of_whom_the_run_has_no_trace_is_told_from_one_whose_subscriptions_did_not_match(
+def test_a_client_without_rows_is_distinguished_from_one_whose_subscriptions_did_not_match(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = tmp_path / "fbr"

@@ -32,7 +32,7 @@ def no_progress(what: str, done: int, total: int) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["flooding", "fbr", "d-dbr", "merc"])
-def test_every_protocol_delivers_what_the_oracle_expects(protocol: str) -> None:
+def test_every_protocol_delivers_the_pairs_that_the_oracle_expects(protocol: str) -> None:
     summary = simulate(small("gtitm-20", protocols=f'["{protocol}"]'), protocol, no_progress)
     assert summary.published == 60
     assert summary.expected == summary.owed == summary.delivered > 100
@@ -40,7 +40,7 @@ def test_every_protocol_delivers_what_the_oracle_expects(protocol: str) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["fbr", "d-dbr", "merc"])
-def test_with_subscribers_that_come_and_go_nothing_owed_is_missed(protocol: str) -> None:
+def test_with_subscribers_that_connect_and_leave_nothing_owed_is_missed(protocol: str) -> None:
     summary = simulate(load("churn", {"workload.publications": "200"}), protocol, no_progress)
     assert summary.owed + summary.withdrawn == summary.expected > 700
     assert (summary.missed, summary.duplicated, summary.held) == (0, 0, 0)
@@ -65,7 +65,7 @@ def test_through_a_partition_a_crash_and_a_lossy_link_nothing_owed_is_missed(pro
 
 
 @pytest.mark.slow
-def test_when_half_of_the_links_fail_what_fbr_does_not_deliver_is_dropped_by_name() -> None:
+def test_when_half_of_the_links_fail_undelivered_publications_of_fbr_are_dropped_by_name() -> None:
     share = {}
     for protocol in ("fbr", "d-dbr"):
         overrides = {"overlay.brokers": "40", "workload.publications": "40", "overlay.degree": "6"}
@@ -76,24 +76,24 @@ def test_when_half_of_the_links_fail_what_fbr_does_not_deliver_is_dropped_by_nam
     assert share["fbr"] < 0.4 < 0.6 < share["d-dbr"]
 
 
-def test_a_long_run_holds_the_publications_of_its_last_minute_only() -> None:
-    held: list[int] = []
+def test_a_long_run_keeps_the_publications_of_its_last_minute_only() -> None:
+    unevaluated_counts: list[int] = []
     digest = Digest()
     scenario = small("line", workload__publications="1500", workload__rate="600", clients__subscriptions_each="1")
 
-    def look(what: str, done: int, total: int) -> None:
+    def observe(what: str, done: int, total: int) -> None:
         no_progress(what, done, total)
-        held.append(run.unevaluated)
+        unevaluated_counts.append(run.unevaluated)
 
-    run = Run(scenario, "d-dbr", digest, look)
+    run = Run(scenario, "d-dbr", digest, observe)
     summary = run.complete(digest.hexdigest)
     assert summary.published == 1_500
     assert summary.expected == summary.owed == summary.delivered > 1_000
     # Ten a second for a minute, and up to ten more or fewer within the slice of a second.
-    assert 590 <= max(held) <= 610
+    assert 590 <= max(unevaluated_counts) <= 610
 
 
-def test_a_line_shows_who_matches() -> None:
+def test_a_line_shows_which_brokers_match() -> None:
     matches = {
         protocol: simulate(small("line"), protocol, no_progress).matches_mean for protocol in ("fbr", "d-dbr", "merc")
     }
@@ -102,7 +102,7 @@ def test_a_line_shows_who_matches() -> None:
     assert matches["merc"] == pytest.approx(3, abs=0.1)
 
 
-def test_a_runs_folder_holds_all_that_it_needs_to_be_read_and_repeated(tmp_path: Path) -> None:
+def test_the_folder_of_a_run_has_everything_to_read_and_repeat_it(tmp_path: Path) -> None:
     scenario = small("line")
     summary = simulate(scenario, "d-dbr", no_progress, tmp_path / "run")
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
@@ -170,7 +170,7 @@ def test_a_run_is_the_same_with_and_without_the_native_core() -> None:
     assert digest("") == digest(HIDES_THE_MODULE)
 
 
-def test_what_is_under_way_when_an_overloaded_run_ends_is_named_and_not_owed() -> None:
+def test_publications_in_flight_when_an_overloaded_run_ends_are_named_and_not_owed() -> None:
     heavy = {"workload.publications": "1500", "workload.rate": "60000", "run.drain_s": "1"}
     summary = simulate(load("line", heavy), "d-dbr", no_progress)
     assert summary.published < 1500
@@ -179,7 +179,7 @@ def test_what_is_under_way_when_an_overloaded_run_ends_is_named_and_not_owed() -
     assert summary.owed == summary.delivered < summary.expected
 
 
-def test_what_a_broker_works_on_when_the_run_ends_is_not_owed_although_nothing_waits() -> None:
+def test_publications_in_service_when_the_run_ends_are_not_owed_although_nothing_waits() -> None:
     # 49 ms of work at the first broker and at the last, a publication every 75 ms.
     brief = {"clients.subscriptions_each": "80", "workload.publications": "20", "workload.rate": "800"}
     summary = simulate(load("line", {**brief, "run.drain_s": "0"}), "d-dbr", no_progress)
@@ -189,9 +189,7 @@ def test_what_a_broker_works_on_when_the_run_ends_is_not_owed_although_nothing_w
 
 
 @pytest.mark.parametrize("name", ["line", "churn"])
-def test_publications_that_hang_while_nobody_has_anything_to_do_are_missed(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pending_publications_of_an_idle_overlay_are_missed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Publications, "arrive", lambda *_: None)
     summary = simulate(small(name), "d-dbr", no_progress)
     assert summary.missed > 0
@@ -219,7 +217,7 @@ def test_the_command_compares_protocols_and_checks_that_runs_repeat(
     ]
 
 
-def test_the_command_says_that_a_run_is_weak_and_a_trace_says_why_a_client_was_not_owed(
+def test_the_command_reports_that_a_run_is_weak_and_a_trace_shows_why_a_client_was_not_owed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     few = ["--set", "overlay.brokers=20", "--set", "overlay.degree=4", "--set", "workload.publications=5"]

@@ -158,7 +158,7 @@ def test_with_faults_at_random_times_every_publication_is_accounted_for(
 
 
 @pytest.mark.parametrize("protocol", ["fbr", "d-dbr", "merc"])
-def test_a_delivery_that_comes_when_its_publication_seems_to_be_over_counts(
+def test_a_delivery_after_the_apparent_end_of_its_publication_counts(
     protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(simulate_run, "EVALUATE_AFTER", SECOND)
@@ -167,7 +167,7 @@ def test_a_delivery_that_comes_when_its_publication_seems_to_be_over_counts(
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_what_the_killed_broker_alone_had_for_one_end_is_lost_although_another_broker_has_it_for_the_other(
+def test_a_publication_that_only_the_killed_broker_had_for_one_end_is_lost_although_another_broker_has_it_for_the_other(
     protocol: str, tmp_path: Path
 ) -> None:
     apart = fault("cut", 20, 40, links='[["b001", "b002"], ["b004", "b005"]]')

@@ -107,7 +107,7 @@ def test_a_line_of_clusters_is_counted_as_simulated() -> None:
     assert counted(counts.histogram) == simulated_lists(overlay, "merc", publications).all
 
 
-def test_several_ways_between_clusters_are_refused() -> None:
+def test_several_paths_between_clusters_are_refused() -> None:
     overlay = cluster_by_size(generate("random", {"brokers": 30, "degree": 4}), 10)
     with pytest.raises(CountingError, match="several ways between some of its 3 clusters"):
         count_lists(overlay, "merc", draw_publications(30, 1, 5, seed=1))
@@ -123,7 +123,7 @@ def test_when_all_are_interested_the_mean_list_is_the_mean_distance() -> None:
     assert counts.mean == pytest.approx(distance, rel=0.02)
 
 
-def test_the_same_seed_draws_the_same_publications_whatever_the_portion() -> None:
+def test_the_same_seed_draws_the_same_publications_for_any_portion() -> None:
     first = list(draw_publications(50, 2_500, 5, seed=9))
     again = list(draw_publications(50, 2_500, 5, seed=9))
     assert [len(portion.sources) for portion in first] == [1_000, 1_000, 500]

@@ -18,7 +18,7 @@ def test_a_run_that_fails_is_an_answer_and_not_a_failed_task() -> None:
     assert (packed, error) == (b"", "CountingError: 40 interested brokers of 20; it must be 1 to 20")
 
 
-def test_what_comes_back_takes_the_place_of_what_was_there(tmp_path: Path) -> None:
+def test_a_returned_folder_replaces_the_earlier_one(tmp_path: Path) -> None:
     packed, error = execute_and_pack(COUNTING)
     assert error == ""
     folder = tmp_path / COUNTING.folder_name

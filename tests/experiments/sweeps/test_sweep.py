@@ -57,20 +57,20 @@ def test_a_finished_run_is_not_run_again(tmp_path: Path) -> None:
     assert [step.is_new for step in again] == [False, False, True]
 
 
-def test_force_runs_again_what_is_finished(tmp_path: Path) -> None:
+def test_force_repeats_finished_runs(tmp_path: Path) -> None:
     here = _Here(tmp_path)
     list(sweep([counting(1)], tmp_path, here.submit))
     list(sweep([counting(1)], tmp_path, here.submit, force=True))
     assert here.executed == [counting(1), counting(1)]
 
 
-def test_a_run_asked_for_twice_is_run_once(tmp_path: Path) -> None:
+def test_a_run_requested_twice_is_run_once(tmp_path: Path) -> None:
     here = _Here(tmp_path)
     assert len(list(sweep([counting(1), counting(1)], tmp_path, here.submit))) == 1
     assert here.executed == [counting(1)]
 
 
-def test_a_run_that_did_not_come_to_its_end_is_run_again(tmp_path: Path) -> None:
+def test_an_unfinished_run_is_run_again(tmp_path: Path) -> None:
     here = _Here(tmp_path)
     list(sweep([counting(1)], tmp_path, here.submit))
     (tmp_path / counting(1).folder_name / OUTCOME).unlink()
@@ -94,7 +94,7 @@ def test_a_setting_that_changes_nothing_is_the_same_run() -> None:
     assert simulation(**{"workload.rate": 3000}).folder_name == simulation().folder_name
 
 
-def test_what_a_run_found_is_kept_in_its_folder(tmp_path: Path) -> None:
+def test_the_outcome_of_a_run_is_kept_in_its_folder(tmp_path: Path) -> None:
     spec = counting(1)
     outcome = execute_run(spec, tmp_path / spec.folder_name)
     assert read_outcome(spec, tmp_path) == outcome
@@ -112,18 +112,18 @@ def test_a_simulation_keeps_its_trace_and_its_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_processes_find_what_this_process_finds_and_a_failure_is_an_outcome(tmp_path: Path) -> None:
+def test_processes_find_the_same_as_this_process_and_a_failure_is_an_outcome(tmp_path: Path) -> None:
     wrong = RunSpec("simulate", {"scenario": "line", "protocol": "d-dbr", "seed": 1, "set.overlay.brokers": 3})
     broken = dataclasses.replace(counting(1), parameters={**counting(1).parameters, "interested": 2})
     specs = [counting(1), broken, counting(2), simulation(), wrong]
     with LocalProcesses(tmp_path / "apart", 2) as workers:
         # A file is in the place of the run's folder, so the run fails before it simulates.
         (tmp_path / "apart").mkdir()
-        in_the_way = tmp_path / "apart" / f".{wrong.folder_name}.unfinished"
-        in_the_way.write_text("no folder")
+        obstacle = tmp_path / "apart" / f".{wrong.folder_name}.unfinished"
+        obstacle.write_text("no folder")
         found = {step.spec.folder_name: step.outcome for step in sweep(specs, tmp_path / "apart", workers.submit)}
     assert found[broken.folder_name].error == "CountingError: 40 interested brokers of 20; it must be 1 to 20"
-    assert found[wrong.folder_name].error == f"OutputError: cannot write to {in_the_way}: File exists"
+    assert found[wrong.folder_name].error == f"OutputError: cannot write to {obstacle}: File exists"
     assert read_outcome(broken, tmp_path / "apart") is None
     for spec in (counting(1), counting(2), simulation()):
         here = execute_run(spec, tmp_path / "here" / spec.folder_name)

@@ -89,7 +89,7 @@ def test_zipf_of_exponent_0_is_uniform() -> None:
 
 
 @pytest.mark.parametrize(("mean", "largest"), [(1, 1), (1, 9), (2.78, 12), (8, 56), (5, 9)])
-def test_sizes_have_the_mean_that_is_asked_for(mean: float, largest: int) -> None:
+def test_sizes_have_the_requested_mean(mean: float, largest: int) -> None:
     rng = stream(1, "test")
     sampler = sizes(mean, largest)
     drawn = [sampler.draw(rng) + 1 for _ in range(20_000)]

@@ -99,7 +99,7 @@ def test_symbols_are_unique_however_many_there_are() -> None:
     assert symbols == sorted(symbols)
 
 
-def test_subscriptions_are_of_the_kinds_that_are_asked_for() -> None:
+def test_subscriptions_are_of_the_requested_kinds() -> None:
     expressions = list(quotes(StockQuoteParameters(), subscriptions=8_000).subscriptions())
     shapes = Counter(tuple(predicate.attribute for predicate in each.predicates()) for each in expressions)
     shares = {shape: count / 8_000 for shape, count in shapes.items()}
@@ -112,7 +112,7 @@ def test_subscriptions_are_of_the_kinds_that_are_asked_for() -> None:
     }
 
 
-def test_symbols_are_asked_for_uniformly_or_by_zipf() -> None:
+def test_symbols_are_requested_uniformly_or_by_zipf() -> None:
     def shares(exponent: float) -> list[float]:
         workload = quotes(StockQuoteParameters(symbols=50, zipf=exponent), subscriptions=20_000)
         requested = subscribed_symbols(list(workload.subscriptions()))
@@ -141,7 +141,7 @@ def test_the_share_that_matches_falls_with_the_number_of_symbols() -> None:
     assert matching(20, (0, 0, 0, 1)) >= 1 / 50, "a sector has other symbols in the range"
 
 
-def test_an_advertisement_for_everything_holds_for_all_quotes_and_meets_all_subscriptions() -> None:
+def test_an_advertisement_for_everything_matches_all_quotes_and_intersects_all_subscriptions() -> None:
     workload = quotes(StockQuoteParameters(), subscriptions=200, publications=100)
     advertised = workload.advertisement(3, 7)
     assert all(advertised.matches(quote) for quote in workload.publications())
@@ -149,7 +149,7 @@ def test_an_advertisement_for_everything_holds_for_all_quotes_and_meets_all_subs
 
 
 @given(st.integers(1, 40), st.integers(1, 60))
-def test_publishers_of_their_own_symbols_share_them_out(symbols: int, publishers: int) -> None:
+def test_publishers_with_separate_symbols_share_all_symbols(symbols: int, publishers: int) -> None:
     workload = quotes(StockQuoteParameters(symbols=symbols, coverage=Coverage.OWN))
     requested = [number % publishers for number in range(3 * publishers)]
     published = list(workload.published_by(requested, publishers))
@@ -166,7 +166,7 @@ def test_publishers_of_their_own_symbols_share_them_out(symbols: int, publishers
     assert len(covered) == symbols
 
 
-def test_a_publisher_of_popular_symbols_meets_more_subscriptions() -> None:
+def test_a_publisher_of_popular_symbols_matches_more_subscriptions() -> None:
     parameters = StockQuoteParameters(zipf=1.0, coverage=Coverage.OWN, kinds=(1, 0, 0, 0))
     workload = quotes(parameters, subscriptions=500)
     expressions = list(workload.subscriptions())
@@ -175,12 +175,12 @@ def test_a_publisher_of_popular_symbols_meets_more_subscriptions() -> None:
     assert met[0] > 5 * met[19]
 
 
-def test_stock_quotes_in_place_of_data_that_is_not_public_say_so() -> None:
+def test_stock_quotes_in_place_of_data_that_is_not_public_are_marked() -> None:
     assert "not public" in StockQuotes.notice
     assert "not public" in (sys.modules[StockQuotes.__module__].__doc__ or "")
 
 
-def test_the_first_of_a_billion_comes_without_the_others() -> None:
+def test_the_first_of_a_billion_is_generated_without_the_others() -> None:
     workload = quotes(StockQuoteParameters(), subscriptions=10**9, publications=10**9)
     assert len(list(islice(workload.subscriptions(), 2))) == len(list(islice(workload.publications(), 2))) == 2
 
@@ -200,7 +200,7 @@ def test_the_first_of_a_billion_comes_without_the_others() -> None:
         ({"coverage": "mine"}, "coverage is 'mine'; known: all, own"),
     ],
 )
-def test_what_cannot_be_generated_is_refused_by_name(settings: dict[str, str], message: str) -> None:
+def test_parameters_that_cannot_be_generated_are_refused_by_name(settings: dict[str, str], message: str) -> None:
     with pytest.raises(WorkloadError, match=message):
         parameters_from_text("stock-quotes", settings)
 
@@ -258,7 +258,7 @@ def test_a_file_that_is_not_there_or_not_text_is_refused(tmp_path: Path) -> None
         read_quotes(tmp_path / "binary.csv")
 
 
-def test_quotes_of_a_file_are_published_by_date_and_asked_for_by_symbol_and_price(tmp_path: Path) -> None:
+def test_quotes_of_a_file_are_published_by_date_and_subscribed_to_by_symbol_and_price(tmp_path: Path) -> None:
     rows = [f"2015-01-{day:02d},{ticker},9,11,8,10,1000" for day in (7, 5, 6) for ticker in ("IBM", "SAP")]
     path = written(tmp_path, HEAD + "\n".join(rows))
     workload = quotes(StockQuoteParameters(file=str(path), zipf=3), subscriptions=400, publications=40)

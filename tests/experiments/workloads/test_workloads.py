@@ -65,7 +65,7 @@ def test_workloads_do_not_depend_on_the_hash_seed() -> None:
 
 
 @pytest.mark.parametrize("name", names())
-def test_a_generator_starts_over_when_asked_again(name: str) -> None:
+def test_a_generator_starts_over_at_each_call(name: str) -> None:
     workload = create(info(name).parameters(), subscriptions=5, publications=3, seed=1)
     assert list(workload.subscriptions()) == list(workload.subscriptions())
     assert list(workload.publications()) == list(workload.publications())
@@ -83,7 +83,7 @@ def test_counts_are_as_given_and_publications_are_valid(name: str) -> None:
 @pytest.mark.parametrize(
     "parameters", [BeGenParameters(), AbeGenParameters(sharing=0), QueryLogParameters(), AdsParameters()]
 )
-def test_the_first_of_a_billion_comes_without_the_others(parameters: Parameters) -> None:
+def test_the_first_of_a_billion_is_generated_without_the_others(parameters: Parameters) -> None:
     workload = create(parameters, subscriptions=10**9, publications=10**9, seed=1)
     assert len(list(islice(workload.subscriptions(), 2))) == 2
     assert len(list(islice(workload.publications(), 2))) == 2
@@ -212,7 +212,7 @@ def test_abe_gen_defaults_have_the_shape_of_the_papers() -> None:
 
 
 @pytest.mark.parametrize("depth", [1, 2, 4])
-def test_abe_gen_goes_exactly_as_deep_as_wanted(depth: int) -> None:
+def test_abe_gen_has_exactly_the_requested_depth(depth: int) -> None:
     assert {expression.depth for expression in abe_gen(AbeGenParameters(depth=depth), 40)} == {depth}
 
 
@@ -261,7 +261,7 @@ def test_ads_have_the_published_statistics() -> None:
 
 
 @pytest.mark.parametrize("workload", [QueryLog, Ads])
-def test_a_workload_in_place_of_data_that_is_not_public_says_so(workload: type[QueryLog] | type[Ads]) -> None:
+def test_a_workload_in_place_of_data_that_is_not_public_is_marked(workload: type[QueryLog] | type[Ads]) -> None:
     assert "not public" in workload.notice
     assert "published statistics" in workload.notice
     assert "not public" in (sys.modules[workload.__module__].__doc__ or "")
@@ -294,7 +294,9 @@ def test_parameters_are_read_from_text_by_their_types() -> None:
         ("ads", {"equality": "0.95"}, "negation is 0.1; it must lie between 0 and 0.05"),
     ],
 )
-def test_what_cannot_be_generated_is_refused_by_name(name: str, settings: dict[str, str], message: str) -> None:
+def test_parameters_that_cannot_be_generated_are_refused_by_name(
+    name: str, settings: dict[str, str], message: str
+) -> None:
     with pytest.raises(WorkloadError, match=message) as refusal:
         parameters_from_text(name, settings)
     assert refusal.value.exit_code == 2

@@ -69,7 +69,7 @@ def test_an_attribute_alone_has_no_truth_and_no_hash() -> None:
         hash(attr("a"))
 
 
-def test_what_no_predicate_can_hold_is_refused() -> None:
+def test_a_value_that_no_predicate_accepts_is_refused() -> None:
     with pytest.raises(ValueRefusedError, match="attribute name '' is not a non-empty string"):
         attr("")
     with pytest.raises(ValueRefusedError, match="a =: NaN is not a value"):

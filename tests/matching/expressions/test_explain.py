@@ -82,7 +82,7 @@ def test_every_node_has_the_truth_that_it_evaluates_to(expression: Expression, p
     assert len(str(explanation).replace("a\nb", "").splitlines()) >= len(explanation.nodes)
 
 
-def test_the_tree_is_indented_and_its_reasons_stand_in_one_column() -> None:
+def test_the_tree_is_indented_and_its_reasons_are_in_one_column() -> None:
     expression = parse("symbol = 'IBM' AND (price < 100 OR NOT EXISTS region) AND TRUE")
     assert str(explain(expression, {"symbol": "IBM", "price": 130, "region": "US"})).splitlines() == [
         "false      AND",

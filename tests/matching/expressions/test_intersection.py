@@ -118,14 +118,14 @@ def constructed_exception(first: Expression, second: Expression) -> dict[str, Va
     A predicate fails if its negation is true, or if its attribute is missing or has another class.
     """
     for predicate in first.predicates():
-        ways = [predicate.negation, Predicate(predicate.attribute, Operator.NOT_EXISTS)]
+        alternatives = [predicate.negation, Predicate(predicate.attribute, Operator.NOT_EXISTS)]
         for one_of_each_class in (0, "", True):
-            ways += [
+            alternatives += [
                 Predicate(predicate.attribute, operator, (one_of_each_class,))
                 for operator in (Operator.EQ, Operator.NE)
             ]
-        for way in ways:
-            found = witness(second, way)
+        for alternative in alternatives:
+            found = witness(second, alternative)
             if found is not None and not first.matches(found):
                 return found
     return None
@@ -279,7 +279,7 @@ def test_contradictions_of_strings_are_seen(one: Expression, other: Expression) 
         (text("IN", "ab", "cd"), text("ENDS WITH", "d"), "cd"),
     ],
 )
-def test_strings_that_may_meet_do(one: Expression, other: Expression, shared_text: str) -> None:
+def test_strings_that_may_intersect_do(one: Expression, other: Expression, shared_text: str) -> None:
     assert one.matches({"s": shared_text})
     assert other.matches({"s": shared_text})
     assert intersects(one, other)
@@ -361,7 +361,7 @@ def test_a_region_has_a_box_for_each_possible_conjunction() -> None:
     assert Region.of(TRUE).boxes == ({},)
 
 
-def test_a_long_chain_of_exclusive_ors_may_intersect_whatever_it_does_not_mention() -> None:
+def test_a_long_chain_of_exclusive_ors_may_intersect_expressions_on_other_attributes() -> None:
     chain: Expression = number("=", 0)
     for n in range(1000):
         chain = Xor(Predicate(f"x{n}", Operator.EQ, (True,)), chain)

@@ -68,7 +68,7 @@ def assert_canonical(values: ValueSet) -> None:
 
 @given(predicates_with_values(EXACT))
 @settings(max_examples=200, deadline=None)
-def test_exact_predicates_hold_for_exactly_their_set(drawn: tuple[Predicate, Value]) -> None:
+def test_exact_predicates_are_true_for_exactly_their_set(drawn: tuple[Predicate, Value]) -> None:
     predicate, value = drawn
     assert is_exact(predicate)
     assert (value in satisfying(predicate)) is predicate.is_true_for(value)
@@ -77,7 +77,7 @@ def test_exact_predicates_hold_for_exactly_their_set(drawn: tuple[Predicate, Val
 
 @given(predicates_with_values(tuple(INEXACT_OPERATORS)))
 @settings(deadline=None)
-def test_other_predicates_hold_within_their_set(drawn: tuple[Predicate, Value]) -> None:
+def test_other_predicates_are_true_only_within_their_set(drawn: tuple[Predicate, Value]) -> None:
     predicate, value = drawn
     assert not is_exact(predicate)
     assert not predicate.is_true_for(value) or value in satisfying(predicate)
@@ -85,7 +85,9 @@ def test_other_predicates_hold_within_their_set(drawn: tuple[Predicate, Value]) 
 
 @given(st.lists(predicates(attributes=("a",), operators=EXACT), max_size=5), members(TypeClass.NUMBER))
 @settings(deadline=None)
-def test_several_predicates_hold_together_for_exactly_their_common_set(drawn: list[Predicate], value: Value) -> None:
+def test_several_predicates_are_true_together_for_exactly_their_common_set(
+    drawn: list[Predicate], value: Value
+) -> None:
     together = [predicate for predicate in drawn if predicate.type_class is TypeClass.NUMBER]
     found = satisfying_all(TypeClass.NUMBER, together)
     assert (value in found) is all(predicate.is_true_for(value) for predicate in together)

@@ -98,7 +98,7 @@ def test_not_follows_its_truth_table() -> None:
 
 @given(st.lists(st.sampled_from(TRUTHS), min_size=2, max_size=6))
 @settings(deadline=None)
-def test_and_takes_the_least_and_or_the_most_of_many(truths: list[Truth]) -> None:
+def test_and_is_the_least_and_or_the_greatest_of_many(truths: list[Truth]) -> None:
     order = {False: 0, None: 1, True: 2}
     children = [LEAVES[truth] for truth in truths]
     assert And(children).evaluate(PUBLICATION) is min(truths, key=lambda truth: order[truth])
@@ -210,7 +210,7 @@ def test_every_operator_has_another_as_negation() -> None:
         ("NOT MATCHES", ("b",), ["a"], ["ab"]),
     ],
 )
-def test_operators_accept_what_they_say(
+def test_operators_are_true_for_the_accepted_values_only(
     operator: str, values: tuple[Value, ...], accepted: list[Value], refused: list[Value]
 ) -> None:
     predicate = is_(operator, *values)
@@ -342,7 +342,7 @@ def test_a_shared_node_is_evaluated_once() -> None:
     assert len(list(expression.nodes())) == 1 + 3 * 50
 
 
-def test_nodes_come_once_and_children_first() -> None:
+def test_nodes_occur_once_and_children_first() -> None:
     one, other = is_("=", 1), is_("=", 2)
     inner = Or((one, other))
     outer = And((inner, one, inner))
@@ -381,7 +381,7 @@ def test_operators_join_conjunctions_and_disjunctions_into_one() -> None:
     assert (TRUE & one).children == (TRUE, one)
 
 
-def test_an_expression_has_no_truth_of_its_own() -> None:
+def test_an_expression_has_no_truth_value() -> None:
     with pytest.raises(TypeError, match=r"combine with & \| \^ ~"):
         bool(is_("=", 1))
     with pytest.raises(TypeError, match="combines expressions, not 'a = 1'"):

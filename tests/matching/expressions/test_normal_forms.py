@@ -153,7 +153,7 @@ def test_the_limit_itself_is_allowed() -> None:
     assert len(disjunctive_clauses(chain_of_xors(11))) == 1024
 
 
-def test_what_is_false_has_no_clauses_however_large_its_parts_are() -> None:
+def test_a_false_expression_has_no_clauses_however_large_its_parts_are() -> None:
     assert disjunctive_clauses(And((pairs(And, Or, 60), FALSE))) == ()
     assert conjunctive_clauses(Or((pairs(Or, And, 60), TRUE))) == ()
     assert disjunctive_clauses(Or((And((pairs(And, Or, 60), FALSE)), flag(0)))) == ((flag(0),),)
@@ -208,7 +208,7 @@ def test_conjunctions_are_recognised_however_they_are_written() -> None:
         And((flag(0), FALSE)),
     ],
 )
-def test_what_is_no_conjunction_is_not_taken_for_one(expression: Expression) -> None:
+def test_other_expressions_do_not_count_as_conjunctions(expression: Expression) -> None:
     assert as_conjunction(expression) is None
 
 

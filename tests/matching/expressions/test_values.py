@@ -51,7 +51,7 @@ def close_pairs(draw: st.DrawFn) -> tuple[int | float, int | float]:
 
 @given(close_pairs())
 @settings(max_examples=500, deadline=None)
-def test_no_number_lies_between_a_number_and_its_successor(pair: tuple[int | float, int | float]) -> None:
+def test_no_number_is_between_a_number_and_its_successor(pair: tuple[int | float, int | float]) -> None:
     number, other = pair
     following = successor(number)
     if following is None:
@@ -66,7 +66,7 @@ def test_no_number_lies_between_a_number_and_its_successor(pair: tuple[int | flo
 
 @given(texts, texts)
 @settings(deadline=None)
-def test_no_string_lies_between_a_string_and_its_successor(text: str, other: str) -> None:
+def test_no_string_is_between_a_string_and_its_successor(text: str, other: str) -> None:
     for candidate in (other, text + other):
         following = successor(text)
         assert isinstance(following, str)
@@ -146,7 +146,7 @@ def test_ends_of_notable_prefixes(prefix: str, end: str | None) -> None:
         ("ab\ud800", "lone surrogate at 2"),
     ],
 )
-def test_what_is_no_value_is_refused_by_place_and_name(value: object, problem: str) -> None:
+def test_an_invalid_value_is_refused_by_place_and_name(value: object, problem: str) -> None:
     with pytest.raises(ValueRefusedError, match=problem) as refusal:
         check_value(value, "price =")
     assert str(refusal.value).startswith("price =: ")
@@ -156,7 +156,7 @@ def test_what_is_no_value_is_refused_by_place_and_name(value: object, problem: s
 
 
 @pytest.mark.parametrize("name", ["", 7, None, "x\udfff"])
-def test_what_is_no_name_is_refused_by_name(name: object) -> None:
+def test_an_invalid_name_is_refused_by_name(name: object) -> None:
     with pytest.raises(ValueRefusedError, match="attribute name") as refusal:
         check_attribute(name)
     assert repr(name) in str(refusal.value)

@@ -38,7 +38,7 @@ from tests.harness.expression_strategies import conjunctions, expressions, publi
 DESTINATIONS = ("b1", "b2", "b3")
 
 
-class IndexBesideScan(RuleBasedStateMachine):
+class IndexAgainstScan(RuleBasedStateMachine):
     """Makes the same calls to the index and the scan, and compares every result."""
 
     index_name: str
@@ -102,7 +102,7 @@ class IndexBesideScan(RuleBasedStateMachine):
         self._compare(publication)
 
     @rule(publication=publications())
-    def match_in_other_ways(self, publication: dict[str, Value]) -> None:
+    def match_by_other_methods(self, publication: dict[str, Value]) -> None:
         expected = list(self.scan.match(publication).ids)
         packed = msgpack.packb(publication)
         assert list(self.index.match_packed(packed).ids) == expected
@@ -120,7 +120,7 @@ class IndexBesideScan(RuleBasedStateMachine):
         assert report.matched == expected.matched <= report.candidates
 
     @invariant()
-    def it_holds_what_was_added(self) -> None:
+    def it_stores_what_was_added(self) -> None:
         assert len(self.index) == len(self.scan)
         assert list(self.index) == list(self.scan)
 
@@ -135,8 +135,8 @@ class IndexBesideScan(RuleBasedStateMachine):
         assert not any(structure.details.values()), structure.details
 
 
-def _machine(name: str) -> type[IndexBesideScan]:
-    return type(f"{name} beside scan", (IndexBesideScan,), {"index_name": name})
+def _machine(name: str) -> type[IndexAgainstScan]:
+    return type(f"{name} beside scan", (IndexAgainstScan,), {"index_name": name})
 
 
 @pytest.mark.parametrize("name", matching.names())
@@ -170,7 +170,7 @@ def test_a_refused_call_leaves_the_index_as_it_was(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", matching.names())
-def test_a_subscription_without_destination_is_named_when_destinations_are_asked(name: str) -> None:
+def test_a_subscription_without_destination_is_named_by_match_destinations(name: str) -> None:
     index = matching.create(name)
     index.add(7, "a = 1")
     with pytest.raises(PublicationError, match="subscription 7"):

@@ -82,7 +82,7 @@ ONE = Predicate("a", Operator.EQ, (1,))
 
 
 @pytest.mark.parametrize("expression", [TRUE, FALSE, Not(ONE), Or((ONE, ONE)), And((ONE, And((ONE, ONE))))])
-def test_what_is_no_conjunction_of_predicates_is_refused(expression: Expression) -> None:
+def test_other_texts_than_conjunctions_of_predicates_are_refused(expression: Expression) -> None:
     with pytest.raises(ExpressionError, match="a predicate or an AND of predicates, not <"):
         to_padres(expression)
 
@@ -113,7 +113,7 @@ def test_what_is_no_conjunction_of_predicates_is_refused(expression: Expression)
         ("['',eq,3]", 1, 2, "attribute name '' is not a non-empty string"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(text: str, line: int, column: int, message: str) -> None:
+def test_an_error_is_reported_with_its_place(text: str, line: int, column: int, message: str) -> None:
     with pytest.raises(ParseError) as refused:
         parse(text)
     assert str(refused.value) == f"line {line}, column {column}: {message}"

@@ -73,7 +73,7 @@ def test_a_string_that_would_be_read_as_something_else_is_written_in_quotes(word
         ('{"a": ' + "[" * 100_000, "the JSON object holds a number or a nesting that no publication can have"),
     ],
 )
-def test_what_is_no_publication_is_refused_with_its_place(text: str, message: str) -> None:
+def test_other_texts_than_publications_are_refused_with_their_place(text: str, message: str) -> None:
     with pytest.raises(PublicationError) as refused:
         parse_publication(text)
     assert str(refused.value) == message

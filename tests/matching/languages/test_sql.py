@@ -187,7 +187,7 @@ def test_keywords_are_read_in_any_case(spell: Callable[[str], str]) -> None:
         ("'100\\%' ESCAPE '\\'", Operator.EQ, "100%"),
     ],
 )
-def test_like_becomes_the_operator_that_says_the_same(pattern: str, operator: Operator, operand: str) -> None:
+def test_like_becomes_the_equivalent_operator(pattern: str, operator: Operator, operand: str) -> None:
     assert parse(f"a LIKE {pattern}") == Predicate("a", operator, (operand,))
     assert parse(f"a NOT LIKE {pattern}") == Predicate("a", operator.negated, (operand,))
 
@@ -202,7 +202,7 @@ def _is_like(text: str, pattern: str) -> bool:
 
 
 @given(st.text("ab_%.\n😀", max_size=5), st.text("ab_%.\n😀", max_size=6))
-def test_like_holds_for_the_strings_that_its_definition_names(pattern: str, text: str) -> None:
+def test_like_is_true_for_the_strings_of_its_definition(pattern: str, text: str) -> None:
     assert parse(f"a LIKE '{pattern}'").evaluate({"a": text}) is _is_like(text, pattern)
 
 
@@ -266,7 +266,7 @@ def test_expressions_survive_pickling(expression: Expression) -> None:
     assert pickle.loads(pickle.dumps(expression)) == expression
 
 
-def test_the_beginning_tells_the_form() -> None:
+def test_the_beginning_determines_the_form() -> None:
     expected = And((ONE, Predicate("s", Operator.EQ, ("x",))))
     assert parse("a = 1 AND s = 'x'") == expected
     assert parse(" [a,=,1],[s,eq,'x']") == expected

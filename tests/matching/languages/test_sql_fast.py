@@ -28,7 +28,7 @@ def by_grammar(text: str) -> object:
 
 @settings(max_examples=1_500)
 @given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=9).map("".join))
-def test_whatever_is_read_quickly_is_what_the_grammar_reads(text: str) -> None:
+def test_the_fast_path_agrees_with_the_grammar(text: str) -> None:
     quick = parse_plain_conjunction(text, 4_096)
     assert quick is None or quick == by_grammar(text)
 

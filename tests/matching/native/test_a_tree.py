@@ -22,7 +22,7 @@ from matching.indexes.a_tree import ATree
 from matching.indexes.scan import LinearScan
 from matching.registry import NATIVE
 from tests.harness.programs import needs_compiler
-from tests.matching.indexes.test_every_index import IndexBesideScan
+from tests.matching.indexes.test_every_index import IndexAgainstScan
 
 pytestmark = needs_compiler
 
@@ -31,12 +31,12 @@ def native(name: str = "a-tree", **options: object) -> Matcher:
     return matching.create(name, backend=NATIVE, **options)
 
 
-def _machine(name: str, **options: object) -> type[IndexBesideScan]:
-    def prepare(self: IndexBesideScan) -> None:
-        IndexBesideScan.__init__(self)
+def _machine(name: str, **options: object) -> type[IndexAgainstScan]:
+    def prepare(self: IndexAgainstScan) -> None:
+        IndexAgainstScan.__init__(self)
         self.index = native(name, **options)
 
-    return type(f"native {name} beside scan", (IndexBesideScan,), {"index_name": name, "__init__": prepare})
+    return type(f"native {name} beside scan", (IndexAgainstScan,), {"index_name": name, "__init__": prepare})
 
 
 @pytest.mark.parametrize("name", ["a-tree", "scan"])
@@ -140,7 +140,7 @@ def test_long_churn_leaves_answers_right_and_nothing_behind() -> None:
     assert structure.bytes < 50_000
 
 
-def test_memory_stays_bounded_while_subscriptions_come_and_go() -> None:
+def test_memory_stays_bounded_while_subscriptions_are_added_and_removed() -> None:
     index = native()
     churn = Churn(9, index)
     churn.run(4_000, largest=200)
@@ -207,7 +207,7 @@ class TestThePapersProperties:
         assert list(index.match({"a": 1}).ids) == [2]
 
 
-def test_a_chain_of_exclusive_ors_takes_nodes_in_proportion_to_its_length() -> None:
+def test_a_chain_of_exclusive_ors_has_nodes_in_proportion_to_its_length() -> None:
     def chain(length: int) -> Expression:
         expression: Expression = is_one("x0")
         for number in range(1, length):
@@ -224,7 +224,7 @@ def test_a_chain_of_exclusive_ors_takes_nodes_in_proportion_to_its_length() -> N
 
 
 @pytest.mark.parametrize("width", [2, 15, 16, 17, 40])
-def test_disjunctions_are_heard_whether_they_are_passed_over_or_not(width: int) -> None:
+def test_disjunctions_match_whether_they_are_skipped_or_not(width: int) -> None:
     """Small disjunctions with one listener are skipped. Listeners are added and removed, so each has others in turn."""
     chosen = random.Random(width)
 
@@ -330,7 +330,7 @@ def test_python_threads_may_match_one_index_at_the_same_time() -> None:
     assert not wrong
 
 
-def test_what_is_not_plain_is_checked_by_python() -> None:
+def test_input_that_is_not_plain_is_checked_by_python() -> None:
     index = native()
     index.add(1, "a = 1", "b1")
     assert list(index.match_many([{"a": 1}, {"a": True}])[0].ids) == [1]

@@ -15,7 +15,7 @@ import matching
 from matching import registry
 from matching.errors import BackendMissingError, UnknownIndexError
 from tests.harness.programs import needs_compiler
-from tests.matching.indexes.test_every_index import IndexBesideScan
+from tests.matching.indexes.test_every_index import IndexAgainstScan
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -31,7 +31,7 @@ sys.modules["matching._native"] = None
 
 @pytest.mark.parametrize("name", NATIVE_NAMES)
 def test_the_native_backend_answers_as_the_scan_does(name: str) -> None:
-    class Machine(IndexBesideScan):
+    class Machine(IndexAgainstScan):
         index_name = name
 
         def __init__(self) -> None:
@@ -54,7 +54,7 @@ def test_auto_uses_the_native_indexes_when_they_are_there() -> None:
 
 
 @needs_compiler
-def test_the_version_tells_the_backend() -> None:
+def test_the_version_names_the_backend() -> None:
     assert "native core" in _run("import mercast, sys; sys.argv = ['mercast', '--version']; mercast.main()")
 
 

@@ -70,7 +70,7 @@ def random_publication(random: random.Random) -> dict[str, Value]:
 
 
 @pytest.fixture(params=["vectors", "bytes"])
-def way_of_scanning(request: pytest.FixtureRequest) -> Iterator[None]:
+def scan_variant(request: pytest.FixtureRequest) -> Iterator[None]:
     """Runs with the vector instructions of the processor, and without them."""
     if request.param == "vectors" and not _native.has_vectors():
         pytest.skip("this processor has no AVX-512 with VBMI")
@@ -79,8 +79,8 @@ def way_of_scanning(request: pytest.FixtureRequest) -> Iterator[None]:
     _native.forbid_vectors(False)
 
 
-@pytest.mark.usefixtures("way_of_scanning")
-def test_thousands_of_subscriptions_come_and_go_beside_the_scan() -> None:
+@pytest.mark.usefixtures("scan_variant")
+def test_thousands_of_changes_give_the_answers_of_the_scan() -> None:
     """Adds and removes in waves, so that grids are refined, lists grow and shrink, and slots move."""
     chance = random.Random(7)
     index, scan = flat.Flat(), LinearScan()
@@ -100,7 +100,7 @@ def test_thousands_of_subscriptions_come_and_go_beside_the_scan() -> None:
     assert list(index) == list(scan)
 
 
-def test_memory_follows_what_is_stored() -> None:
+def test_memory_is_proportional_to_the_stored_subscriptions() -> None:
     chance = random.Random(3)
     index = flat.Flat()
     for id in range(20_000):
@@ -121,7 +121,7 @@ def test_memory_follows_what_is_stored() -> None:
 
 
 @given(conjunctions(0, 5))
-def test_an_expression_comes_back_as_it_was_added(expression: Expression) -> None:
+def test_an_expression_is_returned_as_it_was_added(expression: Expression) -> None:
     index = flat.Flat()
     index.add(1, expression, "b1")
     assert index.expression(1) == expression
@@ -217,7 +217,7 @@ def test_an_expression_that_is_refused_in_its_middle_leaves_no_trace() -> None:
         assert list(index.match({"new": 2, "name": "new", "a": 1}).ids) == [3]
 
 
-def test_ids_of_any_kind_come_and_go() -> None:
+def test_ids_of_any_kind_are_added_and_removed() -> None:
     ids = [*range(-40, 40), -(2**63), 1 - 2**63, 2**63 - 1, 2**63 - 2, *range(10**12, 10**12 + 600, 7)]
     index, chance = flat.Flat(), random.Random(9)
     kept: list[int] = []
@@ -252,7 +252,7 @@ def test_an_id_that_a_batch_has_twice_is_refused() -> None:
         assert list(index.match({"a": 2}).ids) == []
 
 
-def test_what_was_just_added_is_there_whatever_is_asked_first() -> None:
+def test_a_new_subscription_is_there_for_any_first_call() -> None:
     for query in (len, list, lambda index: index.match({"a": 1}), lambda index: index.describe()):
         index = index_where_additions_wait()
         for id in range(20):
@@ -271,7 +271,7 @@ def test_what_was_just_added_is_there_whatever_is_asked_first() -> None:
     assert index.match_destinations({"a": 1}).destinations == ("b1", "b3")
 
 
-def test_an_attribute_takes_the_number_of_one_that_is_gone() -> None:
+def test_an_attribute_reuses_the_number_of_a_removed_one() -> None:
     index = flat.Flat()
     index.add(0, matching.parse("other = 1"))
     for round_number in range(3):
@@ -317,7 +317,7 @@ def test_bounds_that_are_integers_of_a_narrow_range_and_values_between_them() ->
             assert list(index.match(publication).ids) == list(scan.match(publication).ids)
 
 
-def test_ids_that_no_native_index_can_hold_are_refused_by_value() -> None:
+def test_ids_that_no_native_index_can_store_are_refused_by_value() -> None:
     index = flat.Flat()
     with pytest.raises(ValueRefusedError, match=str(2**63)):
         index.add(2**63, "a = 1")

@@ -40,7 +40,7 @@ def touching_without(overlay: Overlay, one: str, other: str, lost: str) -> bool:
 
 
 @given(overlays(), st.integers(1, 12))
-def test_parts_hold_every_broker_once_and_are_connected(overlay: Overlay, size: int) -> None:
+def test_parts_contain_every_broker_once_and_are_connected(overlay: Overlay, size: int) -> None:
     count = math.ceil(len(overlay.ids) / size)
     parts = parts_of(overlay, count)
     assert len(parts) == count
@@ -101,7 +101,7 @@ def test_a_tree_falls_into_balanced_subtrees() -> None:
     assert all(7 <= len(own) <= 9 for own, _ in parts)
 
 
-def test_one_cluster_holds_all_and_needs_no_edge_broker() -> None:
+def test_one_cluster_contains_all_and_needs_no_edge_broker() -> None:
     clustered = cluster_by_size(ring(6), 6)
     assert clustered.clusters == ("c01",)
     assert clustered.edge_brokers == ()
@@ -175,7 +175,7 @@ def test_graphs_of_a_hierarchy_have_second_edge_brokers_where_that_helps(joins: 
         assert len(edges) > 1 or not touching_without(clustered, one, other, edges[0])
 
 
-def test_an_overlay_without_domains_is_refused_with_what_to_type() -> None:
+def test_an_overlay_without_domains_is_refused_with_the_option_to_type() -> None:
     with pytest.raises(ParameterError, match=r"'ring-5' has no domains .*--clusters N"):
         cluster_by_domain(ring(5))
     stub = Overlay("odd", (Broker("a", label="T:0.0"), Broker("b", label="S:0.1/0.0")), (Link("a", "b"),))

@@ -45,7 +45,7 @@ def test_a_file_is_written_as_it_was_read() -> None:
 
 
 @pytest.mark.parametrize("model", EXAMPLES)
-def test_every_model_survives_the_way_to_a_file_and_back(model: str, tmp_path: Path) -> None:
+def test_every_model_is_read_as_it_was_written(model: str, tmp_path: Path) -> None:
     overlay = generate(model, EXAMPLES[model], seed=3)
     write_alt_file(tmp_path / "overlay.alt", overlay)
     assert read_alt_file(tmp_path / "overlay.alt") == overlay

@@ -98,14 +98,14 @@ def test_the_documented_file_is_read() -> None:
     assert file.broker_settings == {"b1": {"listen": "127.0.0.1:7001"}}
 
 
-def test_writing_and_reading_keeps_what_others_own(tmp_path: Path) -> None:
+def test_writing_and_reading_keeps_the_tables_of_others(tmp_path: Path) -> None:
     file = parse_overlay(DEMO, "demo.toml")
     write_overlay_file(tmp_path / "copy.toml", file)
     assert read_overlay_file(tmp_path / "copy.toml") == file
 
 
 @given(overlays())
-def test_any_overlay_survives_the_way_to_a_file_and_back(overlay: Overlay) -> None:
+def test_any_overlay_is_read_as_it_was_written(overlay: Overlay) -> None:
     assert parse_overlay(format_overlay(OverlayFile(overlay)), "any.toml").overlay == overlay
 
 
@@ -118,7 +118,7 @@ def test_generated_and_clustered_overlays_survive_too() -> None:
 
 
 @given(texts, values)
-def test_any_value_of_others_survives_the_way_to_a_file_and_back(key: str, value: TomlValue) -> None:
+def test_any_value_of_others_is_read_as_it_was_written(key: str, value: TomlValue) -> None:
     file = with_values_of_others(key, value)
     assert parse_overlay(format_overlay(file), "any.toml") == file
 
@@ -145,7 +145,7 @@ def test_every_broker_and_link_has_its_own_table() -> None:
     assert parse_overlay(text + added, "added.toml").overlay.ids == ("b1", "b2", "b3")
 
 
-def test_a_file_may_ask_that_ends_of_unshared_links_become_edge_brokers() -> None:
+def test_a_file_may_request_that_ends_of_unshared_links_become_edge_brokers() -> None:
     text = DEMO.replace('clusters = ["west", "east"]', 'clusters = ["west"]')
     with pytest.raises(OverlayError, match=r'demo.toml: no edge broker joins .*unshared_links = "join"'):
         parse_overlay(text, "demo.toml")

@@ -47,7 +47,7 @@ def test_a_drawing_is_connected_on_distinct_grid_points(name: str, brokers: int,
     ],
     ids=lambda value: value.name if isinstance(value, EdgeModel) else "",
 )
-def test_as_many_links_come_out_as_the_formula_expects(model: EdgeModel, probability: Callable[[float], float]) -> None:
+def test_the_number_of_links_is_as_the_formula_expects(model: EdgeModel, probability: Callable[[float], float]) -> None:
     links, expected = 0, 0.0
     for seed in range(5):
         drawing = draw_connected(model, 150, stream(seed, "formula"), scale=100)
@@ -78,7 +78,7 @@ def test_locality_links_pairs_within_its_reach() -> None:
 
 
 @pytest.mark.parametrize("name", EDGE_MODELS)
-def test_a_degree_sets_alpha_so_that_the_mean_degree_comes_near(name: str) -> None:
+def test_a_degree_sets_alpha_so_that_the_mean_degree_is_near(name: str) -> None:
     found = [2 * len(gtitm_flat(120, EdgeModel(name), seed=seed, degree=7).links) / 120 for seed in range(6)]
     assert 6.3 < sum(found) / len(found) < 7.7
 
@@ -101,7 +101,7 @@ def test_the_same_seed_gives_the_same_overlay_and_another_seed_another(name: str
     assert one != other
 
 
-def test_a_graph_that_cannot_connect_is_given_up_at_once_with_its_parameters() -> None:
+def test_a_graph_that_cannot_connect_is_refused_at_once_with_its_parameters() -> None:
     with pytest.raises(
         ParameterError,
         match=r"no connected overlay in 1 draw of waxman-2, alpha = 0.01, beta = 0.2, brokers = 50, scale = 100: "
@@ -110,7 +110,7 @@ def test_a_graph_that_cannot_connect_is_given_up_at_once_with_its_parameters() -
         gtitm_flat(50, EdgeModel("waxman-2", 0.01), seed=1)
 
 
-def test_a_graph_that_hardly_ever_connects_is_given_up_after_a_hundred_draws() -> None:
+def test_a_graph_that_hardly_ever_connects_is_refused_after_a_hundred_draws() -> None:
     with pytest.raises(
         ParameterError, match=r"no connected overlay in 100 draws of pure-random, degree = 2, .*raise degree"
     ):

@@ -30,7 +30,7 @@ def test_fixed_shapes_have_their_degrees(brokers: int, branching: int) -> None:
     assert degrees(grown)[0] == min(branching, brokers - 1)
 
 
-def test_small_shapes_are_what_they_say() -> None:
+def test_small_shapes_have_the_links_of_their_names() -> None:
     assert [link.ends for link in line(3).links] == [("b001", "b002"), ("b002", "b003")]
     assert [link.ends for link in ring(3).links] == [("b001", "b002"), ("b001", "b003"), ("b002", "b003")]
     assert [link.ends for link in tree(4, branching=3).links] == [("b001", f"b00{n}") for n in (2, 3, 4)]

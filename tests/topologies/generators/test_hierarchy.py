@@ -54,7 +54,7 @@ def test_labels_are_paths_from_the_top() -> None:
 
 @given(st.integers(1, 4), st.integers(0, 50))
 @settings(max_examples=25)
-def test_each_link_of_the_top_level_becomes_as_many_links_as_joins_says(joins: int, seed: int) -> None:
+def test_each_link_of_the_top_level_becomes_as_many_links_as_joins(joins: int, seed: int) -> None:
     overlay = hierarchy([5, 6], seed=seed, degree=4, joins=joins)
     counts = links_between_tops(overlay)
     assert set(counts.values()) == {joins}

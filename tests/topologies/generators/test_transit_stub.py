@@ -38,7 +38,7 @@ def weighted(overlay: Overlay) -> networkx.Graph:
     return graph
 
 
-def assert_policy_holds(overlay: Overlay) -> None:
+def assert_policy_applies(overlay: Overlay) -> None:
     """Checks all shortest paths by policy weight, ties included, between all pairs."""
     graph = weighted(overlay)
     domain = {id: domain_of(overlay, id) for id in overlay.ids}
@@ -69,14 +69,14 @@ def test_paths_by_policy_weight_stay_in_domains_and_out_of_foreign_stubs(
     )
     overlay = transit_stub(shape, seed=seed)
     assert len(overlay.ids) == shape.brokers
-    assert_policy_holds(overlay)
+    assert_policy_applies(overlay)
 
 
-def test_policy_holds_where_single_node_stubs_are_linked_to_each_other() -> None:
+def test_the_policy_applies_where_single_node_stubs_are_linked_to_each_other() -> None:
     """The tightest case for stub-stub weights: transit domains in a row, and stub domains of one node."""
     for seed in range(20):
         shape = TransitStubShape(transit_domains=2, transit_nodes=3, stubs=2, stub_nodes=1, extra_stub_stub=20)
-        assert_policy_holds(transit_stub(shape, seed=seed))
+        assert_policy_applies(transit_stub(shape, seed=seed))
 
 
 def test_without_weights_paths_would_cross_stubs() -> None:
@@ -107,7 +107,7 @@ def test_weights_grow_from_inside_to_between_stubs() -> None:
     assert 1 == inside <= transit < mixed < stub
 
 
-def test_the_overlay_of_the_thesis_comes_out() -> None:
+def test_the_overlay_of_the_thesis_is_generated() -> None:
     overlay = transit_stub(TransitStubShape(), degree=6, seed=1)
     assert len(overlay.ids) == 100
     assert len(overlay.links) == 300
@@ -178,7 +178,7 @@ def test_impossible_shapes_are_refused(shape: dict[str, int], words: str) -> Non
         transit_stub(TransitStubShape(**shape), seed=1)
 
 
-def test_a_degree_that_the_domains_cannot_hold_is_refused() -> None:
+def test_a_degree_that_the_domains_cannot_have_is_refused() -> None:
     with pytest.raises(ParameterError, match="degree 6 with 30 links between domains leaves 270 links"):
         transit_stub(TransitStubShape(stubs=3, stub_nodes=3), degree=6, seed=1)
     with pytest.raises(ParameterError, match="not both"):

@@ -2,7 +2,7 @@
 //
 // Only true nodes are propagated (zero suppression). A conjunction is evaluated only when its access child is true
 // (propagation on demand). A disjunction with a true child is true. A conjunction's other children are evaluated on
-// demand, once for each publication. Most conjunctions fail at a child whose attribute the publication lacks: the gate
+// demand, once for each publication. Most conjunctions fail at a child whose attribute the publication lacks. The gate
 // in their link or the dimensions of their children show this without reading the children.
 //
 // Departs from [ATREE 5.1]: nodes are processed in the order in which they become true, not level by level. The nodes

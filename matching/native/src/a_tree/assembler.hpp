@@ -5,8 +5,8 @@
 // of XOR is needed plain and negated, and each is built once: a chain of n XORs takes O(n) nodes. There is no
 // recursion.
 //
-// Departs from [ATREE 4.2.1]: the grouping of operands is not part of an expression's identity, so a group of an AND
-// inside an AND has no node of its own.
+// Departs from [ATREE 4.2.1]: the grouping of operands is not part of an expression's identity. So a group of an AND
+// inside an AND has no node.
 #pragma once
 
 #include <cstdint>

@@ -160,13 +160,13 @@ void ExpressionGraph::drop_unused() {
 }
 
 void ExpressionGraph::unsubscribe(std::uint32_t subscription) {
-    const SubscriptionLink held = subscriptions_[subscription];
-    count_subscription(held.node, -1);
+    const SubscriptionLink stored = subscriptions_[subscription];
+    count_subscription(stored.node, -1);
     // Links that lead straight to the subscription must be found before its record is cleared.
-    if (links_[held.node].size == 1) stop_listening(held.node);
+    if (links_[stored.node].size == 1) stop_listening(stored.node);
     subscriptions_[subscription] = {};
-    remove_link(held.node, held.place);
-    pending_.assign(1, held.node);
+    remove_link(stored.node, stored.place);
+    pending_.assign(1, stored.node);
     while (!pending_.empty()) {
         const NodeId id = pending_.back();
         pending_.pop_back();

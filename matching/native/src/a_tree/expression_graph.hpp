@@ -12,8 +12,8 @@
 // notified once for each child of its access child. A disjunction with many children is passed over only for a
 // subscription.
 //
-// The cost of a change depends on the expression, not on the index: links store their place in the list they are in,
-// removal moves the last link into the gap, and freed nodes and spans are reused.
+// The cost of a change depends on the expression, not on the index. Links store their place in their list, removal
+// moves the last link into the gap, and freed nodes and spans are reused.
 #pragma once
 
 #include <bit>

@@ -124,12 +124,12 @@ void ExpressionGraph::fit_links(Links& links, std::uint32_t capacity) {
 void ExpressionGraph::link_moved(NodeId id, Link link, std::uint32_t place) {
     NodeId disjunction = link.target();
     if (link.kind() == LinkKind::Subscription) {
-        SubscriptionLink& held = subscriptions_[link.target()];
-        if (held.node == id) {
-            held.place = place;
+        SubscriptionLink& stored = subscriptions_[link.target()];
+        if (stored.node == id) {
+            stored.place = place;
             return;
         }
-        disjunction = held.node;
+        disjunction = stored.node;
     } else if (link.kind() == LinkKind::Conjunction) {
         const Children listening(pool_.at(link.detail));
         if (listening[0].node == id) {

@@ -16,7 +16,7 @@
 //   MATCHES, NOT MATCHES      one by one, by the owner's verifier
 //   EXISTS, NOT EXISTS        by attribute; the absent ones are listed
 //
-// Departs from [THESIS 6, PST 4]: PS-Tree copies a range to every space that it covers, which explodes on wide domains.
+// Departs from [THESIS 6, PST 4]: PS-Tree copies a range to every space that it covers: too many on wide domains.
 #pragma once
 
 #include <cstdint>

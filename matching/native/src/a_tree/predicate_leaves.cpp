@@ -246,7 +246,7 @@ bool PredicateIndex::is_true_for_text(const Leaf& leaf, std::string_view value) 
     return is_true != is_negated(leaf.op);
 }
 
-// Estimates are based on subscriptions: an attribute that many predicates use is assumed to be present often, and a
+// Estimates are based on subscriptions. An attribute that many predicates use is assumed to be present often, and a
 // value that many equalities name to be frequent. Only the order of the estimates matters.
 double PredicateIndex::share(std::uint32_t leaf, std::uint32_t uses) const {
     const Leaf& found = leaves_[leaf];

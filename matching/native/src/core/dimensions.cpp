@@ -10,8 +10,8 @@ namespace mercast {
 namespace {
 
 constexpr std::size_t kSampled = 1024;
-// A new grid is made after 24 bounds for each condition. The entries that move to it are then few beside those added
-// since the last grid, both while the dimension grows and when its values drift.
+// A new grid is made after 24 bounds for each condition. The entries that move to it are then few compared with those
+// added since the last grid. This is so while the dimension grows and when its values drift.
 constexpr std::uint32_t kBoundsForEachUse = 24;
 constexpr std::uint32_t kBoundsAtLeast = 480;
 // A grid is kept while at most one of this many bounds is not one of its cuts.

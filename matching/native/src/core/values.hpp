@@ -31,8 +31,8 @@ struct Number {
     static Number of(double value) {
         const auto bits = std::bit_cast<std::uint64_t>(value);
         const std::uint64_t magnitude = bits & ~kSign, is_negative = bits >> 63;
-        // Mirrored at zero rather than complemented: -0.0 and 0.0 have one key, and short fractions of either sign have
-        // a key whose lower half is zero.
+        // Mirrored at zero rather than complemented. So -0.0 and 0.0 have one key, and short fractions of either sign
+        // have a key whose lower half is zero.
         return {kSign + ((magnitude ^ (0 - is_negative)) + is_negative), 0};
     }
 

@@ -1,9 +1,9 @@
 // An entry: a filter word and a tail, which a list stores for a subscription.
 //
-// The word holds two of the subscription's conditions coarsely, each as a code of 16 bits: eight bits of its grid's
-// hash, four each for the first and the last sixteenth of the grid that passes. The tail holds six conditions as ranges
-// of the grids' cells, the subscription's handle and its id, within one cache line. If the tail has all conditions, and
-// each is exactly a range of cells, the tail decides the subscription.
+// The word contains two of the subscription's conditions coarsely, each as a code of 16 bits. Eight bits are of its
+// grid's hash, four each are for the first and the last sixteenth of the grid that passes. The tail holds six
+// conditions as ranges of the grids' cells, the subscription's handle and its id, within one cache line. If the tail
+// has all conditions, and each is exactly a range of cells, the tail decides the subscription.
 #pragma once
 
 #include <array>

@@ -1,11 +1,11 @@
 // Flat: conjunctions in access-predicate lists, most of them decided by half a cache line.
 //
-// A subscription is filed under one of its conditions, its access predicate: an equality or a small IN under a hash of
-// dimension and value, a range in the buckets of its dimension's grid. Two ideas come from [THESIS 6, 7]: PSTBloom's
-// word beside each reference, which rules out most of a list before any subscription is read, and PSTHash's filing by
-// the access predicate that the fewest publications satisfy. Flat changes three things:
+// A subscription is filed under one of its conditions, its access predicate. An equality or a small IN is filed under a
+// hash of dimension and value, a range in the buckets of its dimension's grid. Two ideas are from [THESIS 6, 7].
+// PSTBloom's word for each reference rules out most of a list before any subscription is read. PSTHash files by the
+// access predicate that the fewest publications satisfy. Flat changes three things:
 //
-// - PS-Tree's exact predicate spaces become coarse buckets. Exact spaces explode on wide domains, and the conditions
+// - PS-Tree's exact predicate spaces become coarse buckets. A wide domain has too many exact spaces, and the conditions
 //   decide anyway.
 // - The word holds two more conditions, quantised to cells, instead of hashed attributes: it distinguishes values, not
 //   only presence.

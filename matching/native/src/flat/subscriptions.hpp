@@ -17,7 +17,7 @@ struct Place {
     std::uint32_t position;
 };
 
-// The start of a slot. It is followed by the conditions, if the entries do not decide; the places of the entries; and
+// The start of a slot. If the entries do not decide, the conditions follow. Then follow the places of the entries, and
 // the form or, if that is long, the number of a long form.
 class Subscription {
   public:

@@ -14,7 +14,7 @@ namespace mercast {
 
 class ChunkStore {
   public:
-    // From this size on, the unused part of the last huge page is small beside what is stored.
+    // From this size on, the unused part of the last huge page is small compared with the stored data.
     static constexpr std::size_t kLarge = 4 * kHugePage;
 
     ChunkStore() = default;

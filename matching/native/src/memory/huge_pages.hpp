@@ -13,7 +13,7 @@
 namespace mercast {
 
 inline constexpr std::size_t kHugePage = std::size_t{1} << 21;
-// From this size on, the unused part of a huge page is small beside what is stored.
+// From this size on, the unused part of a huge page is small compared with the stored data.
 inline constexpr std::size_t kWorthHugePages = 2 * kHugePage;
 
 // The memory must be released with std::free.

@@ -11,7 +11,7 @@ namespace nb = nanobind;
 
 // Returns whether the pattern occurs in the text. Uses the same RE2 as pure Python, which caches compiled patterns.
 inline bool pattern_occurs(std::string_view pattern, std::string_view text) {
-    nb::gil_scoped_acquire held;
+    nb::gil_scoped_acquire gil;
     nb::object compile = nb::module_::import_("matching.expressions.model").attr("compile_pattern");
     nb::object compiled = compile(nb::str(pattern.data(), pattern.size()));
     return !compiled.attr("search")(nb::str(text.data(), text.size())).is_none();

@@ -23,7 +23,7 @@ class Random {
     std::uint64_t state_;
 };
 
-// Adds, removes and matches in waves, beside a plain scan that evaluates each predicate on its own.
+// Adds, removes and matches in waves, and compares with a plain scan that evaluates each predicate separately.
 int soak_flat(std::uint64_t seed, std::uint64_t operations);
 // Adds this many, removes most, adds them again and removes all.
 int soak_large_flat(std::uint64_t seed, std::uint32_t size);

@@ -1,4 +1,4 @@
-// The A-Tree beside a plain evaluation of each expression, in Kleene's three-valued logic.
+// The A-Tree compared with a plain evaluation of each expression, in Kleene's three-valued logic.
 #include <algorithm>
 #include <map>
 #include <memory>

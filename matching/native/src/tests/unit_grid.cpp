@@ -1,4 +1,4 @@
-// Grids: cells of values and intervals, buckets, and grids of integers beside grids that search.
+// Grids: cells of values and intervals, buckets, and grids of integers compared with grids that search.
 #include <algorithm>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// Lists of entries beside plain vectors, and the directory of lists while grids change.
+// Lists of entries compared with plain vectors, and the directory of lists while grids change.
 #include <cstdint>
 #include <vector>
 

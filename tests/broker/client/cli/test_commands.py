@@ -33,9 +33,11 @@ def command(tmp_path: Path) -> CommandLine:
 
 def test_pub_prints_ids_and_sub_prints_matching_publications(command: CommandLine, server: str) -> None:
     with command.started("sub", "kind = 'a' AND n > 1", "kind = 'b'", "-s", server, "--count", "3") as sub:
-        assert line_of(sub, is_talk=True) == "subscribed at b1"
-        told = command.succeed("pub", "-s", server, "--json", input='{"kind": "a", "n": 1}\n{"kind": "a", "n": 2}').out
-        ids = [json.loads(line)["id"] for line in told.splitlines()]
+        assert line_of(sub, is_stderr=True) == "subscribed at b1"
+        printed = command.succeed(
+            "pub", "-s", server, "--json", input='{"kind": "a", "n": 1}\n{"kind": "a", "n": 2}'
+        ).out
+        ids = [json.loads(line)["id"] for line in printed.splitlines()]
         assert len(set(ids)) == 2
         assert all(id.startswith("b1/") for id in ids)
         command.succeed("pub", "kind=b", "note='two words'", "--count", "2", "--payload", "p", "-s", server)
@@ -47,7 +49,7 @@ def test_pub_prints_ids_and_sub_prints_matching_publications(command: CommandLin
         assert sub.wait(60) == 0
 
 
-def test_the_server_comes_from_the_option_or_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_server_is_set_by_the_option_or_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MERCAST_SERVER", raising=False)
     assert chosen_servers(None) == "mercast://127.0.0.1:7001"
     monkeypatch.setenv("MERCAST_SERVER", "mercast://127.0.0.1:7002")
@@ -65,7 +67,7 @@ def test_a_timeout_without_a_count_is_no_failure(command: CommandLine, server: s
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "talk"),
+    ("words", "code", "message"),
     [
         (["pub", "price"], 2, "is not name=value"),
         (["sub", "price >"], 2, "was refused"),
@@ -81,17 +83,17 @@ def test_a_timeout_without_a_count_is_no_failure(command: CommandLine, server: s
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_errors_are_one_line(command: CommandLine, server: str, words: list[str], code: int, talk: str) -> None:
+def test_errors_are_one_line(command: CommandLine, server: str, words: list[str], code: int, message: str) -> None:
     outcome = command.run(*words, "-s", server)
     assert (outcome.code, outcome.out) == (code, "")
-    assert talk in outcome.talk.splitlines()[-1]
-    assert "Traceback" not in outcome.talk
+    assert message in outcome.err.splitlines()[-1]
+    assert "Traceback" not in outcome.err
 
 
 def test_a_line_of_the_input_that_cannot_be_read_is_named(command: CommandLine, server: str) -> None:
     outcome = command.run("pub", "-s", server, input='{"a": 1}\n{"a": [1]}\n')
     assert outcome.code == 2
-    assert "line 2 of standard input: attribute 'a'" in outcome.talk
+    assert "line 2 of standard input: attribute 'a'" in outcome.err
 
 
 @pytest.mark.slow
@@ -100,11 +102,11 @@ def test_a_line_of_the_input_that_cannot_be_read_is_named(command: CommandLine, 
 )
 def test_bench_counts_owed_and_received_deliveries(command: CommandLine, server: str, options: list[str]) -> None:
     words = ["--subscribers", "3", "--subscriptions", "100", "--matching", "0.1", "--duration", "1s", "--warm-up", "0s"]
-    told = json.loads(command.succeed("bench", "-s", server, "--json", *words, *options).out)
-    assert told["missing"] == told["refused"] == told["repeated"] == 0
-    assert told["delivered_in_all"] == told["expected_in_all"] > 0
-    assert told["published"] > 0
-    assert 0 < told["latency_ms_p50"] <= told["latency_ms_p99"] <= told["latency_ms_max"]
+    printed = json.loads(command.succeed("bench", "-s", server, "--json", *words, *options).out)
+    assert printed["missing"] == printed["refused"] == printed["repeated"] == 0
+    assert printed["delivered_in_all"] == printed["expected_in_all"] > 0
+    assert printed["published"] > 0
+    assert 0 < printed["latency_ms_p50"] <= printed["latency_ms_p99"] <= printed["latency_ms_max"]
 
 
 def test_a_bench_that_is_interrupted_ends_without_a_traceback(command: CommandLine, server: str) -> None:
@@ -114,10 +116,10 @@ def test_a_bench_that_is_interrupted_ends_without_a_traceback(command: CommandLi
             # Quotes arrive only while it publishes.
             assert quotes.next(60.0) is not None
         bench.send_signal(signal.SIGINT)
-        _, talk = bench.communicate(timeout=60)
+        _, message = bench.communicate(timeout=60)
     assert bench.returncode != 0
-    assert "Traceback" not in talk
-    assert "never retrieved" not in talk
+    assert "Traceback" not in message
+    assert "never retrieved" not in message
 
 
 @pytest.mark.parametrize("matching", [0.001, 0.01, 0.5])

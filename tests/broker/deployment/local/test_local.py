@@ -53,10 +53,10 @@ def test_up_sub_pub_status_trace_and_down(command: CommandLine, tmp_path: Path) 
     file, ports = two_brokers(tmp_path)
     up = command.succeed("up", str(file))
     assert all(f"mercast://127.0.0.1:{port}" in up.out for port in ports.values())
-    assert "overlay pair is up" in up.talk
+    assert "overlay pair is up" in up.err
     near, far = (f"mercast://127.0.0.1:{ports[id]}" for id in ("b1", "b2"))
     with command.started("sub", "price > 90", "-s", far, "--count", "3", "--json") as sub:
-        assert line_of(sub, is_talk=True) == "subscribed at b2"
+        assert line_of(sub, is_stderr=True) == "subscribed at b2"
         # Repeated until it is delivered, because the subscription must reach the other broker first.
         traced = command.succeed("trace", "-s", near, "symbol=IBM price=92.5", "--json").out
         while not any(step["what"] == "delivered" for step in json.loads(traced)["steps"]):
@@ -84,7 +84,7 @@ def test_up_sub_pub_status_trace_and_down(command: CommandLine, tmp_path: Path) 
     assert "pair, d-dbr" in table
     assert table.count("serving") == 2
     down = command.succeed("down")
-    assert "overlay pair is down (2 brokers)" in down.talk
+    assert "overlay pair is down (2 brokers)" in down.err
     assert command.status() == []
     assert command.run("down").code == 1
     assert not any(_listens(port) for port in ports.values())
@@ -102,7 +102,7 @@ def test_a_port_in_use_is_named_before_anything_is_started(command: CommandLine,
         occupier.listen()
         outcome = command.run("up", str(file))
     assert outcome.code == 3
-    assert f"broker b2: listen = '127.0.0.1:{ports['b2']}': the port is in use" in outcome.talk
+    assert f"broker b2: listen = '127.0.0.1:{ports['b2']}': the port is in use" in outcome.err
     assert command.status() == []
     assert not _listens(ports["b1"])
 
@@ -112,11 +112,11 @@ def test_brokers_without_an_address_or_with_a_misspelt_key_are_refused(command: 
     file.write_text(file.read_text().replace(f'listen = "127.0.0.1:{ports["b2"]}"', ""))
     outcome = command.run("up", str(file))
     assert outcome.code == 3
-    assert "broker b2 has no address; add listen = " in outcome.talk
+    assert "broker b2 has no address; add listen = " in outcome.err
     file.write_text(file.read_text().replace("[overlay]", '[overlay]\nprotocoll = "d-dbr"'))
     outcome = command.run("up", str(file))
     assert outcome.code == 3
-    assert "overlay.protocoll is unknown; did you mean 'protocol'?" in outcome.talk
+    assert "overlay.protocoll is unknown; did you mean 'protocol'?" in outcome.err
 
 
 def test_brokers_that_other_machines_reach_are_not_started_without_insecure(
@@ -126,7 +126,7 @@ def test_brokers_that_other_machines_reach_are_not_started_without_insecure(
     file.write_text(file.read_text().replace('listen = "127.0.0.1', 'listen = "0.0.0.0'))
     outcome = command.run("up", str(file))
     assert outcome.code == 3
-    assert "--insecure" in outcome.talk
+    assert "--insecure" in outcome.err
 
 
 def test_a_missing_part_of_the_installation_is_named_before_anything_is_started(
@@ -166,7 +166,7 @@ def test_a_missing_key_is_named_before_anything_is_started(command: CommandLine,
     (tmp_path / "b1.pem").write_text("a certificate")
     outcome = command.run("up", str(file))
     assert outcome.code == 3
-    assert f"[tls] key: there is no file {tmp_path / 'b1.key'}" in outcome.talk
+    assert f"[tls] key: there is no file {tmp_path / 'b1.key'}" in outcome.err
     assert not any(_listens(port) for port in ports.values())
 
 
@@ -175,9 +175,9 @@ def test_a_neighbour_elsewhere_must_be_reachable(command: CommandLine, tmp_path:
     file, ports = two_brokers(tmp_path)
     outcome = command.run("up", str(file), "--only", "b1")
     assert outcome.code == 4
-    assert f"broker b1: its neighbour b2 at 127.0.0.1:{ports['b2']} cannot be reached" in outcome.talk
+    assert f"broker b1: its neighbour b2 at 127.0.0.1:{ports['b2']} cannot be reached" in outcome.err
     assert command.status() == []
-    assert "no such broker" in command.run("up", str(file), "--only", "b3").talk
+    assert "no such broker" in command.run("up", str(file), "--only", "b3").err
     command.succeed("up", str(file), "--only", "b1", "--allow-missing-peers")
     # Needs another name, because b1 already runs under the overlay's name.
     command.succeed("up", str(file), "--only", "b2", "--name", "rest")
@@ -192,12 +192,12 @@ def test_two_overlays_run_side_by_side_and_are_stopped_by_name(command: CommandL
     command.succeed("up", str(one))
     again = command.run("up", str(one))
     assert again.code == 1
-    assert "overlay one is up already" in again.talk
+    assert "overlay one is up already" in again.err
     command.succeed("up", str(other))
     assert [overlay["overlay"] for overlay in command.status()] == ["one", "other"]
     unclear = command.run("down")
     assert unclear.code == 1
-    assert "several overlays are up: one, other" in unclear.talk
+    assert "several overlays are up: one, other" in unclear.err
     command.succeed("pub", "a=1", "-s", f"mercast://127.0.0.1:{one_ports['b1']}")
     command.succeed("down", "one")
     assert [overlay["overlay"] for overlay in command.status()] == ["other"]
@@ -217,7 +217,7 @@ def test_a_crashed_broker_is_started_again_and_subscribers_find_it(command: Comm
     command.succeed("up", str(file))
     server = f"mercast://127.0.0.1:{ports['b1']}"
     with command.started("sub", "n > 0", "-s", server) as sub:
-        assert line_of(sub, is_talk=True) == "subscribed at b1"
+        assert line_of(sub, is_stderr=True) == "subscribed at b1"
         (overlay,) = command.status()
         first = overlay["brokers"][0]["pid"]
         os.kill(first, signal.SIGKILL)
@@ -228,7 +228,7 @@ def test_a_crashed_broker_is_started_again_and_subscribers_find_it(command: Comm
 
         wait_until(is_restarted, WITHIN_S)
         assert command.status()[0]["brokers"][0]["pid"] != first
-        assert "lost broker b1" in line_of(sub, is_talk=True)
+        assert "lost broker b1" in line_of(sub, is_stderr=True)
         n = 0
         while not _has_line(sub.stdout):
             n += 1
@@ -250,7 +250,7 @@ def test_a_broker_that_leaves_stays_away_and_is_shown_as_left(command: CommandLi
     file, ports = two_brokers(tmp_path)
     command.succeed("up", str(file))
     (overlay,) = command.status()
-    assert "b2 leaves the overlay" in command.succeed("leave", "--admin", overlay["brokers"][1]["admin"]).talk
+    assert "b2 leaves the overlay" in command.succeed("leave", "--admin", overlay["brokers"][1]["admin"]).err
 
     def has_left() -> bool:
         b2 = command.status()[0]["brokers"][1]
@@ -266,7 +266,7 @@ def test_a_broker_that_leaves_stays_away_and_is_shown_as_left(command: CommandLi
     assert not _listens(ports["b2"])
     assert "left" in command.succeed("status").out
     outcome = command.run("leave", "pair", "--id", "b2")
-    assert (outcome.code, "b2 has left overlay pair already" in outcome.talk) == (1, True)
+    assert (outcome.code, "b2 has left overlay pair already" in outcome.err) == (1, True)
     command.succeed("down")
 
 
@@ -275,12 +275,12 @@ def test_leave_finds_admin_pages_on_a_free_port_by_file_and_by_name(command: Com
     file, _ = two_brokers(tmp_path)
     outcome = command.run("leave", str(file), "--id", "b2")
     assert outcome.code == 1
-    assert "was not started by `mercast up` here" in outcome.talk
-    assert "no overlay 'pair' is up here" in command.run("leave", "pair", "--id", "b2").talk
+    assert "was not started by `mercast up` here" in outcome.err
+    assert "no overlay 'pair' is up here" in command.run("leave", "pair", "--id", "b2").err
     command.succeed("up", str(file))
-    assert "overlay pair has no broker 'b7' here" in command.run("leave", "pair", "--id", "b7").talk
-    assert "b2 leaves the overlay" in command.succeed("leave", str(file), "--id", "b2").talk
-    assert "b1 leaves the overlay" in command.succeed("leave", "pair", "--id", "b1").talk
+    assert "overlay pair has no broker 'b7' here" in command.run("leave", "pair", "--id", "b7").err
+    assert "b2 leaves the overlay" in command.succeed("leave", str(file), "--id", "b2").err
+    assert "b1 leaves the overlay" in command.succeed("leave", "pair", "--id", "b1").err
     command.succeed("down")
 
 
@@ -302,7 +302,7 @@ def test_leave_accepts_the_name_of_an_overlay_with_a_dot_in_it(tmp_path: Path, m
         find_admin_address("pair.v3", "b1")
 
 
-def test_leave_says_why_a_broker_has_no_admin_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leave_reports_why_a_broker_has_no_admin_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file, _ = two_brokers(tmp_path)
     monkeypatch.setenv("MERCAST_RUN_DIR", str(tmp_path / "run"))
     write_run_folder(tmp_path / "run", "pair", file, {"b1": None})
@@ -331,8 +331,8 @@ def test_a_broker_that_cannot_start_is_shown_with_its_last_log_lines(command: Co
     file.write_text(file.read_text().replace('id = "b2"', 'id = "b2"\ndata_dir = "taken"'))
     outcome = command.run("up", str(file))
     assert outcome.code == 1
-    assert "broker b2 ended with code" in outcome.talk
-    assert "taken" in outcome.talk
+    assert "broker b2 ended with code" in outcome.err
+    assert "taken" in outcome.err
     assert command.status() == []
 
 
@@ -347,12 +347,12 @@ def test_the_shipped_overlay_is_found_by_name_from_anywhere(tmp_path: Path, monk
 def test_an_unknown_overlay_is_refused_with_the_names_of_the_shipped_ones(command: CommandLine) -> None:
     outcome = command.run("up", "dmo")
     assert outcome.code == 3
-    assert "no file and no shipped overlay 'dmo'" in outcome.talk
-    assert "demo" in outcome.talk
-    assert "there is no file nowhere.toml" in command.run("up", "nowhere.toml").talk
+    assert "no file and no shipped overlay 'dmo'" in outcome.err
+    assert "demo" in outcome.err
+    assert "there is no file nowhere.toml" in command.run("up", "nowhere.toml").err
 
 
-def test_a_folder_of_processes_that_are_gone_is_no_overlay(command: CommandLine, tmp_path: Path) -> None:
+def test_a_folder_of_processes_that_have_ended_is_no_overlay(command: CommandLine, tmp_path: Path) -> None:
     gone = {"pid": 2**22 - 1, "started": 7}
     stale = tmp_path / "run" / "stale"
     stale.mkdir(parents=True)

@@ -263,7 +263,7 @@ def test_pods_get_the_secrets_mounted(tmp_path: Path) -> None:
     assert {"name": "secrets", "mountPath": "/etc/mercast-secrets", "readOnly": True} in mounts
 
 
-def test_brokers_with_names_that_yaml_takes_for_other_types_keep_them(tmp_path: Path) -> None:
+def test_brokers_with_names_that_yaml_reads_as_other_types_keep_them(tmp_path: Path) -> None:
     overlay = ONE_MACHINE.replace('"b1"', '"1e3"').replace('"B_2"', '"y"').replace('"b3"', '"null"')
     services = read_yaml(deployed(tmp_path, overlay, "compose", "--insecure") / "compose.yaml")["services"]
     assert {name: service["command"][3] for name, service in services.items()} == {
@@ -286,7 +286,7 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(tmp_path: 
 
 
 @pytest.mark.parametrize("word", ["50%", "a$b"])
-def test_a_name_with_a_meaning_of_its_own_in_a_unit_is_refused(tmp_path: Path, word: str) -> None:
+def test_a_name_with_a_special_meaning_in_a_unit_is_refused(tmp_path: Path, word: str) -> None:
     done, out = deploy(tmp_path, SEVERAL_HOSTS.replace('"plant"', f'"{word}"'), "systemd", "--insecure")
     assert done.returncode == 3
     assert f"{word!r} cannot stand in a systemd unit" in done.stderr

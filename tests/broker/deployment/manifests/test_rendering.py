@@ -47,7 +47,7 @@ def test_nested_lists_and_maps_are_written_in_block_form() -> None:
     assert to_yaml({"d": [{"b": 1, "c": ["x"]}, []], "a": {}}) == "d:\n  - b: 1\n    c:\n      - x\n  - []\na: {}\n"
 
 
-def test_what_occurs_twice_is_written_twice() -> None:
+def test_a_value_that_occurs_twice_is_written_twice() -> None:
     labels: dict[str, Yaml] = {"app": "mercast"}
     assert to_yaml({"labels": labels, "selector": labels}) == "labels:\n  app: mercast\nselector:\n  app: mercast\n"
 
@@ -65,7 +65,7 @@ def test_long_lines_are_not_broken() -> None:
 
 
 @pytest.mark.parametrize("text", ["y", "N", "on", "null", "1e3", "0o17", "1_000e3", "12:30", "2001-1-1T1:1:1Z", ".5"])
-def test_strings_that_some_reader_takes_for_another_type_are_quoted(text: str) -> None:
+def test_strings_that_some_reader_reads_as_another_type_are_quoted(text: str) -> None:
     assert to_yaml({text: text}) == f"'{text}': '{text}'\n"
 
 

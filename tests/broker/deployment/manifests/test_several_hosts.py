@@ -29,6 +29,7 @@ async def main():
     async with connect(sys.argv[1]) as client:
         for n in range(int(sys.argv[2])):
             await client.publish({"n": n, "kind": "reading"}, b"x" * 100)
+            # A rate that lasts longer than the faults.
             await asyncio.sleep(0.008)
             if n % 100 == 0:
                 print(n)
@@ -124,7 +125,7 @@ def numbers(subscriber: subprocess.Popen[str], count: int) -> list[int]:
 
 
 @pytest.mark.slow
-def test_a_cable_is_cut_and_healed_under_load_and_publications_take_another_path(hosts: Hosts, tmp_path: Path) -> None:
+def test_a_cable_is_cut_and_healed_under_load_and_publications_use_another_path(hosts: Hosts, tmp_path: Path) -> None:
     start_overlay(hosts, tmp_path, [(1, 2), (2, 3), (1, 3)])
     subscriber = start_client(hosts, 3, SUBSCRIBER)
     read_until(subscriber, "subscribed")

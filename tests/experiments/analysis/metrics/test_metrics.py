@@ -104,7 +104,7 @@ def test_destination_lists_are_of_publications_alone_in_all_and_at_the_source(fr
     assert shares == [("all", 1, 2, 0.667), ("all", 2, 1, 1.0), ("source", 2, 1, 1.0)]
 
 
-def test_delivery_tells_missed_duplicated_and_unexpected_apart(frame: MakeFrame) -> None:
+def test_delivery_distinguishes_missed_duplicated_and_unexpected(frame: MakeFrame) -> None:
     from experiments.analysis.metrics.delivery import delivery, duplicates, misses
 
     expectations = [
@@ -171,7 +171,7 @@ MATCHES = (
 )
 
 
-def test_a_broker_that_asks_two_tables_matched_once(frame: MakeFrame) -> None:
+def test_a_broker_with_two_lookups_matched_once(frame: MakeFrame) -> None:
     from experiments.analysis.metrics.matching_work import matching_work
 
     found = only(matching_work(frame(MATCHES)))
@@ -241,13 +241,13 @@ def test_links_are_rated_over_the_time_they_were_up(frame: MakeFrame) -> None:
     assert found[2]["up_s"] is found[2]["messages_per_s"] is None
 
 
-def test_the_slowest_publications_come_with_the_way_to_their_last_delivery(frame: MakeFrame) -> None:
+def test_the_slowest_publications_have_the_path_to_their_last_delivery(frame: MakeFrame) -> None:
     from experiments.analysis.metrics.slowest import slowest
 
     quick = DeliveryRow("a/1/1", "a", "s0", 0, 2.0, 2.001)
     slow = DeliveryRow("z/1/0", "b", "s4", 1, 3.0, 3.5)
-    way = HopRow("z/1/0", "publish", "z", "z", "b", 1, 1, 9, 9, 3.1, 3.2)
-    found = rows(slowest(frame([*DELIVERIES, quick, slow]), frame([*HOPS, way]), limit=2), "rank")
+    hop = HopRow("z/1/0", "publish", "z", "z", "b", 1, 1, 9, 9, 3.1, 3.2)
+    found = rows(slowest(frame([*DELIVERIES, quick, slow]), frame([*HOPS, hop]), limit=2), "rank")
     assert [(row["rank"], row["publication"], row["client"]) for row in found] == [
         (1, "z/1/0", "s4"),
         (2, "a/1/0", "s3"),
@@ -263,7 +263,7 @@ def test_drops_are_counted_by_broker_and_reason(frame: MakeFrame) -> None:
     assert only(drops(frame(dropped)))["drops"] == 2
 
 
-def test_comparison_puts_every_other_run_beside_the_first(spark: SparkSession) -> None:
+def test_comparison_relates_every_other_run_to_the_first(spark: SparkSession) -> None:
     from experiments.analysis.summary import comparison
 
     summary = spark.createDataFrame(

@@ -117,7 +117,7 @@ def checksum_of_definition(count: int, publications: int, seed: int = 0) -> str:
     return f"{total % 2**64:016x}"
 
 
-def test_every_index_is_measured_beside_the_scan() -> None:
+def test_every_index_is_compared_with_the_scan() -> None:
     result = quietly(plan("by-first-attribute", "pst-bloom"))
     assert [row.index for row in result.results] == ["scan", "by-first-attribute", "pst-bloom"]
     for row in result.results:
@@ -133,7 +133,7 @@ def test_every_index_is_measured_beside_the_scan() -> None:
     assert (result.backend, result.scan_publications) == ("python", 25)
 
 
-def test_the_scan_is_not_run_twice_when_it_is_asked_for() -> None:
+def test_the_scan_is_not_run_twice_when_it_is_requested() -> None:
     assert [row.index for row in quietly(plan("pst-bloom", "scan")).results] == ["scan", "pst-bloom"]
 
 
@@ -170,7 +170,7 @@ def test_a_wrong_answer_ends_the_run_and_names_index_publication_and_ids(scan_pu
     )
 
 
-def test_an_index_that_keeps_what_was_removed_ends_the_run() -> None:
+def test_an_index_that_keeps_removed_subscriptions_ends_the_run() -> None:
     with pytest.raises(NotEmptyError, match=r"hoarder is not empty .* 0 subscriptions and 60 nodes") as failure:
         quietly(plan("hoarder"))
     assert failure.value.exit_code == 1
@@ -267,7 +267,7 @@ def test_the_command_prints_tables() -> None:
     assert result.stderr == ""
 
 
-def test_the_command_prints_rows_that_stand_for_themselves() -> None:
+def test_the_command_prints_rows_that_are_complete() -> None:
     result = bench("-i", "pst-hash", "--option", "pst-hash.access_predicates=3", *TINY, *TINY_SHAPE, "--seed", "4",
                    "--set", "cardinality=30", "--json")  # fmt: skip
     assert result.exit_code == 0, result.exception
@@ -281,14 +281,14 @@ def test_the_command_prints_rows_that_stand_for_themselves() -> None:
     assert row["checksum"] == scan["checksum"] != "0" * 16
 
 
-def test_a_workload_that_is_not_the_papers_data_says_so_beside_its_results() -> None:
+def test_a_workload_that_is_not_the_papers_data_is_marked_in_its_results() -> None:
     result = bench("-i", "pst-bloom", "-w", "ads", *TINY, "--json")
     assert result.exit_code == 0, result.exception
     assert "not public" in result.stderr
     assert "not public" in json.loads(result.stdout)[0]["notice"]
 
 
-def test_without_a_choice_all_indexes_that_hold_the_workload_are_compared() -> None:
+def test_without_a_choice_all_indexes_that_accept_the_workload_are_compared() -> None:
     result = bench("-w", "abe-gen", *TINY, "--json")
     assert result.exit_code == 0, result.exception
     rows = [row["index"] for row in json.loads(result.stdout)]
@@ -312,7 +312,7 @@ def test_without_a_choice_all_indexes_that_hold_the_workload_are_compared() -> N
         (("-i", "pst-bloom", "--scaling", "10;20"), "--scaling 10;20: write whole numbers"),
     ],
 )
-def test_misuse_of_the_command_is_an_error_that_says_what_to_type(arguments: tuple[str, ...], message: str) -> None:
+def test_misuse_of_the_command_is_an_error_with_the_words_to_type(arguments: tuple[str, ...], message: str) -> None:
     result = bench(*arguments, *TINY)
     assert message in str(result.exception)
     assert getattr(result.exception, "exit_code", None) == 2
@@ -331,7 +331,7 @@ def test_a_wrong_index_gives_exit_code_1_and_one_line_on_stderr(
     assert output.out == ""
 
 
-def test_options_of_indexes_are_read_as_what_they_look_like() -> None:
+def test_options_of_indexes_are_read_by_their_form() -> None:
     result = bench("-i", "by-first-attribute", "--option", "by-first-attribute.is-slow=true", *TINY, "--json")
     assert result.exit_code == 0, result.exception
     assert json.loads(result.stdout)[1]["options"] == {"is_slow": True}
@@ -356,6 +356,6 @@ def test_an_option_of_the_wrong_kind_is_named_with_its_value(
 
 
 @pytest.mark.parametrize(("index", "option"), [("op-index", "operator_indexes"), ("a-tree", "identities")])
-def test_an_option_that_no_text_can_say_is_refused(index: str, option: str) -> None:
+def test_an_option_without_a_text_form_is_refused(index: str, option: str) -> None:
     with pytest.raises(BenchPlanError, match=rf"--option {index}\.{option}=3: it cannot be set here, only in Python"):
         IndexChoice(index, {option: 3}).create("python")

@@ -41,7 +41,7 @@ def no_progress(what: str, done: int, total: int) -> None:
     assert done <= total
 
 
-def test_be_tree_comes_back_to_the_work_from_which_it_started() -> None:
+def test_be_tree_returns_to_the_work_of_the_first_phase() -> None:
     rows = run_shifting(plan("be-tree"), no_progress)
     assert len(rows) == 3 * 2 * STEPS * 2
     [(name, before, after)] = recovery(rows)
@@ -49,7 +49,7 @@ def test_be_tree_comes_back_to_the_work_from_which_it_started() -> None:
     assert after == pytest.approx(before, rel=0.35)
 
 
-def test_all_subscriptions_of_a_phase_give_way_to_the_next() -> None:
+def test_all_subscriptions_of_a_phase_are_replaced_in_the_next() -> None:
     rows = run_shifting(plan("scan"), no_progress)
     evaluated = [row.evaluated for row in rows]
     assert evaluated[:STEPS] == [100, 200, 300, 400]
@@ -91,7 +91,7 @@ def test_the_command_prints_rows(monkeypatch: pytest.MonkeyPatch, capsys: pytest
         ("-w shiftin", "(did you mean 'shifting'?); there are be-gen, abe-gen, query-log, ads, stock-quotes, shifting"),
     ],
 )
-def test_what_does_not_apply_is_refused_by_name(
+def test_an_option_that_does_not_apply_is_refused_by_name(
     words: str, says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["mercast", "match", "bench", *words.split()])

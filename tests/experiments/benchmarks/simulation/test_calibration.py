@@ -39,7 +39,7 @@ def test_no_coefficient_is_below_zero() -> None:
     assert min(costs.asked_ns, costs.stored_ns, costs.matched_ns) >= 0
 
 
-def test_what_was_written_is_read_again(tmp_path: Path) -> None:
+def test_costs_are_read_as_they_were_written(tmp_path: Path) -> None:
     measured = MeasuredCosts(
         7_000, 8_000, {"scan": IndexCosts(1.5, 900.25, 3.0), "auto": IndexCosts(2, 3, 4)}, {"python": "3.11"}, "here"
     )
@@ -90,7 +90,7 @@ def native(**overrides: str) -> Scenario:
     return load("line", {**settings, **{key.replace("__", "."): value for key, value in overrides.items()}})
 
 
-def test_a_run_reads_coefficients_and_says_which(tmp_path: Path) -> None:
+def test_a_run_reads_coefficients_and_records_them(tmp_path: Path) -> None:
     costs = MeasuredCosts(1_000, 1_000, {"auto": IndexCosts(0, 0, 0)}, {"python": "3.11"}, "here")
     (tmp_path / "costs.toml").write_text(to_toml(costs))
     cheap = simulate(native(brokers__costs_file=str(tmp_path / "costs.toml")), "d-dbr", no_progress, tmp_path / "run")

@@ -35,7 +35,7 @@ def test_the_bare_loop_makes_all_its_hops() -> None:
 
 
 @pytest.mark.slow
-def test_the_command_shows_hops_a_second_beside_the_bare_loop(
+def test_the_command_shows_hops_a_second_and_the_bare_loop(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["simulate-bench", "--no-set-up", "--publications", "10", "--rounds", "2", "--json"]

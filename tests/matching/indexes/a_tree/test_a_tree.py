@@ -29,7 +29,7 @@ S5 = And((EF, GH))
 S6 = Not(GH)
 
 
-def holding(*expressions: Expression, **options: Unpack[Options]) -> ATree:
+def tree_with(*expressions: Expression, **options: Unpack[Options]) -> ATree:
     index = ATree(**options)
     for number, expression in enumerate(expressions, start=1):
         index.add(number, expression)
@@ -41,43 +41,43 @@ def built_from(index: ATree, id: int) -> set[object]:
 
 
 def node_of(expression: Expression) -> object:
-    return meaning(holding(expression).root(1))
+    return meaning(tree_with(expression).root(1))
 
 
 class TestThePapersExamples:
     def test_two_expressions_share_a_subexpression(self) -> None:
         """[THESIS Figure 9.1.1]."""
-        structure = holding(S1, S2).describe()
+        structure = tree_with(S1, S2).describe()
         assert (structure.nodes, structure.details["edges"], structure.levels) == (13, 12, 3)
         assert (structure.details["l-nodes"], structure.details["i-nodes"], structure.details["r-nodes"]) == (8, 3, 2)
 
-    def test_a_new_expression_is_built_on_what_is_there(self) -> None:
+    def test_a_new_expression_is_built_on_existing_nodes(self) -> None:
         """[THESIS 9.2.2]: a OR b OR c OR d costs 3 if built from a OR b OR c, and 5 if built from its predicates."""
-        index = holding(S1, S2)
+        index = tree_with(S1, S2)
         index.add(3, S3)
         assert cost(index) == 25 + 3
         assert built_from(index, 3) == {node_of(ABC), D}
-        plain = holding(S1, S2, S3, reorganisation=False)
+        plain = tree_with(S1, S2, S3, reorganisation=False)
         assert cost(plain) == 25 + 5
 
     def test_one_subexpression_can_be_used_twice_in_a_cover(self) -> None:
         """[THESIS 9.2.2]: (a AND b AND c) AND (c AND d)."""
-        index = holding(And((A, B, C)), And((C, D)), And((A, B, C, D)))
+        index = tree_with(And((A, B, C)), And((C, D)), And((A, B, C, D)))
         assert built_from(index, 3) == {node_of(And((A, B, C))), node_of(And((C, D)))}
 
-    def test_what_is_there_is_rebuilt_on_a_new_expression(self) -> None:
+    def test_existing_expressions_are_rebuilt_on_a_new_expression(self) -> None:
         """[THESIS 9.2.3]: (a OR b OR c) AND d becomes a part of S1."""
-        index = holding(S1, S2)
+        index = tree_with(S1, S2)
         index.add(4, S4)
         assert built_from(index, 1) == {node_of(S4), node_of(EF)}
         assert cost(index) == 25 + 2
-        left_alone = holding(S1, S2, S4, self_adjustment=False)
+        left_alone = tree_with(S1, S2, S4, self_adjustment=False)
         assert built_from(left_alone, 1) == {node_of(ABC), D, node_of(EF)}
         assert cost(left_alone) == 25 + 3
 
     def test_matching_without_optimisations_visits_the_papers_nodes(self) -> None:
         """[THESIS 9.3.2]: a is true, e, g and h are false, everything else is undefined."""
-        index = holding(S1, S2, S3, S4, S5, S6, zero_suppression=False, propagation_on_demand=False)
+        index = tree_with(S1, S2, S3, S4, S5, S6, zero_suppression=False, propagation_on_demand=False)
         structure = index.describe()
         assert structure.levels == 4
         assert (structure.details["l-nodes"], structure.details["i-nodes"], structure.details["r-nodes"]) == (8, 4, 4)
@@ -90,7 +90,7 @@ class TestThePapersExamples:
 
     def test_matching_with_optimisations_visits_the_papers_nodes(self) -> None:
         """[THESIS 9.3.4]: NOT (g OR h) adds two predicates. Only a and these two are true."""
-        index = holding(S1, S2, S3, S4, S5, S6)
+        index = tree_with(S1, S2, S3, S4, S5, S6)
         structure = index.describe()
         assert structure.levels == 4
         assert (structure.nodes, structure.details["l-nodes"]) == (18, 10)
@@ -119,7 +119,7 @@ class TestOneNodeForEachExpression:
     )
     @pytest.mark.parametrize("zero_suppression", [True, False])
     def test_equal_expressions_are_one_node(self, one: Expression, other: Expression, zero_suppression: bool) -> None:
-        index = holding(one, other, zero_suppression=zero_suppression)
+        index = tree_with(one, other, zero_suppression=zero_suppression)
         assert index.root(1) is index.root(2)
         index.remove(1)
         check_structure(index)
@@ -137,18 +137,18 @@ class TestOneNodeForEachExpression:
     def test_expressions_are_equal_when_zero_suppression_makes_them_so(
         self, one: Expression, other: Expression
     ) -> None:
-        index = holding(one, other)
+        index = tree_with(one, other)
         assert index.root(1) is index.root(2)
 
     def test_a_boolean_is_not_a_number(self) -> None:
-        index = holding(Predicate("a", Operator.EQ, (True,)), A)
+        index = tree_with(Predicate("a", Operator.EQ, (True,)), A)
         assert index.root(1) is not index.root(2)
         assert list(index.match({"a": True}).ids) == [1]
         assert list(index.match({"a": 1}).ids) == [2]
 
     @pytest.mark.parametrize("zero_suppression", [True, False])
     def test_constants_need_no_predicate(self, zero_suppression: bool) -> None:
-        index = holding(
+        index = tree_with(
             TRUE,
             FALSE,
             Or((A, TRUE)),
@@ -170,7 +170,7 @@ class TestOneNodeForEachExpression:
         self, kind: type[Xor] | type[Xnor], zero_suppression: bool
     ) -> None:
         expressions = (kind(A, TRUE), kind(FALSE, A), kind(A, A), Not(kind(A, A)), kind(And((A, B)), And((B, A))))
-        index = holding(*expressions, zero_suppression=zero_suppression)
+        index = tree_with(*expressions, zero_suppression=zero_suppression)
         publications: list[dict[str, Value]] = [{"a": 1}, {"a": 0}, {}, {"a": "1"}, {"a": 1, "b": 1}, {"b": 0}]
         for publication in publications:
             expected = [id for id, expression in enumerate(expressions, start=1) if expression.matches(publication)]
@@ -178,8 +178,8 @@ class TestOneNodeForEachExpression:
 
     def test_repeated_expressions_add_no_work(self) -> None:
         publication = {"a": 1, "d": 1, "e": 1}
-        once = holding(S1, S2, S3)
-        often = holding(*(S1, S2, S3) * 50)
+        once = tree_with(S1, S2, S3)
+        often = tree_with(*(S1, S2, S3) * 50)
         assert often.describe().nodes == once.describe().nodes
         assert often.match(publication).evaluated == once.match(publication).evaluated
         assert often.match(publication).matched == 50 * once.match(publication).matched
@@ -188,7 +188,7 @@ class TestOneNodeForEachExpression:
 class TestIdentities:
     def test_the_arithmetic_gives_two_expressions_one_id_and_they_stay_two(self) -> None:
         """a OR (b AND c) and (a OR b) AND (a OR c): a * (b + c) = a * b + a * c."""
-        index = holding(Or((A, And((B, C)))), And((Or((A, B)), Or((A, C)))))
+        index = tree_with(Or((A, And((B, C)))), And((Or((A, B)), Or((A, C)))))
         assert index.root(1).identity == index.root(2).identity
         assert index.root(1) is not index.root(2)
         index.remove(1)
@@ -252,10 +252,10 @@ def _structure_under(hash_seed: str) -> str:
 
 
 class TestDeletion:
-    def test_what_goes_leaves_its_children_to_its_parents(self) -> None:
+    def test_a_removed_node_leaves_its_children_to_its_parents(self) -> None:
         """[ATREE 4.2.4], here without self-adjustment, which would search for a new cover."""
         ab, abc = And((A, B)), And((A, B, C))
-        index = holding(ab, abc, And((A, B, C, D)), self_adjustment=False)
+        index = tree_with(ab, abc, And((A, B, C, D)), self_adjustment=False)
         assert built_from(index, 3) == {node_of(abc), D}
         index.remove(2)
         assert built_from(index, 3) == {node_of(ab), C, D}
@@ -265,15 +265,15 @@ class TestDeletion:
 
     def test_with_self_adjustment_parents_get_the_next_best_cover(self) -> None:
         abc, bcd, ab = And((A, B, C)), And((B, C, D)), And((A, B))
-        index = holding(ab, abc, bcd, And((A, B, C, D, E)))
+        index = tree_with(ab, abc, bcd, And((A, B, C, D, E)))
         index.remove(2)
         assert built_from(index, 4) == {node_of(bcd), node_of(ab), E}
         index.remove(3)
         assert built_from(index, 4) == {node_of(ab), C, D, E}
         check_structure(index)
 
-    def test_an_expression_lives_on_as_a_part_of_another(self) -> None:
-        index = holding(ABC, S1)
+    def test_an_expression_remains_as_a_part_of_another(self) -> None:
+        index = tree_with(ABC, S1)
         index.remove(1)
         assert node_of(ABC) in edges(index)
         index.remove(2)
@@ -281,7 +281,7 @@ class TestDeletion:
 
     def test_parts_that_fold_away_leave_nothing_behind(self) -> None:
         """Nodes below `AND FALSE`, and groups that are duplicates, are removed again during the insertion."""
-        index = holding(S1, Or((A, And((Xor(D, EF), Or((And((G, H)), B)), FALSE)))), Or((And((EF, Or((F, E)))), D)))
+        index = tree_with(S1, Or((A, And((Xor(D, EF), Or((And((G, H)), B)), FALSE)))), Or((And((EF, Or((F, E)))), D)))
         check_structure(index)
         assert index.describe().details["l-nodes"] == 6
         for id in (1, 2, 3):
@@ -342,7 +342,7 @@ class TestDeepExpressions:
     ) -> None:
         length = 1100
         expression = chain(length)
-        index = holding(
+        index = tree_with(
             expression,
             chain(length - 1),
             zero_suppression=zero_suppression,

@@ -40,7 +40,7 @@ def bits() -> st.SearchStrategy[dict[str, Value]]:
     return st.dictionaries(st.sampled_from("abcdef"), st.sampled_from((0, 1, 1)))
 
 
-class OptionsBesideScan(RuleBasedStateMachine):
+class OptionsAgainstScan(RuleBasedStateMachine):
     """Any options and any ID space give the results of the scan, and a consistent structure."""
 
     ids = Bundle("ids")
@@ -88,14 +88,14 @@ class OptionsBesideScan(RuleBasedStateMachine):
 
 def test_every_choice_of_options_answers_as_the_scan_does() -> None:
     run_state_machine_as_test(
-        OptionsBesideScan, settings=settings(max_examples=40, stateful_step_count=30, deadline=None)
+        OptionsAgainstScan, settings=settings(max_examples=40, stateful_step_count=30, deadline=None)
     )
 
 
 @pytest.mark.slow
 def test_every_choice_of_options_answers_as_the_scan_does_in_long_runs() -> None:
     run_state_machine_as_test(
-        OptionsBesideScan, settings=settings(max_examples=60, stateful_step_count=50, deadline=None)
+        OptionsAgainstScan, settings=settings(max_examples=60, stateful_step_count=50, deadline=None)
     )
 
 
@@ -144,7 +144,7 @@ def test_zero_suppression_and_propagation_on_demand_each_save_work() -> None:
         assert less[1] < more[1]
 
 
-def test_an_and_that_nobody_asks_for_is_not_evaluated_unless_its_access_child_speaks() -> None:
+def test_an_and_that_nothing_pulls_is_not_evaluated_unless_its_access_child_is_true() -> None:
     index = ATree()
     index.add(1, And((is_one("a"), Predicate("b", Operator.NE, (1,)), Predicate("s", Operator.MATCHES, ("x",)))))
     report = index.match({"b": 2, "s": "x"})
@@ -154,7 +154,7 @@ def test_an_and_that_nobody_asks_for_is_not_evaluated_unless_its_access_child_sp
 
 
 @pytest.mark.parametrize(("zero_suppression", "pulled"), [(True, 4), (False, 5)])
-def test_what_is_pushed_is_not_evaluated_again_when_it_is_asked_for(zero_suppression: bool, pulled: int) -> None:
+def test_a_pushed_result_is_not_evaluated_again_when_it_is_pulled(zero_suppression: bool, pulled: int) -> None:
     """`b != 1` and `c != 1` are watched because they are subscriptions. They pushed no result, so they are not true."""
     not_b, not_c = (Predicate(name, Operator.NE, (1,)) for name in "bc")
     index = ATree(zero_suppression=zero_suppression)

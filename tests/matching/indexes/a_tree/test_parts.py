@@ -39,7 +39,7 @@ def ranges_of(draw: st.DrawFn, type_class: TypeClass) -> list[ValueSet]:
 @pytest.mark.parametrize("type_class", [TypeClass.NUMBER, TypeClass.STRING])
 @given(data=st.data())
 @settings(max_examples=80, deadline=None)
-def test_ranges_hold_what_their_value_sets_hold(type_class: TypeClass, data: st.DataObject) -> None:
+def test_ranges_contain_the_values_of_their_value_sets(type_class: TypeClass, data: st.DataObject) -> None:
     value_sets = data.draw(ranges_of(type_class))
     published = values_of(type_class)
     if type_class is TypeClass.NUMBER:
@@ -81,9 +81,7 @@ def test_a_range_between_neighbours_is_exact(lower: Value, upper: Value, inside:
 
 @given(st.lists(predicates(), unique_by=lambda one: one.key, max_size=12), st.lists(publications(), max_size=5))
 @settings(max_examples=80, deadline=None)
-def test_predicate_indexes_find_what_evaluation_finds(
-    stored: list[Predicate], published: list[dict[str, Value]]
-) -> None:
+def test_predicate_indexes_agree_with_evaluation(stored: list[Predicate], published: list[dict[str, Value]]) -> None:
     nodes = [leaf(predicate, serial) for serial, predicate in enumerate(stored)]
     satisfied, decided = SatisfiedPredicates(), DecidedPredicates()
     for node in nodes:
@@ -91,9 +89,9 @@ def test_predicate_indexes_find_what_evaluation_finds(
         decided.add(node)
     for publication in published:
         truths = {node: predicate.evaluate(publication) for node, predicate in zip(nodes, stored, strict=True)}
-        found, in_vain = satisfied.satisfied(publication)
+        found, rejected = satisfied.satisfied(publication)
         assert sorted(node.serial for node in found) == [node.serial for node in nodes if truths[node] is True]
-        assert in_vain <= len(nodes) - len(found)
+        assert rejected <= len(nodes) - len(found)
         assert dict(decided.decided(publication)) == {
             node: truth for node, truth in truths.items() if truth is not None
         }

@@ -134,7 +134,7 @@ def place_of(index: BETree, id: int) -> str:
     raise LookupError(id)
 
 
-def test_reinsertion_moves_subscriptions_to_what_is_more_popular_now() -> None:
+def test_reinsertion_moves_subscriptions_to_attributes_that_are_more_popular_now() -> None:
     def place_of_one_with_both(reinsertion: float) -> str:
         index = BETree(max_capacity=2, min_partition=2, equality_first=False, reinsertion=reinsertion)
         for id, text in enumerate(("x = 1", "x = 2", "x = 1 AND y = 1", *[f"y = {number}" for number in range(10)])):

@@ -78,7 +78,7 @@ def test_the_example_of_the_paper() -> None:
     assert list(index.match({"a": 1, "c": 2, "d": 3}).ids) == [6, 7, 8]
 
 
-def test_the_example_taken_back_leaves_nothing() -> None:
+def test_the_removed_example_leaves_nothing() -> None:
     index = small_tree()
     fill(index, range(1, 10))
     for id in (9, 1, 8):
@@ -95,7 +95,7 @@ def test_the_example_taken_back_leaves_nothing() -> None:
     assert not any(structure.details.values())
 
 
-def test_a_partitioned_bucket_does_not_take_in_its_halves() -> None:
+def test_a_partitioned_bucket_does_not_merge_its_halves() -> None:
     """The merge rule: only an open bucket merges with its halves."""
     index = small_tree()
     fill(index, range(1, 10))
@@ -168,7 +168,7 @@ def test_open_intervals_are_clustered_within_the_domain() -> None:
     assert index.match({"x": 5}).candidates <= 21
 
 
-def test_small_integers_are_told_apart_after_few_levels() -> None:
+def test_small_integers_are_separated_after_few_levels() -> None:
     index = small_tree()
     for id in range(256):
         index.add(id, f"x = {id}")

@@ -146,11 +146,11 @@ def test_intervals_by_example(event: str, semantics: Semantics, expected: list[i
     assert list(report.ids) == expected
 
 
-def test_the_tree_rules_out_what_a_narrow_event_cannot_reach() -> None:
+def test_the_tree_rules_out_subscriptions_that_a_narrow_event_cannot_match() -> None:
     assert filled().match_expression("a BETWEEN 33 AND 34", Semantics.CONTAINMENT).candidates < 50
 
 
-def test_patterns_stand_for_all_strings() -> None:
+def test_patterns_count_as_all_strings() -> None:
     index = BETree()
     index.add(1, "s CONTAINS 'x'")
     assert list(index.match_expression("s = 'y'", Semantics.STABBING_SUBSCRIPTION).ids) == [1]

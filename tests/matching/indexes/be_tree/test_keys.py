@@ -87,7 +87,7 @@ def test_the_bounds_of_percentages_are_powers_of_two() -> None:
     assert key_of(10**12) < high < key_of(2**40)
 
 
-def test_bounds_far_from_zero_are_as_narrow_as_what_is_in_them() -> None:
+def test_bounds_far_from_zero_are_as_narrow_as_their_values() -> None:
     moments = key_of(1_700_000_000_000), key_of(1_700_000_100_000)
     low, high = rounded_outwards(*moments)
     assert high - low < 4 * (moments[1] - moments[0])
@@ -123,7 +123,7 @@ def test_a_value_that_satisfies_a_condition_has_a_key_within_its_access(expressi
 
 
 @given(conjunctions(), published_values())
-def test_what_an_access_proves_is_true(expression: Expression, value: Value) -> None:
+def test_conditions_that_an_access_proves_are_true(expression: Expression, value: Value) -> None:
     clause = as_conjunction(expression)
     assert clause is not None
     for condition in conditions_of(clause):

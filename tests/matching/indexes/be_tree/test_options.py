@@ -114,7 +114,7 @@ def test_equality_first_leads_to_fewer_candidates() -> None:
     assert run()[1].candidates < run(equality_first=False)[1].candidates
 
 
-def test_halved_buckets_tell_ranges_apart_and_a_single_one_does_not() -> None:
+def test_halved_buckets_separate_ranges_and_a_single_one_does_not() -> None:
     candidates = {}
     for directory in ("generic", "specialised", "hybrid"):
         index = BETree(directory=directory)
@@ -125,7 +125,7 @@ def test_halved_buckets_tell_ranges_apart_and_a_single_one_does_not() -> None:
     assert candidates["generic"] == candidates["hybrid"] < 40
 
 
-def test_a_hash_table_tells_long_strings_apart_that_share_a_key() -> None:
+def test_a_hash_table_separates_long_strings_that_share_a_key() -> None:
     candidates = {}
     for directory in ("generic", "specialised", "hybrid"):
         index = BETree(directory=directory)

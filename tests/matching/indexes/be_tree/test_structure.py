@@ -166,7 +166,7 @@ def test_the_order_of_insertion_does_not_show(
     extra=st.lists(st.tuples(st.integers(0, 63), st.integers(0, 63)), max_size=25),
     directory=st.sampled_from(("generic", "hybrid")),
 )
-def test_what_was_removed_leaves_no_trace_in_the_buckets(
+def test_removed_subscriptions_leave_no_trace_in_the_buckets(
     bounds: list[tuple[int, int]], extra: list[tuple[int, int]], directory: str
 ) -> None:
     options: dict[str, object] = {"max_capacity": 3, "min_partition": 1, "directory": directory}

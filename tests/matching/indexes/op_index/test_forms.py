@@ -50,7 +50,7 @@ def test_without_repetitions_the_counted_size_is_the_real_one() -> None:
     assert form_size(expression, And) == size_of(conjunctive_clauses(expression)) == FormSize(6, 13, 1)
 
 
-def test_the_form_with_fewer_entries_is_taken() -> None:
+def test_the_form_with_fewer_entries_is_chosen() -> None:
     few_conjunctions = Or((And((distinct(1), distinct(2), distinct(3))), And((distinct(4), distinct(5), distinct(6)))))
     assert isinstance(smaller_form("op-index", few_conjunctions, 100), DisjunctiveForm)
     one_sure_pivot = And((Or((distinct(1), distinct(2))), Or((distinct(3), distinct(4))), distinct(5)))

@@ -132,7 +132,7 @@ def test_the_pivots_of_a_cnf_subscription_move_together() -> None:
     assert index.describe().nodes == 0
 
 
-def test_new_subscriptions_choose_by_what_publications_have_carried() -> None:
+def test_new_subscriptions_choose_by_the_attributes_of_earlier_publications() -> None:
     index = OpIndex()
     index.add(1, equal("often", 1))
     index.add(2, equal("seldom", 1))
@@ -271,7 +271,7 @@ def test_predicates_on_one_attribute_count_one_by_one() -> None:
     assert list(index.match({"a": 1, "b": 1}).ids) == [1, 2, 3]
 
 
-def test_what_the_empty_publication_satisfies_is_always_looked_at() -> None:
+def test_expressions_that_the_empty_publication_satisfies_are_always_evaluated() -> None:
     absent = Predicate("a", Operator.NOT_EXISTS)
     index = OpIndex()
     index.add(1, absent)
@@ -352,7 +352,7 @@ class RecordingSubstrings(ValueIndex[Any]):
         return len(self._entries)
 
 
-def test_an_operator_can_have_an_index_of_ones_own() -> None:
+def test_an_operator_can_have_a_custom_index() -> None:
     RecordingSubstrings.searched = []
     table = {**OPERATOR_INDEXES, Operator.CONTAINS: each_dimension(RecordingSubstrings)}
     index = OpIndex(operator_indexes=table)

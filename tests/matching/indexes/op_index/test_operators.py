@@ -129,7 +129,7 @@ def test_merged_segments_are_still_found_by_their_signature() -> None:
     assert [lists.match(0, number) for number in range(0, 20, 5)] == [[stored[number][1]] for number in range(0, 20, 5)]
 
 
-def test_a_signature_forgets_what_is_removed() -> None:
+def test_a_signature_loses_removed_values() -> None:
     lists: PredicateList[Target] = Equal(Layout(segment_size=8, signature_bits=1 << 16))
     target = Target(0)
     predicate = Predicate("a", Operator.EQ, (5,))
@@ -196,7 +196,7 @@ def test_many_patterns_become_sets_and_dissolve_again() -> None:
     assert patterns.nodes == 0
 
 
-def test_a_pattern_that_left_its_set_can_come_back() -> None:
+def test_a_pattern_that_left_its_set_can_be_added_again() -> None:
     patterns = Patterns[Target]()
     stored = numbered_patterns(SET_SIZE)
     for number, predicate in enumerate(stored):

@@ -78,7 +78,7 @@ def test_operators_rank_as_in_thesis_3_3_while_there_are_no_events() -> None:
         assert any(leaf.attached for leaf in tree.leaves), f"{better} ranks before {worse}"
 
 
-def test_signatures_stay_sharp_when_subscriptions_come_and_go() -> None:
+def test_signatures_stay_sharp_when_subscriptions_are_added_and_removed() -> None:
     """The next rebuild removes the bits of removed subscriptions, so candidates are still pruned."""
     index = PSTBloom()
     for round in range(20):
@@ -91,7 +91,7 @@ def test_signatures_stay_sharp_when_subscriptions_come_and_go() -> None:
     assert index.describe().details["signature bits"] < 1_000
 
 
-def test_a_condition_that_holds_almost_everywhere_is_evaluated_and_not_signed() -> None:
+def test_a_condition_that_is_true_almost_everywhere_is_evaluated_and_not_signed() -> None:
     index = PSTBloom()
     for number in range(10):
         index.add(number, f"a = {number} AND b = {number}")

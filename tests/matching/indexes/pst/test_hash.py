@@ -47,7 +47,7 @@ def test_a_split_copies_the_records_and_a_merge_drops_them() -> None:
     assert len(tree.leaves) == 3
 
 
-def test_small_and_very_wide_subscriptions_are_held_as_in_pst_bloom() -> None:
+def test_small_and_very_wide_subscriptions_are_stored_as_in_pst_bloom() -> None:
     index = PSTHash(most_keys=4)
     index.add(1, "a = 1")
     for number in range(10):

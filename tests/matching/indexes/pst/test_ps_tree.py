@@ -104,7 +104,7 @@ def test_split_and_merge_keep_the_number_of_events() -> None:
     ),
     st.data(),
 )
-def test_a_space_counts_the_predicates_that_hold_in_it(
+def test_a_space_counts_the_predicates_that_cover_it(
     drawn: tuple[list[Predicate], list[Value]], data: st.DataObject
 ) -> None:
     inserted, values = drawn
