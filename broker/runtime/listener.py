@@ -12,6 +12,7 @@ from broker.runtime.connection import Connection, FlushQueue
 from broker.runtime.internal_errors import InternalErrors
 from broker.runtime.pending_connection import ClientAdmission, Handover, LinkAdmission, PendingConnection
 from broker.runtime.tls_handshake import TlsHandshake
+from broker.runtime.turn_budget import TurnBudget
 from broker.runtime.violations import Violations
 from broker.security.authentication import Security
 from broker.wire import link_handshake
@@ -48,6 +49,7 @@ class Listener:
         self._hello_within_s = config.overlay.limits.hello / SECOND
         self._security = security
         self._flush_queue = flush_queue
+        self._budget = TurnBudget()
         self._violations = violations
         self._errors = errors
         self._log = log
@@ -75,7 +77,7 @@ class Listener:
         await self._server.start_serving()
 
     def _new_connection(self) -> asyncio.BaseProtocol:
-        connection = Connection(self._flush_queue, self._limits, CLIENT_BUFFER_BYTES)
+        connection = Connection(self._flush_queue, self._budget, self._limits, CLIENT_BUFFER_BYTES)
         pending = PendingConnection(self._handover, connection)
         connection.receiver = pending
         self.pending[pending] = None
