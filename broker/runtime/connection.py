@@ -12,9 +12,11 @@ something else holds them. The connection reads no more bytes until these frames
 from __future__ import annotations
 
 import asyncio
+import time
+from collections import deque
 from typing import Protocol
 
-from broker.runtime.turn_budget import TurnBudget
+from broker.core.settings import MILLISECOND
 from broker.wire.framing import FrameSplitter
 from broker.wire.limits import Limits, WireError
 
@@ -24,6 +26,11 @@ FLUSH_AT_BYTES = 128 << 10
 
 LINGER_S = 2.0
 """Time that a closed connection has to write its remaining bytes."""
+
+TURN_NS = 5 * MILLISECOND
+"""The time of all connections of a budget in one turn of the event loop."""
+SHARE_NS = 2 * MILLISECOND
+"""The time of one connection in one turn."""
 
 
 class Receiver(Protocol):
@@ -65,6 +72,61 @@ class FlushQueue:
         connections, self._connections = self._connections, []
         for connection in connections:
             connection.flush()
+
+
+class TurnBudget:
+    """Divides the time of the event loop among connections.
+
+    Heartbeats, timers and admin pages wait until the current turn of the loop ends. So the connections that share a
+    budget have a few milliseconds in each turn, and each connection a share of them. A connection with more frames than
+    fit into its share handles the rest in a later turn, after the other connections.
+    """
+
+    def __init__(self, turn_ns: int = TURN_NS, share_ns: int = SHARE_NS) -> None:
+        """`turn_ns`: the time of all connections in one turn of the loop. `share_ns`: the time of one connection."""
+        self._loop = asyncio.get_running_loop()
+        self._turn_ns = turn_ns
+        self._share_ns = share_ns
+        self._postponed: deque[Connection] = deque()
+        self._is_turn_running = False
+        self._turn_ends = 0
+        self._share_ends = 0
+
+    def begin_share(self) -> bool:
+        """Begins the share of one connection. Returns False if the time of this turn is over. The first share of a turn
+        begins the turn."""
+        now = time.monotonic_ns()
+        if not self._is_turn_running:
+            self._begin_turn(now)
+        elif now >= self._turn_ends:
+            return False
+        self._share_ends = min(now + self._share_ns, self._turn_ends)
+        return True
+
+    def _begin_turn(self, now: int) -> None:
+        self._is_turn_running = True
+        self._turn_ends = now + self._turn_ns
+        # The loop calls this at the start of its next turn.
+        self._loop.call_soon(self._begin_next_turn)
+
+    @property
+    def is_share_over(self) -> bool:
+        return time.monotonic_ns() >= self._share_ends
+
+    def postpone(self, connection: Connection) -> None:
+        """Lets the connection continue in a later turn. Connections continue in the order of these calls."""
+        self._postponed.append(connection)
+        if not self._is_turn_running:
+            self._begin_turn(time.monotonic_ns())
+
+    def _begin_next_turn(self) -> None:
+        self._is_turn_running = False
+        for _ in range(len(self._postponed)):
+            self._postponed.popleft().handle_postponed()
+            if self._is_turn_running and time.monotonic_ns() >= self._turn_ends:
+                break
+        if self._postponed and not self._is_turn_running:
+            self._begin_turn(time.monotonic_ns())
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -132,7 +194,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def _handle(self, frames: list[bytes]) -> None:
         assert self.receiver is not None
-        self.budget.begin_share()
+        if not self.budget.begin_share():
+            self.postpone(frames)
+            return
         try:
             self.receiver.received(frames)
         except WireError as error:

@@ -8,11 +8,10 @@ from broker.config.address import Address
 from broker.config.overlay_config import BrokerConfig
 from broker.core.settings import SECOND
 from broker.log import Log
-from broker.runtime.connection import Connection, FlushQueue
+from broker.runtime.connection import Connection, FlushQueue, TurnBudget
 from broker.runtime.internal_errors import InternalErrors
 from broker.runtime.pending_connection import ClientAdmission, Handover, LinkAdmission, PendingConnection
 from broker.runtime.tls_handshake import TlsHandshake
-from broker.runtime.turn_budget import TurnBudget
 from broker.runtime.violations import Violations
 from broker.security.authentication import Security
 from broker.wire import link_handshake

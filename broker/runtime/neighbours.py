@@ -15,14 +15,13 @@ from broker.config.overlay_config import BrokerConfig
 from broker.core.settings import SECOND
 from broker.log import Log
 from broker.runtime.client_registry import ClientRegistry
-from broker.runtime.connection import Connection, FlushQueue
+from broker.runtime.connection import Connection, FlushQueue, TurnBudget
 from broker.runtime.core_driver import CoreDriver
 from broker.runtime.expression_reader import ExpressionReader
 from broker.runtime.internal_errors import InternalErrors
 from broker.runtime.link import Link, LinkContext
 from broker.runtime.listener import Listener
 from broker.runtime.pending_connection import PendingConnection
-from broker.runtime.turn_budget import TurnBudget
 from broker.runtime.violations import Violations
 from broker.security.authentication import PeerCredentials, Security
 from broker.wire import broker_codec, link_handshake

@@ -82,12 +82,12 @@ class BrokerServer:
         self.executor = EffectExecutor(driver, clients.sessions, neighbours, self.store, violations, errors, log)
         driver.connect(self.executor, PublicationTracer(neighbours.address_of))
         self._admission = SessionAdmission(config, driver, clients, rights, security, violations, errors)
-        self._housekeeping = Housekeeping(
+        self.housekeeping = Housekeeping(
             overlay.limits, driver, clients, listener.pending, self.store, violations, errors
         )
         self.admin = AdminEndpoint(config, driver, self.leave_requested, log)
         self._status_sources = StatusSources(
-            config, driver, neighbours, clients, rights, self.store, self._housekeeping, self.parts, violations, errors
+            config, driver, neighbours, clients, rights, self.store, self.housekeeping, self.parts, violations, errors
         )
 
     async def start(self, join: Address | None = None) -> None:
@@ -105,7 +105,7 @@ class BrokerServer:
         self.clients.start_accepting(self.neighbours.has_required_links)
         await self.listener.serve(self._admission.admit, self.neighbours.hello_received)
         await self.admin.start(self.status)
-        self._housekeeping.start()
+        self.housekeeping.start()
         restored = len(incarnation.records)
         self.log.info("serving", listen=str(self.listen), incarnation=incarnation.number, restored=restored)
 
@@ -136,7 +136,7 @@ class BrokerServer:
         self.driver.finish(leaves=leaves)
         self._flush_queue.flush()
         self.neighbours.stop(link_handshake.LEFT if leaves else link_handshake.STOPPING, f"{me} is going")
-        self._housekeeping.stop()
+        self.housekeeping.stop()
         self.executor.stop()
         self._admission.stop()
         if self.store is not None:
