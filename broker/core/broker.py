@@ -25,6 +25,7 @@ from broker.core.inputs import (
     FrameReceived,
     Input,
     LeaveRequested,
+    PeerDelayed,
     PeerLost,
     PeerUp,
     Persisted,
@@ -42,7 +43,7 @@ from broker.core.pending_writes import PendingWrites
 from broker.core.publications import SETTLE, Publications
 from broker.core.recovery import Recovery
 from broker.core.retention import AdvertisementUse, Retention
-from broker.core.sessions import Sessions
+from broker.core.sessions import WITHDRAW, Sessions
 from broker.core.settings import Settings
 from broker.core.stored_arrivals import StoredArrivals
 from matching.expressions.model import TRUE
@@ -166,6 +167,8 @@ class Broker:
                 self._fire(happened.name)
             case PeerUp() | PeerLost():
                 self._change_link(happened)
+            case PeerDelayed():
+                self._links.mark_alive(happened.peer, self._context.now)
             case Subscribed() | Advertised() | Unsubscribed() | Unadvertised():
                 self._sessions.handle_request(happened, self._context.now)
             case ClientConnected() | ClientLost() | ClientLeft() | ClientPaused() | ClientResumed() | RightsNarrowed():
@@ -183,6 +186,8 @@ class Broker:
         elif timer == CATCH_UP:
             self._is_catch_up_set = False
             self.router.apply_link_states()
+        elif timer == WITHDRAW:
+            self._sessions.continue_withdrawals()
         elif timer == MATCH_LATE:
             self._publications.match_late()
         elif timer == REORGANISE:

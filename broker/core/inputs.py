@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from matching.expressions.model import Expression
 from routing.messages import Heartbeat, Message, PublicationId
 
 
@@ -76,7 +77,8 @@ class Advertised:
     client: str
     name: str
     """The client's own name for the advertisement; unique among the client's advertisements."""
-    expression: str
+    expression: str | Expression
+    """A text, or an expression that the driver has read already."""
     reference: str = ""
     """The answer carries it. Empty: the answer carries the name."""
 
@@ -96,7 +98,8 @@ class Subscribed:
 
     client: str
     name: str
-    expression: str
+    expression: str | Expression
+    """A text, or an expression that the driver has read already."""
     reference: str = ""
 
 
@@ -149,6 +152,13 @@ class PeerLost:
     """Whether the neighbour announced that it leaves the overlay for good."""
 
 
+@dataclass(frozen=True, slots=True)
+class PeerDelayed:
+    """Frames of the neighbour have arrived, and the driver will pass them on later. So the neighbour is alive."""
+
+    peer: str
+
+
 class FrameReceived(NamedTuple):
     """A neighbour's frame arrived. `sequence` numbers the publication frames of a link; other frames have none."""
 
@@ -197,5 +207,7 @@ ClientInput: TypeAlias = (
     | Published
     | DeliveryAcknowledged
 )
-Input: TypeAlias = ClientInput | PeerUp | PeerLost | FrameReceived | TimerFired | Persisted | Restored | LeaveRequested
+Input: TypeAlias = (
+    ClientInput | PeerUp | PeerLost | PeerDelayed | FrameReceived | TimerFired | Persisted | Restored | LeaveRequested
+)
 """Everything that `Broker.handle` accepts."""

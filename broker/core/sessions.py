@@ -13,7 +13,7 @@ from operator import attrgetter
 from broker.core.client import Client, Clients
 from broker.core.deduplication import PublishLedger
 from broker.core.delivery_queue import DeliveryQueues
-from broker.core.effects import Accept, Deliver, Effect, Forget, Greet, Persist, Refuse
+from broker.core.effects import Accept, Deliver, Effect, Forget, Greet, Persist, Refuse, SetTimer
 from broker.core.inputs import (
     Advertised,
     ClientConnected,
@@ -36,6 +36,11 @@ from routing.messages import EntryId, PublicationId
 from routing.router import Router
 
 Request = Subscribed | Advertised | Unsubscribed | Unadvertised
+
+WITHDRAW = "withdraw"
+"""The timer at whose end more entries of ended sessions are withdrawn."""
+MOST_WITHDRAWALS = 256
+"""The number of entries that are withdrawn without a break."""
 
 SESSION_RECORDS = ("client", "taken", "acknowledged")
 ENTRY_RECORDS = ("subscription", "advertisement")
@@ -66,6 +71,8 @@ class Sessions:
         self._new_entry = new_entry
         self._clock = clock
         self._unadvertise = unadvertise
+        self._withdrawals: deque[tuple[str, EntryId]] = deque()
+        """Entries of ended sessions, with their kinds, that the router still has."""
         self.subscriptions_added = 0
         """The number of subscriptions added since the broker's start."""
         self.delivery_queues = DeliveryQueues(settings, drop, forget)
@@ -107,11 +114,13 @@ class Sessions:
             client.disconnect(now)
         else:
             self._end_session(client)
+            self.continue_withdrawals()
 
     def _connect(self, happened: ClientConnected, now: int) -> None:
         known = self.clients.by_name.get(happened.client)
         if known is not None and happened.session != known.session and known.keep is not None and happened.session:
             self._end_session(known)
+            self.continue_withdrawals()
             known = None
         was_stored = known is not None and self.is_stored(known)
         client = self.clients.get_or_create(happened.client)
@@ -153,13 +162,24 @@ class Sessions:
     def _end_session(self, client: Client) -> None:
         if self.is_stored(client):
             self._forget_records(client)
-        for name in list(client.subscriptions):
-            self._remove_entry(client, "subscription", name)
-        for name in list(client.advertisements):
-            self._remove_entry(client, "advertisement", name)
         for delivery in client.undelivered():
             self._forget(delivery)
+        # No publication is delivered for an entry without a name, so routers may learn of the withdrawals later.
         self.clients.remove(client.name)
+        self._withdrawals += (("subscription", entry) for entry in client.subscriptions.values())
+        self._withdrawals += (("advertisement", entry) for entry in client.advertisements.values())
+
+    def continue_withdrawals(self) -> None:
+        """Withdraws entries of ended sessions from the router. Each call withdraws a limited number, because the
+        broker serves nothing else meanwhile."""
+        for _ in range(min(len(self._withdrawals), MOST_WITHDRAWALS)):
+            kind, entry = self._withdrawals.popleft()
+            if kind == "subscription":
+                self._router.unsubscribe(entry)
+            else:
+                self._unadvertise(entry)
+        if self._withdrawals:
+            self._effects.append(SetTimer(WITHDRAW, self._clock()))
 
     def _revoke(self, client: Client, narrowed: RightsNarrowed) -> None:
         for name in narrowed.subscriptions:
@@ -191,8 +211,11 @@ class Sessions:
 
     def end_expired(self, now: int) -> None:
         """Ends the sessions of clients that did not reconnect in time."""
-        for client in self.clients.expired(now):
+        expired = self.clients.expired(now)
+        for client in expired:
             self._end_session(client)
+        if expired:
+            self.continue_withdrawals()
 
     def handle_request(self, request: Request, now: int) -> None:
         """Adds or withdraws an entry, and answers the client."""
@@ -231,11 +254,13 @@ class Sessions:
 
     def _request_entry(self, client: Client, kind: str, key: Key, request: Subscribed | Advertised) -> None:
         known = _entries(client, kind)
-        try:
-            expression = parse(request.expression)
-        except MatchingError as error:
-            self._refuse(request, str(error), "invalid")
-            return
+        expression = request.expression
+        if isinstance(expression, str):
+            try:
+                expression = parse(expression)
+            except MatchingError as error:
+                self._refuse(request, str(error), "invalid")
+                return
         text = str(expression)
         if key in self._pending_writes:
             self._execute_when_stored(key, client, request)

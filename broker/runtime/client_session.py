@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from broker.config.overlay_config import OverlayConfig
@@ -27,9 +28,10 @@ from broker.core.inputs import (
 from broker.core.settings import MILLISECOND
 from broker.runtime.connection import Connection
 from broker.runtime.core_driver import CoreDriver
+from broker.runtime.expression_reader import LONGEST_ON_LOOP, ExpressionReader, ReadExpression
 from broker.runtime.rights_enforcement import RightsEnforcement
 from broker.runtime.violations import Violations
-from broker.security.access import NO_RIGHTS
+from broker.security.access import NO_RIGHTS, Rights
 from broker.security.authentication import PeerCredentials, Security
 from broker.wire.client_codec import DeliveryWriter, attribute_count, decode, encode
 from broker.wire.client_frames import (
@@ -80,6 +82,7 @@ class SessionContext:
     rights: RightsEnforcement
     security: Security
     violations: Violations
+    reader: ExpressionReader
 
 
 class ClientSession:
@@ -100,6 +103,7 @@ class ClientSession:
         self._driver = context.driver
         self._clients = context.clients
         self._violations = context.violations
+        self._reader = context.reader
         self._overlay_limits = context.overlay.limits
         self._limits = context.limits
         self._answers: list[int] = []
@@ -115,14 +119,52 @@ class ClientSession:
 
     def received(self, frames: list[bytes]) -> None:
         self._is_reset_unconfirmed = False
-        for frame in frames:
+        connection, last = self.connection, len(frames) - 1
+        for index, frame in enumerate(frames):
             content = decode(frame, self._limits)
             if type(content) is PublishRequest:
                 self._publish(content)
+            elif isinstance(content, Subscribe | Advertise) and len(content.expression) > LONGEST_ON_LOOP:
+                connection.hold(frames[index + 1 :])
+                self._read_expression(content)
+                return
             else:
                 self._handle_request(content)
-            if self.connection.is_closing:
+            if connection.is_closing:
                 return
+            if index < last and connection.budget.is_share_over:
+                connection.postpone(frames[index + 1 :])
+                return
+
+    def _read_expression(self, request: Subscribe | Advertise) -> None:
+        rights = self._rights
+        refusal = rights.refusal_to_subscribe if isinstance(request, Subscribe) else rights.refusal_to_advertise
+        self._reader.read(request.expression, refusal, partial(self._finish_request, request, rights))
+
+    def _finish_request(self, request: Subscribe | Advertise, rights: Rights, read: ReadExpression | None) -> None:
+        """Executes a request whose expression was read meanwhile."""
+        if self.connection.is_closing:
+            return
+        if self._rights is not rights:
+            self._read_expression(request)
+            return
+        if read is None:
+            self._refuse_request(request, Reason.INVALID, "the broker failed to read the expression")
+        elif read.forbidden is not None:
+            self._refuse_forbidden(request, read.forbidden)
+        elif read.expression is None:
+            self._refuse_request(request, Reason.INVALID, read.invalid)
+        else:
+            happened = Subscribed if isinstance(request, Subscribe) else Advertised
+            self._driver.handle(happened(self.name, request.name, read.expression, str(request.request)))
+        self.connection.release()
+
+    def _refuse_request(self, request: Subscribe | Advertise, reason: Reason, text: str) -> None:
+        self.connection.send(encode(RequestRefused(request.request, reason, text)))
+
+    def _refuse_forbidden(self, request: Subscribe | Advertise, text: str) -> None:
+        self._violations.count("forbidden", self.name, type(request).__name__.lower())
+        self._refuse_request(request, Reason.FORBIDDEN, text)
 
     def _publish(self, request: PublishRequest) -> None:
         self._unanswered += 1
@@ -177,8 +219,7 @@ class ClientSession:
             case Acknowledge():
                 self._acknowledge(content.number)
             case Subscribe() | Advertise() if (reason := self._access_refusal(content)) is not None:
-                self._violations.count("forbidden", self.name, type(content).__name__.lower())
-                self.connection.send(encode(RequestRefused(content.request, Reason.FORBIDDEN, reason)))
+                self._refuse_forbidden(content, reason)
             case Subscribe():
                 handle(Subscribed(self.name, content.name, content.expression, str(content.request)))
             case Unsubscribe():

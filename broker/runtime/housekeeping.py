@@ -10,6 +10,7 @@ from broker.core.settings import SECOND
 from broker.runtime.client_registry import ClientRegistry
 from broker.runtime.core_driver import CoreDriver
 from broker.runtime.internal_errors import InternalErrors
+from broker.runtime.pause_meter import PauseMeter
 from broker.runtime.pending_connection import PendingConnection
 from broker.runtime.store import Store
 from broker.runtime.violations import Violations
@@ -30,6 +31,7 @@ class Housekeeping:
     ) -> None:
         self.rates: dict[str, float] = {}
         """Publications per second since the last run, by kind."""
+        self.pauses = PauseMeter()
         self._limits = limits
         self._driver = driver
         self._clients = clients
@@ -44,9 +46,11 @@ class Housekeeping:
         self._counted_at = self._loop.time()
         self._task = asyncio.create_task(self._run(), name="housekeeping")
         self._errors.watch(self._task, self._errors.fail)
+        self.pauses.start()
 
     def stop(self) -> None:
         self._task.cancel()
+        self.pauses.stop()
 
     async def _run(self) -> None:
         limits = self._limits

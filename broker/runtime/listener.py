@@ -8,7 +8,7 @@ from broker.config.address import Address
 from broker.config.overlay_config import BrokerConfig
 from broker.core.settings import SECOND
 from broker.log import Log
-from broker.runtime.connection import Connection, FlushQueue
+from broker.runtime.connection import Connection, FlushQueue, TurnBudget
 from broker.runtime.internal_errors import InternalErrors
 from broker.runtime.pending_connection import ClientAdmission, Handover, LinkAdmission, PendingConnection
 from broker.runtime.tls_handshake import TlsHandshake
@@ -48,6 +48,7 @@ class Listener:
         self._hello_within_s = config.overlay.limits.hello / SECOND
         self._security = security
         self._flush_queue = flush_queue
+        self._budget = TurnBudget()
         self._violations = violations
         self._errors = errors
         self._log = log
@@ -75,7 +76,7 @@ class Listener:
         await self._server.start_serving()
 
     def _new_connection(self) -> asyncio.BaseProtocol:
-        connection = Connection(self._flush_queue, self._limits, CLIENT_BUFFER_BYTES)
+        connection = Connection(self._flush_queue, self._budget, self._limits, CLIENT_BUFFER_BYTES)
         pending = PendingConnection(self._handover, connection)
         connection.receiver = pending
         self.pending[pending] = None

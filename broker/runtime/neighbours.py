@@ -15,8 +15,9 @@ from broker.config.overlay_config import BrokerConfig
 from broker.core.settings import SECOND
 from broker.log import Log
 from broker.runtime.client_registry import ClientRegistry
-from broker.runtime.connection import Connection, FlushQueue
+from broker.runtime.connection import Connection, FlushQueue, TurnBudget
 from broker.runtime.core_driver import CoreDriver
+from broker.runtime.expression_reader import ExpressionReader
 from broker.runtime.internal_errors import InternalErrors
 from broker.runtime.link import Link, LinkContext
 from broker.runtime.listener import Listener
@@ -67,11 +68,14 @@ class Neighbours:
         self._listener = listener
         self._security = security
         self._flush_queue = flush_queue
+        # Links have a budget and a reader of their own, so that clients do not delay other brokers.
+        self._budget = TurnBudget()
+        self._reader = ExpressionReader("links", errors)
         self._violations = violations
         self._errors = errors
         self._log = log
         self._random = generator
-        self._link_context = LinkContext(self._limits, driver, clients, violations, self.remove)
+        self._link_context = LinkContext(self._limits, driver, clients, violations, self.remove, self._reader)
         self._required: dict[str, _RequiredLink] = {}
         self._known_incarnations: dict[str, int] = {}
         self._down_events: dict[str, asyncio.Event] = {}
@@ -162,7 +166,7 @@ class Neighbours:
 
         def connected() -> Connection:
             nonlocal dialler
-            connection = Connection(self._flush_queue, self._limits, LINK_BUFFER_BYTES)
+            connection = Connection(self._flush_queue, self._budget, self._limits, LINK_BUFFER_BYTES)
             dialler = connection.receiver = _Dialler(self, connection, required, self._limits, self._log)
             return connection
 
@@ -210,6 +214,7 @@ class Neighbours:
             pending.refuse(Reason.UNAUTHORISED, code, reason)
             return
         pending.release()
+        pending.connection.budget = self._budget
         pending.connection.send(link_handshake.encode(LinkWelcome(self.hello_to(other.broker))))
         self._activate(Link(self._link_context, pending.connection, other, is_dialled=False))
 
@@ -307,6 +312,7 @@ class Neighbours:
         for task in (*self._joining, *(each.task for each in self._required.values())):
             if task is not None:
                 task.cancel()
+        self._reader.stop()
         for link in list(self.links.values()):
             link.end(code, reason)
 

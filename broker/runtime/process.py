@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import os
 import signal
+import sys
 from pathlib import Path
 
 from broker.config.address import parse_address
 from broker.config.overlay_config import BrokerConfig, ConfigError, read_config
 from broker.log import LEVELS, log_to_stderr
 from broker.mqtt.lifecycle import run_gateway
+from broker.runtime.garbage_collection import limit_pauses
 from broker.runtime.server import BrokerServer
 from topologies.errors import nearest
 
@@ -34,8 +35,9 @@ async def _serve(config: BrokerConfig, join: str | None, is_insecure: bool, trac
         loop.add_signal_handler(name, stop.set)
     loop.add_signal_handler(signal.SIGHUP, server.reload_security)
     await server.start(parse_address(join) if join else None)
-    # Publications are many short-lived objects without cycles. Running the cycle collector rarely saves a fifth.
-    gc.set_threshold(20_000, 50, 100)
+    limit_pauses()
+    # The event loop waits this long for a thread that reads a long expression.
+    sys.setswitchinterval(0.001)
     print(json.dumps(_addresses(server)), flush=True)
     stopping = asyncio.create_task(stop.wait())
     leaving = asyncio.create_task(server.leave_requested.wait())

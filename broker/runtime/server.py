@@ -16,7 +16,6 @@ from broker.core.settings import SECOND
 from broker.log import Log
 from broker.runtime.admin_endpoint import AdminEndpoint
 from broker.runtime.client_registry import ClientRegistry
-from broker.runtime.client_session import SessionContext
 from broker.runtime.commit_handler import CommitHandler
 from broker.runtime.connection import FlushQueue
 from broker.runtime.core_driver import CoreDriver
@@ -82,14 +81,13 @@ class BrokerServer:
         self.drain = Drain(driver, clients, self.store)
         self.executor = EffectExecutor(driver, clients.sessions, neighbours, self.store, violations, errors, log)
         driver.connect(self.executor, PublicationTracer(neighbours.address_of))
-        sessions = SessionContext(overlay, config.wire_limits(), driver, clients, rights, security, violations)
-        self._admission = SessionAdmission(config, clients, sessions)
-        self._housekeeping = Housekeeping(
+        self._admission = SessionAdmission(config, driver, clients, rights, security, violations, errors)
+        self.housekeeping = Housekeeping(
             overlay.limits, driver, clients, listener.pending, self.store, violations, errors
         )
         self.admin = AdminEndpoint(config, driver, self.leave_requested, log)
         self._status_sources = StatusSources(
-            config, driver, neighbours, clients, rights, self.store, self._housekeeping, self.parts, violations, errors
+            config, driver, neighbours, clients, rights, self.store, self.housekeeping, self.parts, violations, errors
         )
 
     async def start(self, join: Address | None = None) -> None:
@@ -105,9 +103,9 @@ class BrokerServer:
         self.driver.start(core, incarnation.records, config.overlay, trace)
         self.neighbours.start(join)
         self.clients.start_accepting(self.neighbours.has_required_links)
-        self._housekeeping.start()
         await self.listener.serve(self._admission.admit, self.neighbours.hello_received)
         await self.admin.start(self.status)
+        self.housekeeping.start()
         restored = len(incarnation.records)
         self.log.info("serving", listen=str(self.listen), incarnation=incarnation.number, restored=restored)
 
@@ -138,8 +136,9 @@ class BrokerServer:
         self.driver.finish(leaves=leaves)
         self._flush_queue.flush()
         self.neighbours.stop(link_handshake.LEFT if leaves else link_handshake.STOPPING, f"{me} is going")
-        self._housekeeping.stop()
+        self.housekeeping.stop()
         self.executor.stop()
+        self._admission.stop()
         if self.store is not None:
             await self.store.close()
         await self.admin.stop()

@@ -6,19 +6,35 @@ from broker.config.overlay_config import BrokerConfig
 from broker.core.inputs import ClientConnected
 from broker.runtime.client_registry import ClientRegistry
 from broker.runtime.client_session import ClientSession, SessionContext
+from broker.runtime.core_driver import CoreDriver
+from broker.runtime.expression_reader import ExpressionReader
+from broker.runtime.internal_errors import InternalErrors
 from broker.runtime.pending_connection import PendingConnection
-from broker.security.authentication import PeerCredentials
+from broker.runtime.rights_enforcement import RightsEnforcement
+from broker.runtime.violations import Violations
+from broker.security.authentication import PeerCredentials, Security
 from broker.wire.client_frames import Hello, Reason
 
 
 class SessionAdmission:
-    def __init__(self, config: BrokerConfig, clients: ClientRegistry, context: SessionContext) -> None:
-        """`context`: the parts that new sessions use."""
+    def __init__(
+        self,
+        config: BrokerConfig,
+        driver: CoreDriver,
+        clients: ClientRegistry,
+        rights: RightsEnforcement,
+        security: Security,
+        violations: Violations,
+        errors: InternalErrors,
+    ) -> None:
         self._config = config
+        self._driver = driver
         self._clients = clients
-        self._context = context
-        self._driver = context.driver
-        self._violations = context.violations
+        self._violations = violations
+        self._reader = ExpressionReader("requests", errors)
+        self._context = SessionContext(
+            config.overlay, config.wire_limits(), driver, clients, rights, security, violations, self._reader
+        )
 
     def admit(self, pending: PendingConnection, hello: Hello, credentials: PeerCredentials) -> None:
         refusal = self._refusal(hello)
@@ -62,3 +78,7 @@ class SessionAdmission:
             self._violations.count("sessions", client)
             return Reason.LIMIT, f"{sessions} sessions are kept, of clients here or away, and no more may be"
         return None
+
+    def stop(self) -> None:
+        """Reads no more expressions."""
+        self._reader.stop()

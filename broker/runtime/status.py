@@ -103,6 +103,10 @@ class Status:
     """Internal errors by kind."""
     withdrawn: int = 0
     """Revoked subscriptions and advertisements since the start."""
+    longest_pause_s: float = 0.0
+    """The longest time since the start in which the broker served nothing."""
+    recent_pause_s: float = 0.0
+    """The longest such time in the last one to two minutes."""
     trace: str = ""
     """The word `recording`, or the reason why recording ended. Empty without a trace."""
 
@@ -180,6 +184,8 @@ def status_of(sources: StatusSources, listen: Address, admin: Address | None) ->
         parts=sources.parts.statuses(),
         errors=dict(sources.errors.counts),
         withdrawn=sources.rights.revoked_count,
+        longest_pause_s=round(sources.housekeeping.pauses.longest_s, 4),
+        recent_pause_s=round(sources.housekeeping.pauses.longest_recent_s, 4),
         trace=sources.driver.trace_state,
     )
 
@@ -223,6 +229,10 @@ def as_prometheus(status: Status) -> str:
     family("errors_total", "counter", "Errors of the broker's own, by what failed.", labelled("what", status.errors))
     family("clients", "gauge", "Sessions, connected or not.", {own: status.client_count})
     family("memory_bytes", "gauge", "Resident memory.", {own: status.memory_bytes})
+    pause_help = "The longest time in which the broker served nothing, in the last one to two minutes."
+    family("recent_pause_seconds", "gauge", pause_help, {own: status.recent_pause_s})
+    longest_help = "The longest time in which the broker served nothing, since its start."
+    family("longest_pause_seconds", "gauge", longest_help, {own: status.longest_pause_s})
     family("uptime_seconds", "gauge", "Since the broker started.", {own: status.uptime_s})
     for key, value in asdict(status.tables).items():
         family(f"table_{key}", "gauge", "What the routing tables hold.", {own: value})

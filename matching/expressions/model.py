@@ -325,9 +325,10 @@ def compile_pattern(pattern: str) -> Any:
 class _Connective(Expression):
     """An inner node. `evaluate` visits every distinct node once, children first."""
 
-    __slots__ = ("_order", "children", "depth", "size", "structural_hash")
+    __slots__ = ("_order", "_text", "children", "depth", "size", "structural_hash")
 
     _order: tuple[Expression, ...] | None
+    _text: str | None
 
     def __init__(self, children: Sequence[Expression]) -> None:
         for child in children:
@@ -339,6 +340,14 @@ class _Connective(Expression):
         put(self, "size", sum(child.size for child in children))
         put(self, "structural_hash", hash((type(self).__name__, *(child.structural_hash for child in children))))
         put(self, "_order", None)
+        put(self, "_text", None)
+
+    def __str__(self) -> str:
+        # A broker needs the text of a subscription several times, and that of a large one takes milliseconds.
+        if self._text is None:
+            object.__setattr__(self, "_text", super().__str__())
+        assert self._text is not None
+        return self._text
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable; {name} cannot be set")

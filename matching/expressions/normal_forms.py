@@ -23,6 +23,7 @@ Clause: TypeAlias = tuple[Predicate, ...]
 
 DEFAULT_CLAUSES = 1024
 LARGEST_COUNT = 10**30
+_IN_CONJUNCTIONS = "the disjunctive normal form, in conjunctions,"
 
 
 def negation_normal_form(expression: Expression) -> Expression:
@@ -81,6 +82,11 @@ def as_conjunction(expression: Expression) -> Clause | None:
 
     Returns None if the expression is not a conjunction.
     """
+    return plain_conjunction(expression) or _conjunction_of(negation_normal_form(expression))
+
+
+def plain_conjunction(expression: Expression) -> Clause | None:
+    """Returns the predicates of an AND of predicates, or None."""
     if isinstance(expression, Predicate):
         return (expression,)
     if (
@@ -89,15 +95,28 @@ def as_conjunction(expression: Expression) -> Clause | None:
         and all(isinstance(child, Predicate) for child in expression.children)
     ):
         return tuple(dict.fromkeys(expression.predicates()))
-    normal = negation_normal_form(expression)
+    return None
+
+
+def _conjunction_of(normal: Expression) -> Clause | None:
     if any(isinstance(node, Or) for node in normal.nodes()):
         return None
     return tuple(dict.fromkeys(normal.predicates()))
 
 
+def few_conjunctions(expression: Expression, most: int) -> tuple[Clause, ...] | None:
+    """The expression as an OR of at most so many conjunctions, or None if there are more."""
+    plain = plain_conjunction(expression)
+    if plain is not None:
+        return (plain,)
+    normal = negation_normal_form(expression)
+    counts = _count_clauses(normal, Or)
+    return _clauses(normal, Or, most, _IN_CONJUNCTIONS) if counts[id(normal)] <= most else None
+
+
 def disjunctive_clauses(expression: Expression, limit: int = DEFAULT_CLAUSES) -> tuple[Clause, ...]:
     """The expression as an OR of conjunctions. `FALSE` has none. Raises ExpressionTooLargeError beyond the limit."""
-    return _clauses(negation_normal_form(expression), Or, limit, "the disjunctive normal form, in conjunctions,")
+    return _clauses(negation_normal_form(expression), Or, limit, _IN_CONJUNCTIONS)
 
 
 def conjunctive_clauses(expression: Expression, limit: int = DEFAULT_CLAUSES) -> tuple[Clause, ...]:

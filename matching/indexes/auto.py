@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Protocol, TypeVar
 
 from matching.expressions.model import And, Expression
-from matching.expressions.normal_forms import Clause, as_conjunction, count_disjunctive_clauses, disjunctive_clauses
+from matching.expressions.normal_forms import few_conjunctions, plain_conjunction
 from matching.expressions.values import Publication, Value, check_publication
 from matching.indexes.pst.bloom import PSTBloom
 from matching.matcher import DestinationReport, Matcher, MatchReport, SearchResult, deep_size
@@ -36,7 +36,7 @@ class Auto(Matcher):
         self._next_piece = 0
 
     def _insert(self, id: int, expression: Expression) -> None:
-        clauses = _split(expression)
+        clauses = few_conjunctions(expression, MAX_CLAUSES)
         if clauses is None:
             self._arbitrary.add(id, expression)
             return
@@ -115,11 +115,6 @@ class NativeAuto(Matcher):
         # that another subscription has already matched.
         self._pending_destination = destination
         super().add(id, expression, destination)
-        self._choose_packed_search()
-
-    def remove(self, id: int) -> None:
-        super().remove(id)
-        self._choose_packed_search()
 
     def match(self, publication: Publication) -> MatchReport:
         checked = publication if type(publication) is dict else check_publication(publication)
@@ -160,12 +155,16 @@ class NativeAuto(Matcher):
         return DestinationReport(tuple(sorted(destinations)), len(self), candidates, evaluated)
 
     def _insert(self, id: int, expression: Expression) -> None:
-        if as_conjunction(expression) is not None:
+        if plain_conjunction(expression) is not None:
             self._conjunctive.add(id, expression, self._pending_destination)
             return
-        clauses = _split(expression)
+        clauses = few_conjunctions(expression, MAX_CLAUSES)
         if clauses is None:
             self._arbitrary.add(id, expression, self._pending_destination)
+            self._choose_packed_search()
+            return
+        if len(clauses) == 1:
+            self._conjunctive.add(id, And.of(clauses[0]), self._pending_destination)
             return
         pieces = range(self._next_piece, self._next_piece + len(clauses))
         for piece, clause in zip(pieces, clauses, strict=True):
@@ -173,14 +172,19 @@ class NativeAuto(Matcher):
             self._owners[piece] = id
         self._pieces[id] = pieces
         self._next_piece = pieces.stop
+        self._choose_packed_search()
 
     def _delete(self, id: int, expression: Expression) -> None:
-        if id not in self._pieces:
-            (self._conjunctive if id in self._conjunctive else self._arbitrary).remove(id)
+        if id in self._conjunctive:
+            self._conjunctive.remove(id)
             return
-        for piece in self._pieces.pop(id):
-            self._split.remove(piece)
-            del self._owners[piece]
+        if id not in self._pieces:
+            self._arbitrary.remove(id)
+        else:
+            for piece in self._pieces.pop(id):
+                self._split.remove(piece)
+                del self._owners[piece]
+        self._choose_packed_search()
 
     def _search(self, publication: dict[str, Value]) -> SearchResult:
         report = self.match(publication)
@@ -198,13 +202,3 @@ class NativeAuto(Matcher):
     def _structure_bytes(self) -> int:
         parts = (self._conjunctive, self._split, self._arbitrary)
         return sum(part._structure_bytes() for part in parts) + deep_size((self._pieces, self._owners))
-
-
-def _split(expression: Expression) -> tuple[Clause, ...] | None:
-    """The conjunctions of the expression, or None if there are more than `MAX_CLAUSES`."""
-    clause = as_conjunction(expression)
-    if clause is not None:
-        return (clause,)
-    if count_disjunctive_clauses(expression) <= MAX_CLAUSES:
-        return disjunctive_clauses(expression, MAX_CLAUSES)
-    return None

@@ -9,7 +9,7 @@ import pytest
 
 from broker.core.broker import Broker
 from broker.core.delivery_queue import EXPIRED, SLOW, TOO_MANY_WAITING
-from broker.core.effects import Accept, Deliver, Disconnect, Effect, Forget, Greet, Persist, Refuse
+from broker.core.effects import Accept, Deliver, Disconnect, Effect, Forget, Greet, Persist, Refuse, SetTimer
 from broker.core.inputs import (
     Advertised,
     ClientConnected,
@@ -26,6 +26,7 @@ from broker.core.inputs import (
     TimerFired,
     Unsubscribed,
 )
+from broker.core.sessions import MOST_WITHDRAWALS, WITHDRAW
 from broker.core.settings import SECOND, Settings
 from routing.registry import create
 
@@ -262,3 +263,28 @@ def test_entries_of_a_plain_client_are_stored_when_its_session_becomes_durable()
     restored = Place(durable, place.store).broker.client("c")
     assert restored is not None
     assert list(restored.subscriptions) == ["all"]
+
+
+def test_the_many_subscriptions_of_a_client_that_leaves_are_withdrawn_in_steps() -> None:
+    place = Place()
+    for number in range(3 * MOST_WITHDRAWALS):
+        place.handle(Subscribed("c", f"s{number}", f"n > {-number}"))
+    counts = place.broker.router.counts
+    effects = place.handle(ClientLeft("c"))
+    left = [counts().local_subscriptions]
+    while any(isinstance(effect, SetTimer) and effect.name == WITHDRAW for effect in effects):
+        assert not [each for each in place.publish(1) if isinstance(each, Deliver)]
+        effects = place.handle(TimerFired(WITHDRAW))
+        left.append(counts().local_subscriptions)
+    assert left == [2 * MOST_WITHDRAWALS, MOST_WITHDRAWALS, 0]
+
+
+def test_subscriptions_that_are_being_withdrawn_do_not_serve_a_new_client_of_the_same_name() -> None:
+    place = Place()
+    for number in range(2 * MOST_WITHDRAWALS):
+        place.handle(Subscribed("c", f"s{number}", "n > 0"))
+    place.handle(ClientLeft("c"))
+    place.handle(Subscribed("c", "new", "n > 5"))
+    assert [each for each in place.publish(3) if isinstance(each, Deliver)] == []
+    delivered = [each for each in place.publish(7) if isinstance(each, Deliver)]
+    assert [each.subscriptions for each in delivered] == [("new",)]
