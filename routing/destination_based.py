@@ -197,13 +197,10 @@ class DestinationBased:
     def _missing_neighbours(self) -> tuple[str, ...]:
         """Returns expected neighbours that are unknown so far. Possibly no other broker knows them, so this one must
         announce the gap."""
-        known = self._domains.values()
-        self._expected = {
-            broker: None
-            for broker in self._expected
-            if all(domain.multicast.state_of(broker) is None for domain in known)
-        }
-        return tuple(self._expected)
+        domains = self._domains.values()
+        return tuple(
+            broker for broker in self._expected if all(domain.multicast.state_of(broker) is None for domain in domains)
+        )
 
     def _announce_gaps(self) -> None:
         """Announces in each domain whether this broker has a gap: brokers behind it whose subscriptions it does not

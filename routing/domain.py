@@ -305,13 +305,11 @@ class Domain:
 
     def _missing_openings(self) -> list[str]:
         """Returns reachable brokers whose present incarnation has not completed its opening."""
-        if self._awaited_openings:
-            self._awaited_openings = {
-                broker: incarnation
-                for broker, incarnation in self._awaited_openings.items()
-                if not self._update_receiver.is_complete(broker, incarnation)
-            }
-        return [broker for broker in self._awaited_openings if broker not in self._unreachable]
+        return [
+            broker
+            for broker, incarnation in self._awaited_openings.items()
+            if broker not in self._unreachable and not self._update_receiver.is_complete(broker, incarnation)
+        ]
 
     def _send_inquiries(self) -> None:
         """Sends inquiries to brokers that are reachable again and have acknowledged all changes. Their own changes may
@@ -336,9 +334,7 @@ class Domain:
 
     def _missing_former_members(self) -> list[str]:
         """Returns former members of which no link state has arrived since the restart."""
-        state_of = self.multicast.state_of
-        self._former_members = {broker: None for broker in self._former_members if state_of(broker) is None}
-        return list(self._former_members)
+        return [broker for broker in self._former_members if self.multicast.state_of(broker) is None]
 
     def silent_members(self) -> dict[str, int]:
         """Returns the brokers of the domain that cannot send their subscriptions at present, and for how many ticks."""

@@ -213,7 +213,7 @@ class MulticastLayer:
 
     def send(self, message: Routed) -> None:
         """Sends one copy to each next hop, with the destinations behind it."""
-        for next_hop, destinations in self._by_next_hop(destinations_of(message)):
+        for next_hop, destinations in self._group_by_next_hop(destinations_of(message)):
             for start in range(0, len(destinations), MOST_DESTINATIONS):
                 some = destinations[start : start + MOST_DESTINATIONS]
                 self.sends.append((next_hop, narrowed(message, some)))
@@ -226,11 +226,11 @@ class MulticastLayer:
         if others and message.hop_limit <= 1:
             self.out_of_hops += len(others)
         elif others:
-            for next_hop, behind in self._by_next_hop(others):
+            for next_hop, behind in self._group_by_next_hop(others):
                 self.sends.append((next_hop, _one_hop_further(message, behind)))
         return is_for_me
 
-    def _by_next_hop(self, destinations: Sequence[str]) -> list[tuple[str, Sequence[str]]]:
+    def _group_by_next_hop(self, destinations: Sequence[str]) -> list[tuple[str, Sequence[str]]]:
         """Returns the destinations behind each next hop, in ascending order of next hops."""
         routes = self._routes or self._find_routes()
         if len(destinations) == 1 and destinations[0] in routes:

@@ -38,31 +38,31 @@ _OPCODE = re.compile(r"invalid opcode .* \(byte (\d+)\)$")
 
 def explain(error: Exception, packed: bytes, kind: type[Any]) -> str:
     """Returns the error in the words of the frame's fields, with the refused value."""
-    said, _, path = str(error).partition(" - at `$")
+    message, _, path = str(error).partition(" - at `$")
     indexes = [int(index) for index in re.findall(r"\[(\d+)\]", path)]
     place, info = _find(indexes, packed, types.type_info(kind))
     place = place or "the header"
     if isinstance(error, UnicodeDecodeError):
         return f"the header cannot be read: {error}"
-    if said == "Input data was truncated":
+    if message == "Input data was truncated":
         return f"the header ends within its fields, after {len(packed)} bytes"
-    if found := _TRAILING.search(said):
+    if found := _TRAILING.search(message):
         return f"{len(packed) - int(found[1])} bytes follow the fields in the header"
-    if found := _OPCODE.search(said):
+    if found := _OPCODE.search(message):
         return f"byte {packed[int(found[1])]:#04x} starts nothing that a header may hold"
-    if found := _OTHER_TYPE.match(said):
+    if found := _OTHER_TYPE.match(message):
         wanted = " or ".join(_NAMES.get(name, name) for name in found[1].split(" | "))
         return f"{place} is {_NAMES.get(found[2], found[2])}, not {wanted}"
-    if found := _FIELD_COUNT.match(said):
+    if found := _FIELD_COUNT.match(message):
         return f"{place} has {found[3]} fields, not {found[1] or ''}{found[2]}"
     value = _value_at(indexes, packed)
-    if found := _OUT_OF_RANGE.match(said):
+    if found := _OUT_OF_RANGE.match(message):
         return f"{place} is {value}; it must be {found[1]} {found[2]}"
-    if (found := _LENGTH.match(said)) and isinstance(value, str | bytes):
+    if (found := _LENGTH.match(message)) and isinstance(value, str | bytes):
         return f"{place} has the length {len(value)}; it must be {found[1]} {found[2]}"
-    if said.startswith("Invalid"):
+    if message.startswith("Invalid"):
         return f"{place} is {str(value)[:LONGEST_SHOWN]!r}, not {_known_values(info)}"
-    return f"{place}: {said}"
+    return f"{place}: {message}"
 
 
 def _value_at(indexes: list[int], packed: bytes) -> object:

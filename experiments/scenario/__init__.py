@@ -1,7 +1,7 @@
 """Scenarios: the description of a simulation, as a TOML file and as values.
 
 `load` reads a scenario. The other modules generate its overlay, clients, publications and faults from a seed. The
-folder `shipped` has the scenarios that come with the project.
+folder `shipped` has the scenarios that come with the project. Of experiments, this package imports the workloads.
 """
 
 from __future__ import annotations

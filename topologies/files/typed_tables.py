@@ -2,7 +2,7 @@
 
     line.toml: workload.rate is -3; it must be above 0
     line.toml: workload.rat is unknown; did you mean 'rate'?
-    overlay.toml: broker.2.listen (b2): '7001' is not an address; write host:port, for example 127.0.0.1:7001
+    overlay.toml: broker.2.clusters (b2) is 'west'; it must be a list of names, for example ["west"]
 
 The struct of a table derives from `Table` and declares the type and the limits of each key. msgspec checks them.
 `TableReader` turns the errors of msgspec into such messages, from the value and the declared type at the place of the

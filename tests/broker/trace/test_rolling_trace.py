@@ -57,7 +57,7 @@ def test_a_trace_says_which_broker_protocol_and_code_made_it(tmp_path: Path) -> 
     }
 
 
-def test_a_trace_that_cannot_be_written_is_told_once_and_takes_no_more_rows(tmp_path: Path) -> None:
+def test_a_trace_that_cannot_be_written_is_reported_once_and_records_no_more_rows(tmp_path: Path) -> None:
     errors: list[Exception] = []
     trace = RollingTrace(tmp_path / "out", "b1", 1, "demo", "merc", START, errors.append)
     trace.record(DROP)

@@ -238,7 +238,7 @@ def test_about_half_of_the_brokers_are_interested_in_gtitm_100() -> None:
         assert 40 <= interested <= 60
 
 
-def test_fixed_arrivals_are_evenly_spread_and_publishers_take_turns() -> None:
+def test_fixed_arrivals_are_evenly_spread_and_publishers_alternate() -> None:
     timed = published("failures")
     assert timed[0].at_ns == 20 * SECOND, "after settling"
     assert {later.at_ns - earlier.at_ns for earlier, later in pairwise(timed)} == {SECOND // 10}
