@@ -92,10 +92,16 @@ class LimitsTable(Table, frozen=True, kw_only=True):
     """Destinations of one message."""
     publication_bytes: Count = 512 << 10
     """Size of a publication's attributes and payload."""
+    attribute_bytes: Count = 64 << 10
+    """Size of a publication's attributes. Patterns examine all of it."""
     attributes: Count = 256
     """Attributes of a publication."""
     subscriptions: Count = 10_000
     """Subscriptions, and as many advertisements, of one client."""
+    expression_bytes: Count = 8 << 20
+    """Size of the expressions of all subscriptions and advertisements of one client."""
+    patterns: Whole = 1_000
+    """Patterns (MATCHES, LIKE) in all subscriptions and advertisements of one client."""
     connections: Count = 1_000
     """Connected clients."""
     sessions: Count = 10_000

@@ -5,12 +5,34 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from broker.core.deduplication import PublishLedger
 from broker.core.effects import Deliver
+from matching.expressions.model import PATTERN_OPERATORS, Expression
 from routing.messages import EntryId
 
 UNBOUNDED = 1 << 62
+
+
+class EntrySize(NamedTuple):
+    """What an entry costs the broker."""
+
+    expression_bytes: int
+    patterns: int
+
+    @classmethod
+    def of(cls, expression: Expression, text: str) -> EntrySize:
+        return cls(len(text), sum(each.operator in PATTERN_OPERATORS for each in expression.predicates()))
+
+    def plus(self, other: EntrySize) -> EntrySize:
+        return EntrySize(self.expression_bytes + other.expression_bytes, self.patterns + other.patterns)
+
+    def minus(self, other: EntrySize) -> EntrySize:
+        return EntrySize(self.expression_bytes - other.expression_bytes, self.patterns - other.patterns)
+
+
+NO_SIZE = EntrySize(0, 0)
 
 
 @dataclass(slots=True)
@@ -39,6 +61,9 @@ class Client:
     advertisements: dict[str, EntryId] = field(default_factory=dict)
     subscriptions: dict[str, EntryId] = field(default_factory=dict)
     expressions: dict[EntryId, str] = field(default_factory=dict)
+    sizes: dict[EntryId, EntrySize] = field(default_factory=dict)
+    total_size: EntrySize = NO_SIZE
+    """The size of all active and pending entries."""
     confirmed: dict[EntryId, int] = field(default_factory=dict)
     """When each entry was confirmed. 0: before a restart, at an unknown time."""
     pending_entries: dict[tuple[str, ...], tuple[str, int]] = field(default_factory=dict)

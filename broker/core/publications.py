@@ -105,7 +105,11 @@ class Publications:
         if overload is not None:
             self._refuse(request, overload, "overloaded", overload)
             return
-        size = len(request.attributes) + len(request.payload)
+        size, limit = len(request.attributes), self._settings.attribute_bytes
+        if size > limit:
+            self._refuse(request, f"{size} bytes of attributes are too much; the limit is {limit}", "too-large")
+            return
+        size += len(request.payload)
         limit = self._settings.publication_bytes
         if size > limit:
             self._refuse(request, f"{size} bytes are too much; the limit is {limit}", "too-large")

@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from operator import attrgetter
 
-from broker.core.client import Client, Clients
+from broker.core.client import NO_SIZE, Client, Clients, EntrySize
 from broker.core.deduplication import PublishLedger
 from broker.core.delivery_queue import DeliveryQueues
 from broker.core.effects import Accept, Deliver, Effect, Forget, Greet, Persist, Refuse, SetTimer
@@ -269,11 +269,15 @@ class Sessions:
             self._accept(request)
             return
         is_new = request.name not in known
-        count = len(known) + client.pending_new_names[kind]
-        if is_new and count >= self._settings.entries_of_client:
-            self._drops[f"refused: limit of {kind}s"] += 1
-            self._refuse(request, f"{client.name} has {count} {kind}s, and no client may have more", "limit")
+        size = EntrySize.of(expression, text)
+        replaced = NO_SIZE if is_new else client.sizes[known[request.name]]
+        excess = self._excess(client, kind, is_new, client.total_size.plus(size).minus(replaced))
+        if excess is not None:
+            limit, reason = excess
+            self._drops[f"refused: limit of {limit}"] += 1
+            self._refuse(request, reason, "limit")
             return
+        client.total_size = client.total_size.plus(size)
         session = client.session
 
         def enter_when_stored() -> None:
@@ -283,7 +287,7 @@ class Sessions:
                 return
             if request.name in known:
                 self._remove_entry(client, kind, request.name)
-            self._add_entry(client, kind, request.name, expression, text, self._clock())
+            self._add_entry(client, kind, request.name, expression, text, size, self._clock())
             if self._is_current(client, session):
                 # Another session's request may have the same number.
                 self._accept(request)
@@ -295,14 +299,31 @@ class Sessions:
         else:
             enter_when_stored()
 
+    def _excess(self, client: Client, kind: str, is_new: bool, total: EntrySize) -> tuple[str, str] | None:
+        """The limit that the client would exceed with entries of this total size, and the reason for a refusal."""
+        settings = self._settings
+        count = len(_entries(client, kind)) + client.pending_new_names[kind]
+        if is_new and count >= settings.entries_of_client:
+            return f"{kind}s", f"{client.name} has {count} {kind}s, and no client may have more"
+        if total.expression_bytes > settings.expression_bytes_of_client:
+            most = settings.expression_bytes_of_client
+            return "expression_bytes", f"{client.name} may have expressions of {most} bytes in all, not of more"
+        if total.patterns > settings.patterns_of_client:
+            return "patterns", f"{client.name} may have {settings.patterns_of_client} patterns in all, not more"
+        return None
+
     def _accept(self, request: Request) -> None:
         self._effects.append(Accept(request.client, request.reference or request.name))
 
     def _refuse(self, request: Request, reason: str, code: str) -> None:
         self._effects.append(Refuse(request.client, request.reference or request.name, reason, code))
 
-    def _add_entry(self, client: Client, kind: str, name: str, expression: Expression, text: str, since: int) -> None:
+    def _add_entry(
+        self, client: Client, kind: str, name: str, expression: Expression, text: str, size: EntrySize, since: int
+    ) -> None:
+        """Adds an entry whose size the client's total includes already."""
         entry = self._new_entry()
+        client.sizes[entry] = size
         if kind == "subscription":
             self.subscriptions_added += 1
             self.clients.add_subscription(client, name, entry)
@@ -328,6 +349,7 @@ class Sessions:
         else:
             entry = client.advertisements.pop(name)
             self._unadvertise(entry)
+        client.total_size = client.total_size.minus(client.sizes.pop(entry))
         del client.expressions[entry], client.confirmed[entry]
 
     def restore(self, records: Mapping[Key, object], now: int) -> None:
@@ -339,7 +361,10 @@ class Sessions:
             if key[0] in ENTRY_RECORDS:
                 # Earlier versions stored the expression alone. The time of its confirmation is unknown: 0.
                 text, since = record if isinstance(record, tuple) else (str(record), 0)
-                self._add_entry(self.clients.get_or_create(key[1]), key[0], key[2], parse(text), text, since)
+                client, expression = self.clients.get_or_create(key[1]), parse(text)
+                size = EntrySize.of(expression, text)
+                client.total_size = client.total_size.plus(size)
+                self._add_entry(client, key[0], key[2], expression, text, size, since)
         for client in self.clients:
             client.disconnect(now)
 

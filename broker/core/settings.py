@@ -49,6 +49,10 @@ class Settings:
     """Deliveries that may be undelivered for one client, because it is disconnected or slow."""
     entries_of_client: int = 1 << 30
     """The largest number of subscriptions of one client, and of advertisements."""
+    expression_bytes_of_client: int = 1 << 40
+    """The size of the expressions of all subscriptions and advertisements of one client."""
+    patterns_of_client: int = 1 << 30
+    """The number of patterns in these expressions."""
     outbox_bytes: int = 64 << 20
     """Attributes and payloads of one client's undelivered publications."""
     disconnects_slow: bool = False
@@ -58,6 +62,8 @@ class Settings:
     hop_limit: int = 64
     publication_bytes: int = 512 * 1024
     """Attributes and payload of one publication; a larger one would not fit into a frame."""
+    attribute_bytes: int = 512 * 1024
+    """Attributes of one publication."""
     reorganise_every: int = 0
     """The interval of self-reorganisation; 0: the links stay as they are."""
     most_links: int = 8

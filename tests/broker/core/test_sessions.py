@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import msgpack
@@ -288,3 +289,47 @@ def test_subscriptions_that_are_being_withdrawn_do_not_serve_a_new_client_of_the
     assert [each for each in place.publish(3) if isinstance(each, Deliver)] == []
     delivered = [each for each in place.publish(7) if isinstance(each, Deliver)]
     assert [each.subscriptions for each in delivered] == [("new",)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "limit"),
+    [
+        (Settings(expression_bytes_of_client=30), "expression_bytes"),
+        (Settings(patterns_of_client=2), "patterns"),
+    ],
+)
+@pytest.mark.parametrize("is_durable", [False, True])
+def test_the_expressions_of_one_client_have_limits_in_all(settings: Settings, limit: str, is_durable: bool) -> None:
+    place = Place(dataclasses.replace(settings, is_durable=is_durable))
+    place.handle(ClientConnected("c", "s", is_reliable=True))
+
+    def subscribe(name: str, pattern: str = "ab") -> Effect:
+        (answer,) = (
+            each
+            for each in place.handle(Subscribed("c", name, f"n MATCHES '{pattern}'"))
+            if isinstance(each, Accept | Refuse)
+        )
+        return answer
+
+    assert [type(subscribe(name)) for name in ("one", "two")] == [Accept, Accept]
+    refusal = subscribe("three")
+    assert isinstance(refusal, Refuse)
+    assert refusal.code == "limit"
+    assert place.broker.drops == {f"refused: limit of {limit}": 1}
+    # A replaced subscription does not count beside the one that replaces it.
+    assert isinstance(subscribe("two", "cd"), Accept)
+    assert isinstance(subscribe("three"), Refuse)
+    place.handle(Unsubscribed("c", "one"))
+    assert isinstance(subscribe("three"), Accept)
+    if is_durable:
+        place = Place(place.settings, place.store)
+        assert isinstance(subscribe("four"), Refuse)
+    place.handle(ClientLeft("c"))
+    assert isinstance(subscribe("one"), Accept)
+
+
+def test_the_attributes_of_a_publication_have_a_limit_of_their_own() -> None:
+    place = Place(Settings(attribute_bytes=10))
+    assert any(isinstance(each, Accept) for each in place.publish(1, payload=b"x" * 1000))
+    (refusal,) = place.handle(Published("p", 9, msgpack.packb({"n": "x" * 10})))
+    assert refusal == Refuse("p", 9, "14 bytes of attributes are too much; the limit is 10", "too-large")
