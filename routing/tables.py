@@ -7,9 +7,11 @@ finds those that a subscription intersects: some publication satisfies both.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from typing import Generic, TypeVar
+from weakref import WeakValueDictionary
 
 from matching import Matcher, MatchingError
 from matching.expressions.intersection import Region
@@ -19,17 +21,60 @@ from matching.languages.sql import parse_trusted
 from matching.matcher import DestinationReport, MatchReport, unpack_attributes
 from routing.messages import EntryId
 
+MOST_RECENT = 1_024
+MOST_RECENT_SIZE = 1 << 16
+"""The limits of the latest shared values, in values and in predicates."""
 
-@lru_cache(maxsize=65_536)
+K = TypeVar("K")
+V = TypeVar("V", Expression, Region)
+
+
+class _SharedValues(Generic[K, V]):
+    """Values that many subscriptions, and many brokers of one process, have in common.
+
+    A value is kept as long as an entry uses it. The latest ones are kept a little longer, because a broker that checks
+    an expression needs it again when it adds the entry.
+    """
+
+    def __init__(self) -> None:
+        self._values: WeakValueDictionary[K, V] = WeakValueDictionary()
+        self._recent: deque[tuple[V, int]] = deque()
+        self._recent_size = 0
+
+    def find(self, key: K) -> V | None:
+        return self._values.get(key)
+
+    def add(self, key: K, value: V, size: int) -> None:
+        """Adds a value. `size` is the number of predicates that it comes from."""
+        self._values[key] = value
+        self._recent.append((value, size))
+        self._recent_size += size
+        while len(self._recent) > MOST_RECENT or (self._recent_size > MOST_RECENT_SIZE and len(self._recent) > 1):
+            _, oldest_size = self._recent.popleft()
+            self._recent_size -= oldest_size
+
+
+_expressions: _SharedValues[str, Expression] = _SharedValues()
+_regions: _SharedValues[Expression, Region] = _SharedValues()
+
+
 def expression_of(text: str) -> Expression:
-    """Parses an expression from another broker. Results are cached: many subscriptions, and many brokers of one
-    process, have the same text."""
-    return parse_trusted(text)
+    """Parses an expression from another broker. Equal texts in use share one expression."""
+    expression = _expressions.find(text)
+    if expression is None:
+        expression = parse_trusted(text)
+        _expressions.add(text, expression, expression.size)
+    return expression
 
 
-@lru_cache(maxsize=65_536)
 def region_of(expression: str | Expression) -> Region:
-    return Region.of(expression_of(expression) if isinstance(expression, str) else expression)
+    """Returns the region of an expression. Equal expressions in use share one region."""
+    parsed = expression_of(expression) if isinstance(expression, str) else expression
+    region = _regions.find(parsed)
+    if region is None:
+        region = Region.of(parsed)
+        _regions.add(parsed, region, parsed.size)
+    return region
 
 
 def is_parsable(text: str) -> bool:

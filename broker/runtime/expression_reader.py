@@ -1,19 +1,20 @@
 """Reads long expressions in a thread, so that the event loop serves others meanwhile.
 
 Reading takes some microseconds for each character. The thread also computes what the core needs of an expression: its
-canonical text and its region. The expression, or a cache, keeps both.
+canonical text and its region. Equal expressions in use share both.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
 from broker.runtime.internal_errors import InternalErrors
 from matching import MatchingError
+from matching.expressions.intersection import Region
 from matching.expressions.model import Expression
 from matching.languages.sql import parse
 from routing.messages import Advertise, Change, Subscribe
@@ -49,8 +50,11 @@ class ExpressionReader:
         an internal error `done` receives None."""
         self._submit(lambda: _read(text, refusal), done)
 
-    def prepare(self, changes: Iterable[Subscribe | Advertise], done: Callable[[bool | None], None]) -> None:
-        """Reads the expressions of an update, so that the core finds them in its caches. Calls `done` in the loop."""
+    def prepare(
+        self, changes: Iterable[Subscribe | Advertise], done: Callable[[Sequence[Region] | None], None]
+    ) -> None:
+        """Reads the expressions of an update and calls `done` in the event loop. The core shares the expressions as
+        long as `done` has their regions."""
         self._submit(lambda: _prepare(changes), done)
 
     def _submit(self, work: Callable[[], T], done: Callable[[T | None], None]) -> None:
@@ -90,8 +94,5 @@ def _read(text: str, refusal: Callable[[str], str | None]) -> ReadExpression:
     return ReadExpression(expression)
 
 
-def _prepare(changes: Iterable[Subscribe | Advertise]) -> bool:
-    for change in changes:
-        if is_parsable(change.expression):
-            region_of(change.expression)
-    return True
+def _prepare(changes: Iterable[Subscribe | Advertise]) -> list[Region]:
+    return [region_of(change.expression) for change in changes if is_parsable(change.expression)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,6 +17,7 @@ from broker.wire import link_handshake
 from broker.wire.broker_codec import decode
 from broker.wire.limits import Limits, WireError
 from broker.wire.link_handshake import LinkGoodbye, LinkHello, LinkTimes
+from matching.expressions.intersection import Region
 from routing.messages import Publish, Update, is_free
 
 MAX_UNSENT_BYTES = 256 << 20
@@ -94,8 +95,9 @@ class Link:
         if self._clients.waiting_publishers:
             self._clients.submit_waiting()
 
-    def _finish_update(self, update: Update, sequence: int | None, _is_prepared: bool | None) -> None:
-        """Handles an update whose expressions were read meanwhile. Without them the core reads them itself."""
+    def _finish_update(self, update: Update, sequence: int | None, _regions: Sequence[Region] | None) -> None:
+        """Handles an update whose expressions were read meanwhile. The core shares those of `_regions`, and reads
+        others itself."""
         if self.connection.is_closing:
             return
         self._driver.handle(FrameReceived(self.peer, update, sequence))

@@ -123,7 +123,7 @@ PRESENT = Constraint(is_present=True)
 Box: TypeAlias = Mapping[str, Constraint]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Region:
     """The publications that satisfy an expression, as a union of boxes. No publication does if there are no boxes."""
 

@@ -110,7 +110,7 @@ _TESTS: dict[Operator, Callable[[Any, Any], bool]] = {
 class Expression:
     """The content of a subscription or an advertisement. Compares by structure. `str()` returns its text form."""
 
-    __slots__ = ()
+    __slots__ = ("__weakref__",)
 
     children: tuple[Expression, ...]
     depth: int
