@@ -148,6 +148,11 @@ class GatewayConfig:
     """Topics that this gateway ignores: those of `exclude`, and the prefixes of all gateways of the overlay."""
 
 
+def gateway_client(broker: str) -> str:
+    """The name of a broker's gateway as a client of the broker."""
+    return f"mqtt-gateway-{broker}"
+
+
 def read_gateways(
     reader: TableReader, shared: Mapping[str, object], by_broker: Mapping[str, object], overlay: str
 ) -> dict[str, GatewayConfig]:

@@ -15,7 +15,7 @@ from broker.client.client import Client, connect
 from broker.client.errors import ClientError
 from broker.client.subscription import Subscription
 from broker.client.validation import TEXT_BYTES
-from broker.config.gateway_config import GatewayConfig
+from broker.config.gateway_config import GatewayConfig, gateway_client
 from broker.config.topic_template import minimal_filters
 from broker.core.settings import SECOND
 from broker.log import Log
@@ -98,7 +98,7 @@ class Gateway:
     async def _run_with_broker(self) -> None:
         client = connect(
             self._servers,
-            name=f"mqtt-gateway-{self._config.broker}",
+            name=gateway_client(self._config.broker),
             token=self._token,
             tls=self._tls,
             durable=self._is_durable,

@@ -11,9 +11,17 @@
     publish = "TRUE"
     subscribe = "temperature > 0"
 
-The broker tries rules in order. The first rule that matches a client's name and credentials applies. A rule grants only
-the rights that it names. Every publication of the client must satisfy `publish`. `subscribe` and `advertise` must cover
-every subscription and advertisement of the client, so that no client receives publications outside its rights.
+The most specific rule for a client's name decides, and `*` is the only wildcard. A name without `*` is more specific
+than every pattern. Of two patterns, the one with more literal characters is more specific. Of equally specific
+patterns, the first in the list decides.
+
+Only the rules with the name that decides can admit the client. They are alternatives: the first one whose credentials
+the client presents applies. So a name that has a rule of its own is reserved, and no wider rule admits a client under
+that name. The order of other rules has no effect.
+
+A rule grants only the rights that it names. Every publication of the client must satisfy `publish`. `subscribe` and
+`advertise` must cover every subscription and advertisement of the client, so that no client receives publications
+outside its rights.
 """
 
 from __future__ import annotations
@@ -33,6 +41,10 @@ from matching.expressions.model import TRUE, Expression
 from matching.languages.sql import parse
 from matching.matcher import unpack_attributes
 from topologies.files.typed_tables import Parser, Table, TableReader, parse_toml, read_text
+
+WILDCARD = "*"
+UNSUPPORTED_WILDCARDS = "?["
+"""Wildcards of `fnmatchcase` that rules must not contain. Specificity is not defined for them."""
 
 Right: TypeAlias = Expression | None
 """An expression for the allowed content. None allows nothing."""
@@ -126,7 +138,7 @@ class Rule(Table, frozen=True, kw_only=True):
     """A [[client]] table: the credentials that it requires and the rights that it grants."""
 
     name: str = ""
-    """A pattern for the client's name; * matches any characters."""
+    """The client's name, or a pattern for it; * matches any characters."""
     token_sha256: TokenDigest = TokenDigest()
     """The SHA-256 of the client's token, in hexadecimal digits."""
     certificate: str = ""
@@ -140,13 +152,16 @@ class Rule(Table, frozen=True, kw_only=True):
     advertise: Right = None
     """An expression that must cover every advertisement."""
 
-    def matches(self, name: str, token: str, certificate_names: tuple[str, ...]) -> bool:
-        if not fnmatchcase(name, self.name):
+    @property
+    def specificity(self) -> tuple[bool, int]:
+        """Whether the name has no wildcard, and the number of its literal characters. The larger one decides."""
+        wildcards = self.name.count(WILDCARD)
+        return not wildcards, len(self.name) - wildcards
+
+    def accepts(self, token_sha256: str, certificate_names: tuple[str, ...]) -> bool:
+        """Whether these credentials satisfy the rule. It does not check the client's name."""
+        if self.token_sha256 and not hmac.compare_digest(token_sha256, self.token_sha256):
             return False
-        if self.token_sha256:
-            digest = hashlib.sha256(token.encode()).hexdigest()
-            if not hmac.compare_digest(digest, self.token_sha256):
-                return False
         if self.certificate:
             return any(fnmatchcase(each, self.certificate) for each in certificate_names)
         return True
@@ -157,14 +172,24 @@ class Rule(Table, frozen=True, kw_only=True):
 
 
 class AccessList(Table, frozen=True):
-    """The rules of an access list. The first rule that matches a client grants its rights."""
+    """The rules of an access list. The most specific rule for a client's name decides."""
 
     client: tuple[Rule, ...] = ()
-    """The rules, in the order in which they are tried."""
+    """The rules. Their order matters only among equally specific ones."""
 
     def rights_of(self, name: str, token: str, certificate_names: tuple[str, ...]) -> Rights | None:
-        """The rights that the first matching rule grants, or None if no rule matches."""
-        return next((rule.rights for rule in self.client if rule.matches(name, token, certificate_names)), None)
+        """The rights of the client, or None if the rules for its name do not accept its credentials."""
+        digest = hashlib.sha256(token.encode()).hexdigest()
+        return next((rule.rights for rule in self._rules_for(name) if rule.accepts(digest, certificate_names)), None)
+
+    def _rules_for(self, name: str) -> tuple[Rule, ...]:
+        """The rules that can admit a client with this name: all rules with the most specific name that fits."""
+        fitting = [rule for rule in self.client if fnmatchcase(name, rule.name)]
+        if not fitting:
+            return ()
+        # `max` returns the first of equally specific rules.
+        decisive = max(fitting, key=lambda rule: rule.specificity)
+        return tuple(rule for rule in fitting if rule.name == decisive.name)
 
 
 def read_access_list(path: Path) -> AccessList:
@@ -180,6 +205,9 @@ def read_access_list(path: Path) -> AccessList:
 def _check(rule: Rule, key: str, reader: TableReader) -> None:
     if not rule.name:
         raise reader.refusal(f"{key}.name", 'is missing or empty; name = "*" fits every client')
+    for part, pattern in (("name", rule.name), ("certificate", rule.certificate)):
+        if any(each in pattern for each in UNSUPPORTED_WILDCARDS):
+            raise reader.refusal(f"{key}.{part}", f"is {pattern!r}; * is the only wildcard, ? and [ are not allowed")
     if not (rule.token_sha256 or rule.certificate or rule.anonymous):
         raise reader.refusal(key, f"lets anybody be {rule.name!r}: add token_sha256, certificate, or anonymous = true")
     if rule.anonymous and (rule.token_sha256 or rule.certificate):

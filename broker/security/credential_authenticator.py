@@ -1,7 +1,8 @@
 """Authentication by certificates, tokens and the access list.
 
 A broker presents a certificate of the overlay's authority that names its id, or the brokers' token. A client must match
-a rule of the access list. Without an access list it must present a certificate of the authority.
+a rule of the access list. Without an access list it must present a certificate of the authority. No rule and no
+certificate admits a client under the name of the broker's MQTT gateway.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ class CredentialAuthenticator:
     brokers: tuple[str, ...]
     """The ids of the overlay's brokers in the overlay file."""
     lets_others_join: bool
+    gateway_client: str
+    """The client name of the broker's MQTT gateway. Only a client with the internal token can have it."""
     brokers_token: str = field(default="", repr=False)
     internal_token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     """Presented by clients inside the broker's process. It leaves the process only over loopback."""
@@ -60,6 +63,9 @@ class CredentialAuthenticator:
         """The rights of a client, or None if it may not connect."""
         if hmac.compare_digest(credentials.token.encode(), self.internal_token.encode()):
             return ALL_RIGHTS
+        if credentials.name == self.gateway_client:
+            # Reserved even without a gateway: the broker keeps the session of a gateway that comes back.
+            return None
         names = certificate_names(credentials.certificate)
         if self.access is None:
             return ALL_RIGHTS if names else None

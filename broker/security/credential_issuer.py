@@ -11,6 +11,7 @@ import tomli_w
 
 from broker.config.overlay_config import OverlayConfig, read_config
 from broker.config.tables import ConfigError
+from broker.security.access import UNSUPPORTED_WILDCARDS, WILDCARD
 from topologies.files.toml import format_array_table
 
 THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
@@ -52,7 +53,7 @@ def _hosts(config: OverlayConfig, id: str) -> tuple[str, ...]:
 
 def issue_token(name: str) -> None:
     """Prints a new token on stdout, and the access rule that accepts it on stderr."""
-    if not name.strip() or any(each in name for each in "*?["):
+    if not name.strip() or any(each in name for each in (WILDCARD, *UNSUPPORTED_WILDCARDS)):
         raise ConfigError(f"{name!r} is no name for a client: its rule would fit others too; write one as sensor-1")
     token = secrets.token_urlsafe(32)
     digest = hashlib.sha256(token.encode()).hexdigest()

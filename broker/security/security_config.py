@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from broker.config.gateway_config import gateway_client
 from broker.config.overlay_config import BrokerConfig
 from broker.config.tables import ConfigError
 from broker.security.access import AccessList, read_access_list
@@ -65,6 +66,7 @@ def _security(config: BrokerConfig, tls: TlsTable, acl: AclTable) -> Security:
         has_tls=files is not None,
         brokers=tuple(broker.id for broker in config.overlay.overlay.brokers),
         lets_others_join=acl.lets_others_join,
+        gateway_client=gateway_client(config.id),
         brokers_token=brokers_token,
     )
     if files is None:

@@ -20,6 +20,7 @@ PACKAGES = {
     "mosquitto_passwd": "mosquitto",
     "mosquitto_pub": "mosquitto-clients",
     "mosquitto_sub": "mosquitto-clients",
+    "setpriv": "util-linux",
 }
 """The Debian package of each program."""
 

@@ -48,8 +48,15 @@ def shown(folder: Path, client: str | None = None) -> ssl.SSLContext:
 
 def rule(name: str, token: str = "", **rights: str) -> str:
     """An entry of an access list."""
-    lines = ["[[client]]", f'name = "{name}"']
-    if token:
-        lines.append(f'token_sha256 = "{hashlib.sha256(token.encode()).hexdigest()}"')
-    lines += [f'{right} = "{expression}"' for right, expression in rights.items()]
-    return "\n".join(lines) + "\n"
+    credentials = [f'token_sha256 = "{hashlib.sha256(token.encode()).hexdigest()}"'] if token else []
+    return _rule(name, credentials, rights)
+
+
+def anonymous_rule(name: str, **rights: str) -> str:
+    """An entry of an access list for clients without credentials."""
+    return _rule(name, ["anonymous = true"], rights)
+
+
+def _rule(name: str, credentials: list[str], rights: Mapping[str, str]) -> str:
+    granted = [f'{right} = "{expression}"' for right, expression in rights.items()]
+    return "\n".join(["[[client]]", f'name = "{name}"', *credentials, *granted]) + "\n"

@@ -65,7 +65,7 @@ def _start_supervisor(folder: RunFolder, file: Path, brokers: Sequence[BrokerCon
         tuple(broker.id for broker in brokers),
         _broker_options(options),
     )
-    with (folder.path / "supervisor.log").open("ab") as log:
+    with folder.open_log(folder.supervisor_log) as log:
         subprocess.Popen(
             [sys.executable, "-P", "-m", "broker.deployment.local.supervisor", plan.as_text()],
             stdin=subprocess.DEVNULL,
@@ -137,7 +137,7 @@ def _timeout_message(
     folder: RunFolder, state: OverlayState | None, expected: dict[str, set[str]], timeout_s: float
 ) -> str:
     if state is None:
-        return f"the supervisor did not start within {timeout_s:g} s; see {folder.path / 'supervisor.log'}"
+        return f"the supervisor did not start within {timeout_s:g} s; see {folder.supervisor_log}"
     parts = []
     for broker in state.brokers:
         missing = _missing_links(broker, expected[broker.id])

@@ -3,6 +3,9 @@
 <run folder>/<overlay>/overlay.json      the supervisor and its brokers, as last written by the supervisor
                        broker-b1.log     the log of b1
                        supervisor.log
+
+Commands end the processes that `overlay.json` names. So they read it only if no other user can have written it: the run
+folder, the overlay's folder and the file must belong to this user, and no other user may write to them.
 """
 
 from __future__ import annotations
@@ -11,15 +14,19 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import BinaryIO
 from urllib.parse import quote
 
+import msgspec
+
 from broker.deployment.local.errors import DeploymentError
+from broker.deployment.local.private_folder import VARIABLE, PrivateFolder
 from broker.deployment.local.processes import ProcessIdentity
 
-VARIABLE = "MERCAST_RUN_DIR"
 STATE = "overlay.json"
 LEFT = "left"
 """The phase of a broker that has left its overlay. The supervisor does not restart it."""
@@ -84,38 +91,61 @@ class RunFolder:
         """
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if self.path.parent.stat().st_uid != os.getuid():
-                raise DeploymentError(
-                    f"{self.path.parent} belongs to another user; set {VARIABLE} to a folder of yours"
-                )
-            self.path.mkdir(mode=0o700, exist_ok=True)
-            for old in self.path.iterdir():
-                if old.suffix in (".json", ".log"):
-                    old.unlink()
+            with PrivateFolder(self.path.parent) as root:
+                root.make(self.name)
+            with self._opened() as folder:
+                for old in folder.names():
+                    if old.endswith((".json", ".log")):
+                        folder.remove(old)
         except OSError as error:
             raise DeploymentError(f"cannot make the run folder {self.path}: {error.strerror}") from error
+
+    @contextmanager
+    def _opened(self) -> Iterator[PrivateFolder]:
+        with PrivateFolder(self.path.parent) as root, root.enter(self.name) as folder:
+            yield folder
+
+    @property
+    def supervisor_log(self) -> Path:
+        return self.path / "supervisor.log"
 
     def log_of(self, broker: str) -> Path:
         return self.path / f"broker-{quote(broker, safe='')}.log"
 
+    def open_log(self, log: Path) -> BinaryIO:
+        """Opens a log of this folder to write at its end."""
+        with self._opened() as folder:
+            return folder.append(log.name)
+
     def write_state(self, state: OverlayState) -> None:
-        temporary = self.path / f".{STATE}"
-        temporary.write_text(json.dumps(asdict(state), indent=1), encoding="utf-8")
-        temporary.replace(self.path / STATE)
+        with self._opened() as folder:
+            folder.replace(STATE, json.dumps(asdict(state), indent=1).encode())
 
     def state(self) -> OverlayState | None:
-        content = _json(self.path / STATE)
-        return None if content is None else _overlay_state(content)
+        """The state of the overlay, or None if there is none. Raises DeploymentError if others can have written it."""
+        try:
+            with self._opened() as folder:
+                content = folder.read(STATE)
+        except FileNotFoundError:
+            return None
+        try:
+            return msgspec.json.decode(content, type=OverlayState)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            text = f"{self.path / STATE} is no state of an overlay: {error}; end its processes and remove the file"
+            raise DeploymentError(text) from error
 
     def remove_state(self) -> None:
         """Removes the state of a stopped overlay. The logs stay until the next start."""
-        (self.path / STATE).unlink(missing_ok=True)
+        with suppress(FileNotFoundError), self._opened() as folder:
+            folder.remove(STATE)
 
     def last_lines(self, broker: str, count: int = 5) -> list[str]:
         try:
-            return self.log_of(broker).read_text(encoding="utf-8", errors="replace").splitlines()[-count:]
+            with self._opened() as folder:
+                content = folder.read(self.log_of(broker).name)
         except FileNotFoundError:
             return []
+        return content.decode(errors="replace").splitlines()[-count:]
 
 
 def run_folder_of(name: str) -> RunFolder:
@@ -128,48 +158,11 @@ def run_folder_of(name: str) -> RunFolder:
 
 def running_folders() -> list[RunFolder]:
     """The folders of the overlays that run, sorted by name."""
-    root = run_root()
-    if not root.is_dir():
-        return []
-    folders = [RunFolder(path) for path in sorted(root.iterdir()) if (path / STATE).is_file()]
-    return [folder for folder in folders if (state := folder.state()) is not None and state.is_running]
-
-
-def _json(path: Path) -> Mapping[str, object] | None:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        with PrivateFolder(run_root()) as root:
+            # A user's own folder may also have files and folders that are no run folders.
+            paths = [root.path / name for name in root.names() if os.path.lexists(root.path / name / STATE)]
     except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise DeploymentError(f"{path} cannot be read: {error}") from error
-    if not isinstance(content, dict):
-        raise DeploymentError(f"{path} does not hold an object")
-    return content
-
-
-def _overlay_state(content: Mapping[str, object]) -> OverlayState:
-    brokers = content["brokers"]
-    assert isinstance(brokers, list)
-    supervisor = _identity(content["supervisor"])
-    assert supervisor is not None
-    return OverlayState(
-        str(content["name"]),
-        str(content["file"]),
-        supervisor,
-        tuple(
-            BrokerState(
-                each["id"],
-                _identity(each["process"]),
-                each["phase"],
-                each["listen"],
-                each["admin"],
-                each["restarts"],
-                each["last_exit"],
-            )
-            for each in brokers
-        ),
-    )
-
-
-def _identity(content: object) -> ProcessIdentity | None:
-    return ProcessIdentity(content["pid"], content["started"]) if isinstance(content, dict) else None
+        return []
+    folders = [RunFolder(path) for path in paths]
+    return [folder for folder in folders if (state := folder.state()) is not None and state.is_running]

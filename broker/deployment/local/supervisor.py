@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from broker.deployment.local.errors import DeploymentError
 from broker.deployment.local.processes import ProcessIdentity
 from broker.deployment.local.run_folder import LEFT, BrokerState, OverlayState, RunFolder
 
@@ -88,7 +89,11 @@ class Supervisor:
         pause_s = SHORTEST_PAUSE_S
         while not self._stopping.is_set():
             started_at = loop.time()
-            code = await self._run_once(id)
+            try:
+                code = await self._run_once(id)
+            except DeploymentError as error:
+                self._log(f"broker {id} cannot be started: {error}")
+                code = None
             if self._stopping.is_set():
                 break
             if self._states[id].phase == LEFT and code == 0:
@@ -107,7 +112,7 @@ class Supervisor:
         self._set(replace(self._states[id], process=None, phase="stopped"))
 
     async def _run_once(self, id: str) -> int:
-        with self._folder.log_of(id).open("ab") as log:
+        with self._folder.open_log(self._folder.log_of(id)) as log:
             process = await asyncio.create_subprocess_exec(
                 *broker_command(self._plan, id),
                 stdin=asyncio.subprocess.DEVNULL,
@@ -157,7 +162,12 @@ class Supervisor:
 
     def _write(self) -> None:
         me = ProcessIdentity.of(os.getpid())
-        self._folder.write_state(OverlayState(self._plan.name, self._plan.file, me, tuple(self._states.values())))
+        state = OverlayState(self._plan.name, self._plan.file, me, tuple(self._states.values()))
+        try:
+            self._folder.write_state(state)
+        except DeploymentError as error:
+            # The brokers go on running. The next change of a state writes all states.
+            self._log(f"the state is not written: {error}")
 
     def _log(self, text: str) -> None:
         print(text, flush=True)

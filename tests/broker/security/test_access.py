@@ -25,7 +25,7 @@ def write_list(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def test_the_first_rule_that_fits_name_and_credentials_counts(tmp_path: Path) -> None:
+def test_the_rule_for_a_name_counts_if_the_credentials_fit(tmp_path: Path) -> None:
     text = rule("sensor-*", SECRET, publish="a = 1") + rule("*", certificate="desk", subscribe="TRUE")
     access = read_access_list(write_list(tmp_path, text))
     assert access.rights_of("sensor-7", SECRET, ()) == Rights(publish=parse("a = 1"))

@@ -321,7 +321,7 @@ def test_a_broker_that_others_may_join_needs_a_token_to_authenticate_them(tmp_pa
 @pytest.mark.parametrize("token", ["", "a guess"])
 def test_without_tls_and_a_token_no_peer_is_accepted_as_a_broker(token: str) -> None:
     authenticator = CredentialAuthenticator(
-        lambda: AccessList(()), has_tls=False, brokers=("b1",), lets_others_join=True
+        lambda: AccessList(()), has_tls=False, brokers=("b1",), lets_others_join=True, gateway_client="mqtt-gateway-b1"
     )
     for name in ("b1", "b9"):
         refused = authenticator.refusal(PeerCredentials(name, True, token, "127.0.0.1:1"))

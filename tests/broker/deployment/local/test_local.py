@@ -325,6 +325,21 @@ def test_down_stops_brokers_whose_supervisor_was_killed(command: CommandLine, tm
 
 
 @pytest.mark.slow
+def test_the_supervisor_goes_on_while_others_can_write_to_its_run_folder(command: CommandLine, tmp_path: Path) -> None:
+    file, _ = two_brokers(tmp_path)
+    command.succeed("up", str(file))
+    (before,) = command.status()
+    folder = tmp_path / "run" / "pair"
+    folder.chmod(0o770)
+    os.kill(before["brokers"][0]["pid"], signal.SIGKILL)
+    assert f"`chmod go-w {folder}`" in command.run("status").err
+    wait_until(lambda: "cannot be started" in (folder / "supervisor.log").read_text())
+    folder.chmod(0o700)
+    wait_until(lambda: any(each["id"] == "b1" and each["status"] for each in command.status()[0]["brokers"]))
+    command.succeed("down")
+
+
+@pytest.mark.slow
 def test_a_broker_that_cannot_start_is_shown_with_its_last_log_lines(command: CommandLine, tmp_path: Path) -> None:
     file, _ = two_brokers(tmp_path)
     (tmp_path / "taken").write_text("a file where a folder should be")
@@ -355,7 +370,9 @@ def test_an_unknown_overlay_is_refused_with_the_names_of_the_shipped_ones(comman
 def test_a_folder_of_processes_that_have_ended_is_no_overlay(command: CommandLine, tmp_path: Path) -> None:
     gone = {"pid": 2**22 - 1, "started": 7}
     stale = tmp_path / "run" / "stale"
-    stale.mkdir(parents=True)
+    # Explicit modes: commands refuse a folder or a file that others can write to.
+    stale.parent.mkdir(mode=0o700)
+    stale.mkdir(mode=0o700)
     broker = {"id": "b1", "process": gone, "phase": "serving", "listen": "127.0.0.1:1", "admin": None}
     state = {
         "name": "stale",
@@ -364,6 +381,7 @@ def test_a_folder_of_processes_that_have_ended_is_no_overlay(command: CommandLin
         "brokers": [{**broker, "restarts": 0, "last_exit": None}],
     }
     (stale / "overlay.json").write_text(json.dumps(state))
+    (stale / "overlay.json").chmod(0o600)
     # The state has this process's id with another start time, so it must not count as the supervisor.
     assert command.status() == []
     assert command.run("down", "stale").code == 1
