@@ -145,12 +145,17 @@ COMMANDS: dict[str, Callable[..., None]] = {
 
 
 def _parsed(text: str) -> Expression:
-    from matching.errors import ParseError
-    from matching.languages.sql import parse
-
     if text == "-":
         # Bytes that are not UTF-8 become lone surrogates. The parser refuses those and reports their place.
         text = sys.stdin.buffer.read().decode("utf-8", errors="surrogateescape")
+    return parse_argument(text)
+
+
+def parse_argument(text: str) -> Expression:
+    """Parses an expression of the command line. Prints the place of an error with a caret before it raises."""
+    from matching.errors import ParseError
+    from matching.languages.sql import parse
+
     try:
         return parse(text)
     except ParseError as error:

@@ -12,7 +12,7 @@ import random
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 
-from routing.registry import names
+from routing.registry import info, names
 from tests.harness.random_scenario import Scenario
 
 
@@ -30,7 +30,7 @@ def any_scenario(seed: int) -> Scenario:
         is_open=chosen.random() < 0.6,
         loss=chosen.choice((0.0, 0.0, 0.0, 0.1)),
         has_faults=chosen.random() < 0.85,
-        reorganises=protocol in ("d-dbr", "merc") and chosen.random() < 0.1,
+        reorganises=info(protocol).can_reorganise and chosen.random() < 0.1,
         options=options,
     )
 

@@ -53,7 +53,7 @@ class LiveTrace:
         brokers = len({each.broker for each in self.steps})
         clients = ", ".join(f"{each.step.peer} at {each.broker}" for each in delivered) or "nobody"
         drops = f", dropped {dropped} times" if dropped else ""
-        return f"{self.publication} passed {brokers} brokers and was delivered to {clients}{drops}"
+        return f"{self.publication} passed {brokers} broker{'s' * (brokers != 1)} and was delivered to {clients}{drops}"
 
     def verdict(self, client: str) -> str:
         for each in self.steps:

@@ -16,6 +16,7 @@ from broker.client.credentials import environment_credentials
 from broker.client.errors import TimeoutExpiredError
 from broker.client.options import chosen_servers
 from broker.client.subscription import Publication, Subscription
+from matching.commands import parse_argument
 from matching.languages.publication import to_publication_text
 
 
@@ -30,6 +31,9 @@ class SubOptions:
 
 
 def run(expressions: Sequence[str], options: SubOptions, *, is_background: bool) -> None:
+    for expression in expressions:
+        # A mistake is reported here, with its place, before a broker is needed.
+        parse_argument(expression)
     log_to_stderr()
     ready = _fork() if is_background else _print_subscribed
     try:

@@ -20,8 +20,6 @@ from broker.deployment.local.run_folder import BrokerState, OverlayState, RunFol
 from broker.deployment.local.supervisor import SupervisorPlan
 from broker.progress import ShowProgress
 
-"""Receives the name of the task, the number of finished brokers, and the number of all brokers."""
-
 
 @dataclass(frozen=True, slots=True)
 class UpOptions:

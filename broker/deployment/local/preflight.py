@@ -67,8 +67,8 @@ def _port_error(broker: BrokerConfig, address: Address, key: str, error: OSError
     where = f"broker {broker.id}: {key} = {str(address)!r}"
     if error.errno == errno.EADDRINUSE:
         return (
-            f"{where}: the port is in use; `mercast status` shows what runs here, "
-            f"or change {key} in {broker.overlay.path}"
+            f"{where}: the port is in use; `mercast status` shows the overlays here, `ss -ltnp` all programs; "
+            f"or copy {broker.overlay.path}, change {key} there and start the copy"
         )
     if error.errno == errno.EADDRNOTAVAIL:
         return f"{where} is no address of this machine; start that broker where it is, and here the others with --only"

@@ -12,13 +12,14 @@ from broker.core.effects import DroppedRow, Send
 from broker.core.inputs import FrameReceived, Input, Published
 from broker.core.settings import MILLISECOND, SECOND, Settings
 from routing.messages import PublicationId, Publish
+from routing.registry import names
 from tests.harness.fake_wire import World
 
 LINE = [("b1", "b2"), ("b2", "b3"), ("b3", "b4")]
 CLUSTERS = {"b1": ("x",), "b2": ("x", "y"), "b3": ("y",), "b4": ("y",)}
 NARROW = Settings(credit=4, outbox_frames=8)
 QUEUE_FULL = "overloaded: a neighbour's queue is full"
-PROTOCOLS = ("fbr", "d-dbr", "merc", "flooding")
+PROTOCOLS = names()
 
 
 class ObservedWorld(World):

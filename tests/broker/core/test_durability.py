@@ -13,12 +13,13 @@ from broker.core.effects import DroppedRow
 from broker.core.inputs import ClientConnected, ClientLost
 from broker.core.settings import MILLISECOND, SECOND, Settings
 from routing.messages import PublicationId
+from routing.registry import names
 from tests.harness.fake_wire import World
 
 LINE = [("b1", "b2"), ("b2", "b3"), ("b3", "b4")]
 CLUSTERS = {"b1": ("x",), "b2": ("x", "y"), "b3": ("y",), "b4": ("y",)}
 DURABLE = Settings(is_durable=True)
-PROTOCOLS = ("fbr", "d-dbr", "merc")
+PROTOCOLS = names()
 STEP = MILLISECOND // 10
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from broker.core.settings import SECOND, Settings
+from routing.registry import names
 from tests.harness.fake_wire import Seat, World
 from tests.harness.routing_tables import holders, remote_advertisements, remote_subscriptions, route_of, topology
 
@@ -13,7 +14,9 @@ STRICT = Settings(is_open=False)
 LINE = [("b1", "b2"), ("b2", "b3")]
 RING = [*LINE, ("b3", "b4"), ("b1", "b4")]
 TRIANGLE = [*LINE, ("b1", "b3")]
-PROTOCOLS = ("fbr", "d-dbr", "merc", "flooding")
+PROTOCOLS = names()
+STORES_NO_REMOTE_ENTRIES = {"flooding"}
+"""Protocols under which a broker stores no entries of other brokers."""
 
 
 def one_cluster(*names: str) -> dict[str, tuple[str, ...]]:
@@ -116,7 +119,7 @@ def test_everything_of_a_broker_is_removed_when_it_leaves(protocol: str) -> None
     world.settle()
     before = {name: world.broker(name).router.counts() for name in ("b1", "b3", "b4")}
     leave(world, "b2")
-    per_broker = 0 if protocol == "flooding" else 1
+    per_broker = 0 if protocol in STORES_NO_REMOTE_ENTRIES else 1
     for name, counts in before.items():
         now = world.broker(name).router.counts()
         assert now.advertisements == counts.advertisements - per_broker
@@ -124,7 +127,7 @@ def test_everything_of_a_broker_is_removed_when_it_leaves(protocol: str) -> None
         assert now.unacknowledged_changes == 0
     if protocol != "fbr":
         # FBR does not repair the trees that contained b2. The tables of the other protocols are those of three brokers.
-        expected = 0 if protocol == "flooding" else 2
+        expected = 0 if protocol in STORES_NO_REMOTE_ENTRIES else 2
         assert all(world.broker(name).router.counts().remote_subscriptions == expected for name in before)
     id = world.publish("b1", "publisher at b1", {"a": 1})
     world.run(40 * SECOND)
@@ -203,7 +206,7 @@ def test_the_entries_of_a_client_that_leaves_are_removed(protocol: str) -> None:
     world.run(SECOND)
     for name in world.seats:
         counts = world.broker(name).router.counts()
-        assert counts.advertisements == (0 if protocol == "flooding" and name != "b3" else 1)
+        assert counts.advertisements == (0 if protocol in STORES_NO_REMOTE_ENTRIES and name != "b3" else 1)
         assert (counts.local_subscriptions, counts.remote_subscriptions) == (0, 0)
     world.publish("b1", "client", {"a": 9})
     assert [refusal.reason for refusal in world.refused] == ["not advertised"]

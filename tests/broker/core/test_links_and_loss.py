@@ -9,6 +9,7 @@ from broker.core.effects import ResetLink, Send
 from broker.core.inputs import FrameReceived, PeerUp, TimerFired
 from broker.core.settings import MILLISECOND, SECOND, Settings
 from routing.messages import EntryId, Heartbeat, PublicationId, Publish, Settled, Subscribe, Turn, Update
+from routing.registry import names
 from tests.harness.fake_wire import World
 from tests.harness.routing_tables import remote_advertisements, remote_subscriptions, route_of, topology
 
@@ -16,7 +17,7 @@ STRICT = Settings(is_open=False)
 LINE = [("b1", "b2"), ("b2", "b3"), ("b3", "b4")]
 RING = [*LINE, ("b1", "b4")]
 CLUSTERS = {"b1": ("x",), "b2": ("x", "y"), "b3": ("y",), "b4": ("y",)}
-PROTOCOLS = ("fbr", "d-dbr", "merc", "flooding")
+PROTOCOLS = names()
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

@@ -16,6 +16,7 @@ from broker.client.subscription import Subscription
 from broker.core.effects import Deliver, Send
 from broker.wire.client_frames import Ping, Pong
 from routing.messages import PublicationId, Publish
+from routing.registry import names
 from tests.harness.broker_processes import InLoop, OverlayFileMaker, run
 from tests.harness.conditions import until
 from tests.harness.raw_client import RawClient
@@ -28,7 +29,7 @@ async def numbers(subscription: Subscription, count: int) -> list[object]:
     return [(await subscription.next(40.0))["n"] for _ in range(count)]
 
 
-@pytest.mark.parametrize("protocol", ["fbr", "d-dbr", "merc", "flooding"])
+@pytest.mark.parametrize("protocol", names())
 def test_publications_cross_brokers_in_order_and_reach_only_matching_subscriptions(
     tmp_path: Path, protocol: str
 ) -> None:

@@ -25,6 +25,7 @@ from broker.trace.schema import DeliveryRow, HopRow, LinkRow, MatchRow, Publicat
 from matching.expressions.values import Value
 from matching.languages.sql import parse
 from matching.matcher import unpack_attributes
+from routing.registry import names
 from tests.harness.broker_processes import InLoop, OverlayFileMaker, Processes, run
 from tests.harness.conditions import until
 from topologies import Overlay
@@ -181,7 +182,7 @@ def timeless(rows: Iterable[Row]) -> list[tuple[object, ...]]:
     )
 
 
-@pytest.mark.parametrize("protocol", ["fbr", "d-dbr", "merc", "flooding"])
+@pytest.mark.parametrize("protocol", names())
 def test_both_drivers_record_the_same_rows(tmp_path: Path, protocol: str) -> None:
     clusters = {"b1": ("x",), "b2": ("x", "y"), "b3": ("y",)}
     file = OverlayFileMaker(

@@ -19,9 +19,10 @@ from broker.simulation.costs import PADRES_2015
 from broker.simulation.simulated_overlay import SimulatedOverlay
 from broker.trace.schema import DeliveryRow, Digest, DropRow, HopRow, LinkRow, MatchRow, Row
 from routing.messages import PublicationId
+from routing.registry import names
 from topologies.broker_and_link import Metric
 
-PROTOCOLS = ("flooding", "fbr", "d-dbr", "merc")
+PROTOCOLS = names()
 
 
 @dataclass(slots=True)

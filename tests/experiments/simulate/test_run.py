@@ -17,6 +17,7 @@ from broker.trace.schema import BrokerRow, DeliveryRow, Digest, ExpectationRow, 
 from experiments.errors import ScenarioError
 from experiments.scenario.load import Scenario, load
 from experiments.simulate.run import Run, simulate
+from routing.registry import names
 from tests.matching.native.test_backend import HIDES_THE_MODULE
 
 SMALL = {"workload.publications": "60"}
@@ -31,7 +32,7 @@ def no_progress(what: str, done: int, total: int) -> None:
     assert done <= total
 
 
-@pytest.mark.parametrize("protocol", ["flooding", "fbr", "d-dbr", "merc"])
+@pytest.mark.parametrize("protocol", names())
 def test_every_protocol_delivers_the_pairs_that_the_oracle_expects(protocol: str) -> None:
     summary = simulate(small("gtitm-20", protocols=f'["{protocol}"]'), protocol, no_progress)
     assert summary.published == 60

@@ -16,8 +16,9 @@ from experiments.scenario.load import load
 from experiments.simulate import run as simulate_run
 from experiments.simulate.run import simulate
 from experiments.simulate.summary import RunSummary
+from routing.registry import names
 
-PROTOCOLS = ("flooding", "fbr", "d-dbr", "merc")
+PROTOCOLS = names()
 
 SCENARIO = """
 protocols = ["{protocol}"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgpack
 import pytest
-from hypothesis import settings
+from hypothesis import note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
@@ -60,6 +60,7 @@ class IndexAgainstScan(RuleBasedStateMachine):
             assert as_conjunction(expression) is None, "every index holds conjunctions"
             return False
         self.scan.add(id, expression, destination)
+        note(f"{id}: {expression}")
         self.last_expression = expression
         return True
 
@@ -137,6 +138,11 @@ class IndexAgainstScan(RuleBasedStateMachine):
 
 def _machine(name: str) -> type[IndexAgainstScan]:
     return type(f"{name} beside scan", (IndexAgainstScan,), {"index_name": name})
+
+
+@pytest.mark.parametrize("name", matching.names())
+def test_an_index_has_the_name_of_its_row_in_the_registry(name: str) -> None:
+    assert matching.create(name).name == name
 
 
 @pytest.mark.parametrize("name", matching.names())

@@ -70,7 +70,7 @@ def test_a_timeout_without_a_count_is_no_failure(command: CommandLine, server: s
     ("words", "code", "message"),
     [
         (["pub", "price"], 2, "is not name=value"),
-        (["sub", "price >"], 2, "was refused"),
+        (["sub", "price >"], 2, "line 1, column 8: the text ends too early; expected a value"),
         (["sub", "never = 1", "--count", "1", "--timeout", "100ms"], 5, "0 of 1 publications came within 0.1 s"),
         (["sub", "never = 1", "--timeout", "soon"], 2, "--timeout: 'soon' is not a duration"),
         (["pub", "a=1", "--expires", "foo"], 2, "--expires: 'foo' is not a duration"),
@@ -88,6 +88,13 @@ def test_errors_are_one_line(command: CommandLine, server: str, words: list[str]
     assert (outcome.code, outcome.out) == (code, "")
     assert message in outcome.err.splitlines()[-1]
     assert "Traceback" not in outcome.err
+
+
+def test_a_mistake_in_an_expression_is_shown_without_a_broker(command: CommandLine) -> None:
+    outcome = command.run("sub", "a = 1", "price >> 3", "-s", "mercast://127.0.0.1:1")
+    assert outcome.code == 2
+    assert outcome.err.splitlines()[:2] == ["  price >> 3", "        ^"]
+    assert "unknown operator '>>'" in outcome.err
 
 
 def test_a_line_of_the_input_that_cannot_be_read_is_named(command: CommandLine, server: str) -> None:
