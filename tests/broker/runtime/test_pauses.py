@@ -24,6 +24,7 @@ from broker.security.access import Rights
 from broker.wire.client_codec import encode
 from broker.wire.client_frames import Ping, RequestAccepted, RequestRefused, Subscribe
 from broker.wire.limits import Limits, WireError
+from matching.expressions.model import Expression
 from matching.languages.sql import parse
 from routing.tables import is_parsable
 from tests.harness.broker_processes import InLoop, OverlayFileMaker, run
@@ -35,6 +36,19 @@ LONG = " OR ".join(f"(a = {number} AND b > {number})" for number in range(100))
 
 def one(tmp_path: Path) -> OverlayFileMaker:
     return OverlayFileMaker(tmp_path, ["b1"])
+
+
+class BlockedReading:
+    """Reads an expression when the test lets it."""
+
+    def __init__(self) -> None:
+        self.is_reading = threading.Event()
+        self.may_read = threading.Event()
+
+    def parse(self, text: str) -> Expression:
+        self.is_reading.set()
+        self.may_read.wait()
+        return parse(text)
 
 
 class CountedTurns:
@@ -173,22 +187,16 @@ def test_a_long_expression_outside_the_rights_is_refused(tmp_path: Path) -> None
 def test_rights_that_change_while_an_expression_is_read_are_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file, is_reading, may_read = one(tmp_path), threading.Event(), threading.Event()
-
-    def waiting(text: str) -> object:
-        is_reading.set()
-        may_read.wait()
-        return parse(text)
-
-    monkeypatch.setattr(expression_reader, "parse", waiting)
+    file, blocked = one(tmp_path), BlockedReading()
+    monkeypatch.setattr(expression_reader, "parse", blocked.parse)
 
     async def test() -> None:
         async with InLoop(file) as overlay, RawClient(file.ports["b1"]) as raw:
             await raw.greet("desk")
             await raw.send(Subscribe(1, "n", LONG))
-            await until(is_reading.is_set)
+            await until(blocked.is_reading.is_set)
             overlay["b1"].clients.sessions["desk"]._rights = Rights()
-            may_read.set()
+            blocked.may_read.set()
             answer = await raw.frame()
             assert isinstance(answer, RequestRefused)
             assert answer.reason == "forbidden"
@@ -253,24 +261,18 @@ def test_an_expression_that_cannot_be_read_by_a_defect_is_reported_and_the_conne
 def test_a_client_that_leaves_while_its_expression_is_read_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file, is_reading, may_read = one(tmp_path), threading.Event(), threading.Event()
-
-    def waiting(text: str) -> object:
-        is_reading.set()
-        may_read.wait()
-        return parse(text)
-
-    monkeypatch.setattr(expression_reader, "parse", waiting)
+    file, blocked = one(tmp_path), BlockedReading()
+    monkeypatch.setattr(expression_reader, "parse", blocked.parse)
 
     async def test() -> None:
         async with InLoop(file) as overlay:
             async with RawClient(file.ports["b1"]) as raw:
                 await raw.greet("desk")
                 await raw.send(Subscribe(1, "n", LONG))
-                await until(is_reading.is_set)
+                await until(blocked.is_reading.is_set)
                 overlay["b1"].clients.sessions["desk"].connection.abort()
             await until(lambda: not overlay["b1"].clients.sessions)
-            may_read.set()
+            blocked.may_read.set()
             await asyncio.to_thread(overlay["b1"]._admission._reader._thread.submit(bool).result)
             await asyncio.sleep(0)
             assert overlay["b1"].driver.core.router.counts().local_subscriptions == 0
