@@ -105,7 +105,11 @@ class LimitsTable(Table, frozen=True, kw_only=True):
     idle: PositiveDuration = PositiveDuration(60 * SECOND)
     """The silence after which a client is disconnected."""
     hello: PositiveDuration = PositiveDuration(5 * SECOND)
-    """The time in which a new connection must send its hello."""
+    """The time from accepting a connection, TLS handshake included, in which its hello must arrive."""
+    hello_bytes: FrameBytes = 16 << 10
+    """Size of a hello, the first frame of a connection."""
+    pending_connections: Count = 512
+    """Connections whose hello has not arrived. The oldest gives way to a new one."""
     publish_window: Count = 1_024
     """Publications of one client that the broker has not answered."""
     window: Count = 4096

@@ -82,9 +82,7 @@ class BrokerServer:
         self.executor = EffectExecutor(driver, clients.sessions, neighbours, self.store, violations, errors, log)
         driver.connect(self.executor, PublicationTracer(neighbours.address_of))
         self._admission = SessionAdmission(config, driver, clients, rights, security, violations, errors)
-        self.housekeeping = Housekeeping(
-            overlay.limits, driver, clients, listener.pending, self.store, violations, errors
-        )
+        self.housekeeping = Housekeeping(overlay.limits, driver, clients, self.store, violations, errors)
         self.admin = AdminEndpoint(config, driver, self.leave_requested, log)
         self._status_sources = StatusSources(
             config, driver, neighbours, clients, rights, self.store, self.housekeeping, self.parts, violations, errors
