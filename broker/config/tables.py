@@ -15,7 +15,7 @@ from broker.config.address import Address, parse_address
 from broker.config.duration import Duration, PositiveDuration, parse_duration
 from broker.core.settings import MILLISECOND, SECOND
 from topologies.broker_and_link import Metric
-from topologies.files.typed_tables import INT_MAX, Count, Parser, Table, Whole
+from topologies.files.typed_tables import INT_MAX, Count, Parser, Table, Whole, expecting
 
 ANY_LOOPBACK_PORT = Address("127.0.0.1", 0)
 
@@ -120,6 +120,15 @@ class LimitsTable(Table, frozen=True, kw_only=True):
     """Publications in flight on a link."""
     link_queue: Count = 4096
     """Publications queued for a link."""
+
+
+class AdminTable(Table, frozen=True, kw_only=True):
+    """Access to the admin pages."""
+
+    token_file: str = ""
+    """A file with the token that requests must present. Pages that other machines reach need one."""
+    hosts: Annotated[tuple[str, ...], expecting('a list of names, for example ["b1.example.org"]')] = ()
+    """Names of the pages' host in requests, besides its addresses, localhost and the hosts of listen and address."""
 
 
 class ReorganiseTable(Table, frozen=True, kw_only=True):
