@@ -186,16 +186,23 @@ class FrameSplitter:
         while size - start >= PREFIX_BYTES:
             length = PREFIX_BYTES + int.from_bytes(data[start : start + PREFIX_BYTES], "big")
             if length > self._largest:
+                if self._is_first and frames:
+                    self._end_first()
+                    continue
                 return self._refuse(frames, length)
             if length > size - start:
                 break
             frames.append(data[start : start + length])
             start += length
-            if self._is_first:
-                self._is_first, self._largest = False, self._frame_bytes
+        if self._is_first and frames:
+            self._end_first()
         if start < size:
             self._collect(data[start:])
         return frames
+
+    def _end_first(self) -> None:
+        """Applies the limit of further frames."""
+        self._is_first, self._largest = False, self._frame_bytes
 
     def _collect(self, rest: bytes) -> None:
         known = len(rest) >= PREFIX_BYTES
