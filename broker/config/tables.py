@@ -108,7 +108,7 @@ class LimitsTable(Table, frozen=True, kw_only=True):
     """The time from accepting a connection, TLS handshake included, in which its hello must arrive."""
     hello_bytes: FrameBytes = 16 << 10
     """Size of a hello, the first frame of a connection."""
-    pending_connections: Count = 512
+    pending_connections: Count = 1_024
     """Connections whose hello has not arrived. The oldest gives way to a new one."""
     publish_window: Count = 1_024
     """Publications of one client that the broker has not answered."""
