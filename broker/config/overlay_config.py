@@ -24,6 +24,7 @@ from pathlib import Path
 from broker.config.address import Address
 from broker.config.gateway_config import GATEWAY_PARSERS, GatewayConfig, read_gateways
 from broker.config.tables import (
+    AdminTable,
     BrokerTable,
     ConfigError,
     DeliveryTable,
@@ -121,6 +122,7 @@ class OverlayConfig:
     delivery: DeliveryTable = field(default_factory=DeliveryTable)
     limits: LimitsTable = field(default_factory=LimitsTable)
     reorganise: ReorganiseTable = field(default_factory=ReorganiseTable)
+    admin: AdminTable = field(default_factory=AdminTable)
     brokers: Mapping[str, BrokerTable] = field(default_factory=dict)
     raw_tables: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     """The file's tables as parsed. Other modules read theirs from here, such as [tls] and [acl]."""
@@ -184,6 +186,7 @@ def build_config(file: OverlayFile, path: Path) -> OverlayConfig:
         reader.read(DeliveryTable, tables.get("delivery", {}), "delivery"),
         reader.read(LimitsTable, tables.get("limits", {}), "limits"),
         reader.read(ReorganiseTable, tables.get("reorganise", {}), "reorganise"),
+        reader.read(AdminTable, tables.get("admin", {}), "admin"),
         brokers,
         tables,
         read_gateways(

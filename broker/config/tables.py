@@ -15,7 +15,7 @@ from broker.config.address import Address, parse_address
 from broker.config.duration import Duration, PositiveDuration, parse_duration
 from broker.core.settings import MILLISECOND, SECOND
 from topologies.broker_and_link import Metric
-from topologies.files.typed_tables import INT_MAX, Count, Parser, Table, Whole
+from topologies.files.typed_tables import INT_MAX, Count, Parser, Table, Whole, expecting
 
 ANY_LOOPBACK_PORT = Address("127.0.0.1", 0)
 
@@ -111,7 +111,11 @@ class LimitsTable(Table, frozen=True, kw_only=True):
     idle: PositiveDuration = PositiveDuration(60 * SECOND)
     """The silence after which a client is disconnected."""
     hello: PositiveDuration = PositiveDuration(5 * SECOND)
-    """The time in which a new connection must send its hello."""
+    """The time from accepting a connection, TLS handshake included, in which its hello must arrive."""
+    hello_bytes: FrameBytes = 16 << 10
+    """Size of a hello, the first frame of a connection."""
+    pending_connections: Count = 1_024
+    """Connections whose hello has not arrived. The oldest gives way to a new one."""
     publish_window: Count = 1_024
     """Publications of one client that the broker has not answered."""
     window: Count = 4096
@@ -122,6 +126,15 @@ class LimitsTable(Table, frozen=True, kw_only=True):
     """Publications in flight on a link."""
     link_queue: Count = 4096
     """Publications queued for a link."""
+
+
+class AdminTable(Table, frozen=True, kw_only=True):
+    """Access to the admin pages."""
+
+    token_file: str = ""
+    """A file with the token that requests must present. Pages that other machines reach need one."""
+    hosts: Annotated[tuple[str, ...], expecting('a list of names, for example ["b1.example.org"]')] = ()
+    """Names of the pages' host in requests, besides its addresses, localhost and the hosts of listen and address."""
 
 
 class ReorganiseTable(Table, frozen=True, kw_only=True):

@@ -1,11 +1,12 @@
-"""The admin pages: HTTP on a port of their own, on loopback.
+"""The admin pages: HTTP on a port of their own.
 
     GET /healthz   200 while the broker serves, 503 while it stops
     GET /metrics   for Prometheus
     GET /status    JSON: neighbours, clients, tables, queues, rates, drops
     POST /leave    leave the overlay for good, and stop
 
-A POST must carry the header X-Mercast. A web page of another origin cannot add it without a preflight request.
+`AdminAccess` decides about each request. A POST must also carry the header X-Mercast. A web page of another origin
+cannot add it without a preflight request.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from broker.config.address import Address
+from broker.runtime.admin_access import AdminAccess
 from broker.runtime.status import Status, as_prometheus
 
 
@@ -22,11 +25,13 @@ class AdminPages:
     def __init__(
         self,
         broker: str,
+        access: AdminAccess,
         status: Callable[[], Status],
         is_stopping: Callable[[], bool],
         request_leave: Callable[[], None],
     ) -> None:
         self._broker = broker
+        self._access = access
         self._read_status = status
         self._is_stopping = is_stopping
         self._request_leave = request_leave
@@ -34,7 +39,7 @@ class AdminPages:
 
     async def start(self, address: Address) -> Address:
         """Serves the pages. Returns their address, with the port that the system chose for port 0."""
-        app = web.Application()
+        app = web.Application(middlewares=[self._check])
         app.add_routes(
             [
                 web.get("/healthz", self._healthz),
@@ -53,6 +58,14 @@ class AdminPages:
     async def stop(self) -> None:
         if self._runner is not None:
             await self._runner.cleanup()
+
+    @web.middleware
+    async def _check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        refusal = self._access.refusal(request.path, request.headers)
+        if refusal is None:
+            return await handler(request)
+        headers = {"WWW-Authenticate": "Bearer"} if refusal.status == 401 else {}
+        return web.Response(status=refusal.status, text=f"{refusal.text}\n", headers=headers)
 
     async def _healthz(self, _request: web.Request) -> web.Response:
         if self._is_stopping():

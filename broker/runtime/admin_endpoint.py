@@ -9,19 +9,24 @@ from typing import TYPE_CHECKING
 from broker.config.address import Address
 from broker.config.overlay_config import BrokerConfig
 from broker.log import Log
+from broker.runtime.admin_access import AdminAccess
 from broker.runtime.core_driver import CoreDriver
 from broker.runtime.listener import ListenError
 from broker.runtime.status import Status
+from broker.security.authentication import Security
 
 if TYPE_CHECKING:
     from broker.runtime.admin import AdminPages
 
 
 class AdminEndpoint:
-    def __init__(self, config: BrokerConfig, driver: CoreDriver, leave_requested: asyncio.Event, log: Log) -> None:
+    def __init__(
+        self, config: BrokerConfig, security: Security, driver: CoreDriver, leave_requested: asyncio.Event, log: Log
+    ) -> None:
         self.address: Address | None = None
         """The address of the pages while they are open."""
         self._config = config
+        self._security = security
         self._driver = driver
         self._leave_requested = leave_requested
         self._log = log
@@ -44,7 +49,10 @@ class AdminEndpoint:
             return
         if not address.is_loopback:
             self._log.warning("admin pages beyond this machine", address=str(address))
-        self._pages = AdminPages(self._config.id, status, lambda: self._driver.is_stopping, self._leave_requested.set)
+        access = AdminAccess(self._config, address, lambda: self._security.admin_token)
+        self._pages = AdminPages(
+            self._config.id, access, status, lambda: self._driver.is_stopping, self._leave_requested.set
+        )
         try:
             self.address = await self._pages.start(address)
         except OSError as error:

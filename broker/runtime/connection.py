@@ -130,9 +130,16 @@ class TurnBudget:
 
 
 class Connection(asyncio.BufferedProtocol):
-    def __init__(self, flush_queue: FlushQueue, budget: TurnBudget, limits: Limits, write_buffer_bytes: int) -> None:
+    def __init__(
+        self,
+        flush_queue: FlushQueue,
+        budget: TurnBudget,
+        limits: Limits,
+        write_buffer_bytes: int,
+        hello_bytes: int | None = None,
+    ) -> None:
         """`budget`: the time of this and other connections in a turn of the loop. `write_buffer_bytes`: unsent bytes
-        above which the connection pauses its receiver."""
+        above which the connection pauses its receiver. `hello_bytes`: a smaller limit for the first received frame."""
         self.receiver: Receiver | None = None
         self.budget = budget
         self._loop = asyncio.get_running_loop()
@@ -142,7 +149,9 @@ class Connection(asyncio.BufferedProtocol):
         self.bytes_out = 0
         self.is_closing = False
         self._flush_queue = flush_queue
-        self._splitter = FrameSplitter(limits)
+        self._splitter = FrameSplitter(limits, hello_bytes)
+        self._buffer = flush_queue.buffer[:hello_bytes]
+        """The part of the receive buffer that one read may fill."""
         self._write_buffer_bytes = write_buffer_bytes
         self._transport: asyncio.Transport | None = None
         self._pieces: list[bytes] = []
@@ -156,18 +165,22 @@ class Connection(asyncio.BufferedProtocol):
         """Whether the receiver wants no more frames."""
         self._error: WireError | None = None
         """The error in the bytes after the postponed frames."""
+        self._linger: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         transport.set_write_buffer_limits(high=self._write_buffer_bytes)
         self.last_received_s = self._loop.time()
+        if self.is_closing:
+            # A pending connection may have to give way before it has a transport.
+            transport.abort()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._flush_queue.buffer
+        return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._receive(bytes(self._flush_queue.buffer[:nbytes]))
+        self._receive(bytes(self._buffer[:nbytes]))
 
     def receive_early(self, data: bytes) -> None:
         """Receives bytes that arrived before this object became the transport's protocol."""
@@ -185,12 +198,24 @@ class Connection(asyncio.BufferedProtocol):
             if self.is_delayed:
                 self._error = error
             else:
-                self.receiver.malformed(error)
+                self._report(error)
             return
+        if frames:
+            self._buffer = self._flush_queue.buffer
         if self.is_delayed:
             self._postponed += frames
         elif frames:
             self._handle(frames)
+
+    def _report(self, error: WireError) -> None:
+        """Reports an error to the receiver, in a later turn if the time of this turn is over."""
+        assert self.receiver is not None
+        if self.budget.begin_share():
+            self.receiver.malformed(error)
+            return
+        self._error = error
+        self._update_reading()
+        self.budget.postpone(self)
 
     def _handle(self, frames: list[bytes]) -> None:
         assert self.receiver is not None
@@ -230,9 +255,12 @@ class Connection(asyncio.BufferedProtocol):
         frames, self._postponed = self._postponed, []
         if frames:
             self._handle(frames)
-        if not self.is_delayed and not self.is_closing:
-            if self._error is not None:
-                self.receiver.malformed(self._error)
+        if self.is_delayed or self.is_closing:
+            return
+        error, self._error = self._error, None
+        if error is not None:
+            self._report(error)
+        else:
             self._update_reading()
 
     def send(self, frame: bytes) -> None:
@@ -285,7 +313,7 @@ class Connection(asyncio.BufferedProtocol):
         transport = self._transport
         if transport is None or transport.is_closing():
             return
-        wants_bytes = not self._is_reading_paused and not self.is_delayed
+        wants_bytes = not self._is_reading_paused and not self.is_delayed and self._error is None
         if transport.is_reading() and not wants_bytes:
             transport.pause_reading()
         elif wants_bytes and not transport.is_reading():
@@ -302,7 +330,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is not None:
             self._transport.close()
             # The other end may never read the remaining bytes.
-            self._loop.call_later(LINGER_S, self._transport.abort)
+            self._linger = self._loop.call_later(LINGER_S, self._transport.abort)
 
     def abort(self) -> None:
         """Closes at once and discards unsent bytes."""
@@ -313,15 +341,13 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_closing = True
         self._pieces.clear()
+        if self._linger is not None:
+            # The timer refers to the transport, and a TLS transport has large buffers.
+            self._linger.cancel()
         if self.receiver is not None:
             self.receiver.lost()
             # The receiver refers to this object too, and brokers collect no old cycles.
             self.receiver = None
-
-    @property
-    def is_established(self) -> bool:
-        """Whether the connection is established, including its TLS handshake."""
-        return self._transport is not None
 
     @property
     def unsent_bytes(self) -> int:
@@ -330,10 +356,15 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def remote_address(self) -> str:
-        name = self._transport.get_extra_info("peername") if self._transport is not None else None
-        return f"{name[0]}:{name[1]}" if name else "?"
+        return remote_address(self._transport) if self._transport is not None else "?"
 
     @property
     def certificate(self) -> object:
         """The other end's TLS certificate, or None."""
         return self._transport.get_extra_info("peercert") if self._transport is not None else None
+
+
+def remote_address(transport: asyncio.BaseTransport) -> str:
+    """Host and port of the other end."""
+    name = transport.get_extra_info("peername")
+    return f"{name[0]}:{name[1]}" if name else "?"

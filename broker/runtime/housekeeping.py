@@ -1,9 +1,8 @@
-"""Periodic work of a broker: computes rates, closes idle connections, and records the broker's state in the trace."""
+"""Periodic work of a broker: computes rates, disconnects idle clients, and records the broker's state in the trace."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
 
 from broker.config.tables import LimitsTable
 from broker.core.settings import SECOND
@@ -11,10 +10,8 @@ from broker.runtime.client_registry import ClientRegistry
 from broker.runtime.core_driver import CoreDriver
 from broker.runtime.internal_errors import InternalErrors
 from broker.runtime.pause_meter import PauseMeter
-from broker.runtime.pending_connection import PendingConnection
 from broker.runtime.store import Store
 from broker.runtime.violations import Violations
-from broker.wire import link_handshake
 from broker.wire.client_frames import Reason
 
 
@@ -24,7 +21,6 @@ class Housekeeping:
         limits: LimitsTable,
         driver: CoreDriver,
         clients: ClientRegistry,
-        pending: Collection[PendingConnection],
         store: Store | None,
         violations: Violations,
         errors: InternalErrors,
@@ -35,7 +31,6 @@ class Housekeeping:
         self._limits = limits
         self._driver = driver
         self._clients = clients
-        self._pending = pending
         self._store = store
         self._violations = violations
         self._errors = errors
@@ -55,7 +50,7 @@ class Housekeeping:
     async def _run(self) -> None:
         limits = self._limits
         while True:
-            await asyncio.sleep(min(1.0, limits.idle / SECOND / 4, limits.hello / SECOND / 4))
+            await asyncio.sleep(min(1.0, limits.idle / SECOND / 4))
             now = self._loop.time()
             self._update_rates(now)
             self._close_idle(now)
@@ -71,19 +66,10 @@ class Housekeeping:
 
     def _close_idle(self, now: float) -> None:
         limits = self._limits
-        for pending in list(self._pending):
-            if now - pending.connection.last_received_s > limits.hello / SECOND:
-                self._refuse_silent(pending)
         for session in list(self._clients.sessions.values()):
             if now - session.connection.last_received_s > limits.idle / SECOND:
                 self._violations.count("idle", session.name)
                 session.end(Reason.IDLE, f"nothing was heard for {limits.idle / SECOND:g} s")
-
-    def _refuse_silent(self, pending: PendingConnection) -> None:
-        # TLS handshakes have their own timeout.
-        if pending.connection.is_established:
-            self._violations.count("hello", pending.connection.remote_address)
-            pending.refuse(Reason.IDLE, link_handshake.LIMIT, "nothing was said in time")
 
     def _record_state(self) -> None:
         recorder = self._driver.recorder

@@ -10,7 +10,13 @@ from broker.core.settings import SECOND
 from broker.log import Log
 from broker.runtime.connection import Connection, FlushQueue, TurnBudget
 from broker.runtime.internal_errors import InternalErrors
-from broker.runtime.pending_connection import ClientAdmission, Handover, LinkAdmission, PendingConnection
+from broker.runtime.pending_connection import (
+    ClientAdmission,
+    Handover,
+    LinkAdmission,
+    PendingConnection,
+    PendingConnections,
+)
 from broker.runtime.tls_handshake import TlsHandshake
 from broker.runtime.violations import Violations
 from broker.security.authentication import Security
@@ -42,10 +48,11 @@ class Listener:
         """The address of the socket. From `open` on it has the port that the system chose for port 0."""
         self.contact_address = config.address or config.listen
         """The address that others connect to."""
-        self.pending: dict[PendingConnection, None] = {}
+        limits = config.overlay.limits
+        self.pending = PendingConnections(limits.pending_connections, limits.hello / SECOND)
         self._broker = config.id
         self._limits = config.wire_limits()
-        self._hello_within_s = config.overlay.limits.hello / SECOND
+        self._hello_bytes = limits.hello_bytes
         self._security = security
         self._flush_queue = flush_queue
         self._budget = TurnBudget()
@@ -76,16 +83,15 @@ class Listener:
         await self._server.start_serving()
 
     def _new_connection(self) -> asyncio.BaseProtocol:
-        connection = Connection(self._flush_queue, self._budget, self._limits, CLIENT_BUFFER_BYTES)
+        connection = Connection(self._flush_queue, self._budget, self._limits, CLIENT_BUFFER_BYTES, self._hello_bytes)
         pending = PendingConnection(self._handover, connection)
         connection.receiver = pending
-        self.pending[pending] = None
+        self.pending.add(pending)
         context = self._security.server_tls
         if context is None:
             return connection
-        return TlsHandshake(
-            pending, context, self._hello_within_s, self._tls_handshakes, self._violations, self._errors
-        )
+        within_s = self.pending.hello_within_s
+        return TlsHandshake(pending, context, within_s, self._tls_handshakes, self._violations, self._errors)
 
     def close(self) -> None:
         """Accepts no more connections."""

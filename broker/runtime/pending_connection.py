@@ -1,12 +1,18 @@
-"""A connection before its first frame, which shows whether a client or another broker connected."""
+"""A connection before its hello, the first frame, which shows whether a client or another broker connected.
+
+Anyone who reaches the broker can open such connections. So each has a deadline that no byte extends, a small limit for
+its frame, and their number is limited. At that limit the oldest gives way: a client sends its hello at once, so a flood
+of silent connections does not keep it out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from broker.log import Log
-from broker.runtime.connection import Connection
+from broker.runtime.connection import Connection, remote_address
 from broker.runtime.violations import Violations
 from broker.security.authentication import PeerCredentials, Security
 from broker.wire import broker_codec, client_codec, link_handshake
@@ -24,8 +30,7 @@ class Handover:
     security: Security
     violations: Violations
     log: Log
-    pending: dict[PendingConnection, None]
-    """All pending connections."""
+    pending: PendingConnections
     admit_client: ClientAdmission
     admit_link: LinkAdmission
 
@@ -35,8 +40,12 @@ class PendingConnection:
 
     def __init__(self, handover: Handover, connection: Connection) -> None:
         self.connection = connection
+        self.handshake: asyncio.Transport | None = None
+        """The transport without encryption, while the TLS handshake runs."""
         self._handover = handover
         self._is_broker = False
+        within_s = handover.pending.hello_within_s
+        self._deadline = asyncio.get_running_loop().call_later(within_s, self.expire)
 
     def received(self, frames: list[bytes]) -> None:
         first, *rest = frames
@@ -90,6 +99,37 @@ class PendingConnection:
         else:
             self.connection.close(client_codec.encode(Goodbye(reason, text)))
 
+    def expire(self) -> None:
+        """Refuses the connection if its hello has not arrived. A hello that waits for its turn has arrived."""
+        if self.connection.is_closing or self.connection.is_delayed:
+            return
+        within = f"{self._handover.pending.hello_within_s:g} s"
+        if self.handshake is not None:
+            self._end_handshake(self.handshake, "tls", f"no handshake within {within}")
+        else:
+            self._handover.violations.count("hello", self.connection.remote_address)
+            self.refuse(Reason.IDLE, link_handshake.LIMIT, f"no hello within {within}")
+
+    def evict(self) -> None:
+        """Ends the connection at once, because a new one needs its place."""
+        self.release()
+        if self.handshake is not None:
+            self._end_handshake(self.handshake, "pending_connections", "no handshake yet")
+            return
+        if not self.connection.is_closing:
+            self._handover.violations.count("pending_connections", self.connection.remote_address)
+            most = self._handover.pending.most
+            text = f"newer connections took the place of this one; the limit pending_connections is {most}"
+            self.refuse(Reason.LIMIT, link_handshake.LIMIT, text)
+        # The other end decides how long an orderly close takes.
+        self.connection.abort()
+
+    def _end_handshake(self, transport: asyncio.Transport, limit: str, detail: str) -> None:
+        if not self.connection.is_closing:
+            self._handover.violations.count(limit, remote_address(transport), detail)
+            self.connection.close()
+        transport.abort()
+
     def before_writing(self) -> None:
         """Does nothing: a pending connection collects no frames."""
 
@@ -105,10 +145,40 @@ class PendingConnection:
 
     def release(self) -> None:
         """Removes the connection from the pending ones, because it is lost or a session or link takes it over."""
-        self._handover.pending.pop(self, None)
+        self._deadline.cancel()
+        self._handover.pending.remove(self)
 
     def lost(self) -> None:
         self.release()
+
+
+class PendingConnections:
+    """All pending connections of a broker, the oldest first."""
+
+    def __init__(self, most: int, hello_within_s: float) -> None:
+        self.most = most
+        self.hello_within_s = hello_within_s
+        self._connections: dict[PendingConnection, None] = {}
+
+    def add(self, pending: PendingConnection) -> None:
+        """Adds a connection. At the limit, another one gives way."""
+        if len(self._connections) >= self.most:
+            self._next_to_evict().evict()
+        self._connections[pending] = None
+
+    def _next_to_evict(self) -> PendingConnection:
+        """The oldest connection whose hello has not arrived, or the oldest of all."""
+        waiting = (each for each in self._connections if not each.connection.is_delayed)
+        return next(waiting, None) or next(iter(self._connections))
+
+    def remove(self, pending: PendingConnection) -> None:
+        self._connections.pop(pending, None)
+
+    def __iter__(self) -> Iterator[PendingConnection]:
+        return iter(self._connections)
+
+    def __len__(self) -> int:
+        return len(self._connections)
 
 
 ClientAdmission = Callable[[PendingConnection, Hello, PeerCredentials], None]

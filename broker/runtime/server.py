@@ -57,7 +57,7 @@ class BrokerServer:
         overlay = config.overlay
         self.config = config
         self.security = security = security or load_security(config)
-        check_exposure(config.listen, security, is_insecure)
+        check_exposure(config.listen, config.admin, security, is_insecure)
         self.leave_requested = asyncio.Event()
         self._trace_folder = trace
         self._generator = random.Random(config.id)
@@ -82,10 +82,8 @@ class BrokerServer:
         self.executor = EffectExecutor(driver, clients.sessions, neighbours, self.store, violations, errors, log)
         driver.connect(self.executor, PublicationTracer(neighbours.address_of))
         self._admission = SessionAdmission(config, driver, clients, rights, security, violations, errors)
-        self.housekeeping = Housekeeping(
-            overlay.limits, driver, clients, listener.pending, self.store, violations, errors
-        )
-        self.admin = AdminEndpoint(config, driver, self.leave_requested, log)
+        self.housekeeping = Housekeeping(overlay.limits, driver, clients, self.store, violations, errors)
+        self.admin = AdminEndpoint(config, security, driver, self.leave_requested, log)
         self._status_sources = StatusSources(
             config, driver, neighbours, clients, rights, self.store, self.housekeeping, self.parts, violations, errors
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 
+from broker.runtime.connection import remote_address
 from broker.runtime.internal_errors import InternalErrors
 from broker.runtime.pending_connection import PendingConnection
 from broker.runtime.violations import Violations
@@ -38,6 +39,11 @@ class TlsHandshake(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
+        if self._pending.connection.is_closing:
+            # The pending connection had to give way before it had a transport.
+            transport.abort()
+            return
+        self._pending.handshake = transport
         # The handshake must read the first bytes.
         transport.pause_reading()
         handshake = asyncio.create_task(self._perform_handshake(transport), name="TLS handshake")
@@ -47,16 +53,19 @@ class TlsHandshake(asyncio.Protocol):
 
     async def _perform_handshake(self, transport: asyncio.Transport) -> None:
         connection = self._pending.connection
-        host, port = transport.get_extra_info("peername")[:2]
         try:
             encrypted = await asyncio.get_running_loop().start_tls(
                 transport, self, self._context, server_side=True, ssl_handshake_timeout=self._within_s
             )
         except OSError as error:
             self._pending.release()
-            self._violations.count("tls", f"{host}:{port}", _reason(error))
+            if not connection.is_closing:
+                self._violations.count("tls", remote_address(transport), _reason(error))
             return
+        finally:
+            self._pending.handshake = None
         if encrypted is None or connection.is_closing:
+            self._pending.release()
             transport.abort()
             return
         encrypted.set_protocol(connection)

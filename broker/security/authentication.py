@@ -80,9 +80,13 @@ class Security:
     """The token that this broker presents to other brokers."""
     read_contexts: Callable[[], TlsContexts] | None = None
     """Reads the certificate files. None disables TLS."""
+    read_admin_token: Callable[[], str] = str
+    """Reads the token of the admin pages. An empty text means that they need none."""
+    admin_token: str = field(init=False, repr=False)
     _contexts: TlsContexts | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
+        self.admin_token = self.read_admin_token()
         if self.read_contexts is not None:
             self._contexts = self.read_contexts()
 
@@ -104,8 +108,9 @@ class Security:
     def reload(self) -> None:
         """Reads all files again, for new connections. Raises an error and changes nothing if a file is invalid."""
         contexts = self.read_contexts() if self.read_contexts is not None else None
+        admin_token = self.read_admin_token()
         self.authenticator.reload()
-        self._contexts = contexts
+        self._contexts, self.admin_token = contexts, admin_token
 
     @property
     def allows_everyone(self) -> bool:
@@ -113,11 +118,19 @@ class Security:
         return isinstance(self.authenticator, AllowAllAuthenticator)
 
 
-def check_exposure(listen: Address, security: Security, is_insecure: bool) -> None:
-    """Raises InsecureError if other machines reach the address without authentication and without `--insecure`."""
-    if listen.is_loopback or is_insecure or not security.allows_everyone:
+def check_exposure(listen: Address, admin: Address | None, security: Security, is_insecure: bool) -> None:
+    """Raises InsecureError if other machines reach the broker or its admin pages without authentication and without
+    `--insecure`."""
+    if is_insecure:
         return
-    raise InsecureError(
-        f"{listen} can be reached from other machines, and nobody would be asked who they are; "
-        "listen on 127.0.0.1, configure authentication, or say --insecure"
-    )
+    if security.allows_everyone and not listen.is_loopback:
+        raise InsecureError(
+            f"{listen} can be reached from other machines, and nobody would be asked who they are; "
+            "listen on 127.0.0.1, configure authentication, or say --insecure"
+        )
+    if admin is not None and not admin.is_loopback and not security.admin_token:
+        raise InsecureError(
+            f"admin = {str(admin)!r} can be reached from other machines, and anyone there could make the broker leave "
+            f'the overlay; write admin = "127.0.0.1:{admin.port}", name a token file in [admin] token_file, '
+            "or say --insecure"
+        )

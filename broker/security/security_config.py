@@ -1,4 +1,4 @@
-"""Builds a broker's `Security` from the tables [tls] and [acl] of its configuration.
+"""Builds a broker's `Security` from the tables [tls], [acl] and [admin] of its configuration.
 
 [tls]
 ca = "certs/ca.pem"
@@ -7,20 +7,25 @@ key = "certs/{broker}.key"
 
 [acl]
 file = "access.toml"
+
+[admin]
+token_file = "admin.token"
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from broker.config.gateway_config import gateway_client
-from broker.config.overlay_config import BrokerConfig
+from broker.config.overlay_config import BrokerConfig, OverlayConfig
 from broker.config.tables import ConfigError
 from broker.security.access import AccessList, read_access_list
 from broker.security.authentication import Security, TlsContexts
 from broker.security.credential_authenticator import CredentialAuthenticator
 from broker.security.tls import CertificateFiles, internal_context, link_context, server_context
+from broker.security.token_file import read_token
 from topologies.files.typed_tables import Table, TableReader
 
 
@@ -43,7 +48,8 @@ class AclTable(Table, frozen=True, kw_only=True):
 
 
 def load_security(config: BrokerConfig) -> Security:
-    """Reads [tls] and [acl] and the files that they name. Without both tables the broker accepts every peer."""
+    """Reads [tls], [acl] and [admin] and the files that they name. Without [tls] and [acl] the broker accepts every
+    peer."""
     tables = config.overlay.raw_tables
     reader = TableReader(str(config.overlay.path), ConfigError)
     tls = reader.read(TlsTable, tables.get("tls", {}), "tls")
@@ -56,10 +62,11 @@ def load_security(config: BrokerConfig) -> Security:
 
 def _security(config: BrokerConfig, tls: TlsTable, acl: AclTable) -> Security:
     tables = config.overlay.raw_tables
+    admin_token = partial(read_admin_token, config.overlay)
     if not tables.get("tls") and not tables.get("acl"):
-        return Security()
+        return Security(read_admin_token=admin_token)
     files = _certificate_files(tls, config) if tables.get("tls") else None
-    brokers_token = _token(config.overlay.path.parent / acl.brokers_token_file) if acl.brokers_token_file else ""
+    brokers_token = _brokers_token(acl, config.overlay.path.parent)
     _check(files, acl, config)
     credentials = CredentialAuthenticator(
         _access_reader(acl, config.overlay.path.parent),
@@ -70,7 +77,7 @@ def _security(config: BrokerConfig, tls: TlsTable, acl: AclTable) -> Security:
         brokers_token=brokers_token,
     )
     if files is None:
-        return Security(credentials, brokers_token)
+        return Security(credentials, brokers_token, read_admin_token=admin_token)
     internal = internal_context(files)
 
     def read_contexts() -> TlsContexts:
@@ -79,7 +86,7 @@ def _security(config: BrokerConfig, tls: TlsTable, acl: AclTable) -> Security:
         files.load_into(internal)
         return contexts
 
-    return Security(credentials, brokers_token, read_contexts)
+    return Security(credentials, brokers_token, read_contexts, admin_token)
 
 
 def _certificate_files(tls: TlsTable, config: BrokerConfig) -> CertificateFiles:
@@ -105,11 +112,11 @@ def _access_reader(acl: AclTable, folder: Path) -> Callable[[], AccessList | Non
     return lambda: read_access_list(folder / acl.file) if acl.file else None
 
 
-def _token(path: Path) -> str:
-    try:
-        token = path.read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise ConfigError(f"[acl] brokers_token_file {path} cannot be read: {error.strerror}") from error
-    if len(token) < 16:
-        raise ConfigError(f"[acl] brokers_token_file {path} holds {len(token)} characters; 16 are the least")
-    return token
+def _brokers_token(acl: AclTable, folder: Path) -> str:
+    return read_token(folder / acl.brokers_token_file, "[acl] brokers_token_file") if acl.brokers_token_file else ""
+
+
+def read_admin_token(overlay: OverlayConfig) -> str:
+    """Returns the token of the overlay's admin pages. Empty if [admin] names no file."""
+    name = overlay.admin.token_file
+    return read_token(overlay.path.parent / name, "[admin] token_file") if name else ""

@@ -159,11 +159,15 @@ class FrameSplitter:
     because it is unknown where the next frame begins.
     """
 
-    def __init__(self, limits: Limits) -> None:
-        self._largest = limits.frame_bytes
-        # The pieces of a large frame are only collected. Joining them at each piece would copy the frame many times.
+    def __init__(self, limits: Limits, hello_bytes: int | None = None) -> None:
+        """`hello_bytes`: a smaller limit for the first frame, from a peer that is not authenticated."""
+        self._frame_bytes = limits.frame_bytes
+        self._is_first = hello_bytes is not None and hello_bytes < limits.frame_bytes
+        self._largest = hello_bytes if hello_bytes is not None and self._is_first else limits.frame_bytes
+        # Many small pieces as objects of their own would need far more memory than their bytes.
+        self._partial = bytearray()
+        """The received part of an incomplete frame."""
         self._missing = 0
-        self._pieces: list[bytes] = []
         self._refused: int | None = None
         """The announced length that was too large."""
 
@@ -172,29 +176,38 @@ class FrameSplitter:
         if self._refused is not None:
             raise self._refusal(self._refused)
         if self._missing:
-            self._pieces.append(data)
+            self._partial += data
             self._missing -= len(data)
             if self._missing > 0:
                 return []
-            data, self._pieces, self._missing = b"".join(self._pieces), [], 0
+            data, self._partial, self._missing = bytes(self._partial), bytearray(), 0
         frames: list[bytes] = []
         start, size = 0, len(data)
         while size - start >= PREFIX_BYTES:
             length = PREFIX_BYTES + int.from_bytes(data[start : start + PREFIX_BYTES], "big")
             if length > self._largest:
+                if self._is_first and frames:
+                    self._end_first()
+                    continue
                 return self._refuse(frames, length)
             if length > size - start:
                 break
             frames.append(data[start : start + length])
             start += length
+        if self._is_first and frames:
+            self._end_first()
         if start < size:
             self._collect(data[start:])
         return frames
 
+    def _end_first(self) -> None:
+        """Applies the limit of further frames."""
+        self._is_first, self._largest = False, self._frame_bytes
+
     def _collect(self, rest: bytes) -> None:
         known = len(rest) >= PREFIX_BYTES
         length = PREFIX_BYTES + int.from_bytes(rest[:PREFIX_BYTES], "big") if known else PREFIX_BYTES
-        self._pieces.append(rest)
+        self._partial += rest
         self._missing = length - len(rest)
 
     def _refuse(self, frames: list[bytes], length: int) -> list[bytes]:
@@ -206,4 +219,5 @@ class FrameSplitter:
 
     def _refusal(self, length: int) -> WireError:
         """Returns a new error each time: an error that is raised again keeps the frames of all its tracebacks."""
-        return limit_exceeded("frame", f"{length} bytes are announced", "frame_bytes", self._largest)
+        limit = "hello_bytes" if self._is_first else "frame_bytes"
+        return limit_exceeded("frame", f"{length} bytes are announced", limit, self._largest)

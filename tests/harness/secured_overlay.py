@@ -16,12 +16,17 @@ TLS = {"ca": "certs/ca.pem", "certificate": "certs/{broker}.pem", "key": "certs/
 
 
 def with_certificates(
-    folder: Path, brokers: Iterable[str], links: Iterable[tuple[str, str]] = (), acl: str | None = None
+    folder: Path,
+    brokers: Iterable[str],
+    links: Iterable[tuple[str, str]] = (),
+    acl: str | None = None,
+    *,
+    limits: Mapping[str, object] | None = None,
 ) -> OverlayFileMaker:
     """An overlay with TLS, and certificates for the brokers and the clients desk and lab."""
     names = tuple(brokers)
     write_certificates(folder / "certs", "test", dict.fromkeys(names, HERE), ("desk", "lab"))
-    tables: dict[str, Mapping[str, object]] = {"tls": TLS, "limits": {"hello": "500ms"}}
+    tables: dict[str, Mapping[str, object]] = {"tls": TLS, "limits": {"hello": "500ms", **(limits or {})}}
     if acl is not None:
         (folder / "access.toml").write_text(acl)
         tables["acl"] = {"file": "access.toml"}

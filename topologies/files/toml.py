@@ -81,6 +81,7 @@ class TablesOfOthers(Table, frozen=True, kw_only=True):
     mqtt: _TableOfOthers = None
     tls: _TableOfOthers = None
     acl: _TableOfOthers = None
+    admin: _TableOfOthers = None
 
 
 class OverlayKeys(SettingsOfOthers, frozen=True, kw_only=True):

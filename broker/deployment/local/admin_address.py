@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from broker.config.address import Address, parse_address
@@ -13,8 +14,14 @@ from broker.deployment.local.run_folder import LEFT, BrokerState, OverlayState
 from topologies.errors import nearest
 
 
-def find_admin_address(overlay: str, id: str) -> Address:
-    """Returns the admin address of a broker. `overlay` is a file, or the name of an overlay that runs here."""
+@dataclass(frozen=True, slots=True)
+class AdminPagesLocation:
+    address: Address
+    overlay_file: Path
+
+
+def find_admin_pages(overlay: str, id: str) -> AdminPagesLocation:
+    """Returns where a broker's admin pages are. `overlay` is a file, or the name of an overlay that runs here."""
     path = Path(overlay)
     # An overlay's name may contain a dot, so a suffix alone does not make it a file name.
     is_name = any(folder.name == overlay for folder in running_overlays([])) or (
@@ -27,7 +34,7 @@ def find_admin_address(overlay: str, id: str) -> Address:
         if admin is None:
             raise PreflightError(f"broker {id} has no admin pages: {path} says admin = 'off'")
         if admin.port:
-            return admin
+            return AdminPagesLocation(admin, path)
         # The file says port 0. Only the run folder has the port that the broker chose.
         states = [state for state in _running_states([]) if Path(state.file) == path.resolve()]
         states = [state for state in states if any(each.id == id for each in state.brokers)]
@@ -39,7 +46,7 @@ def find_admin_address(overlay: str, id: str) -> Address:
         if len(states) > 1:
             names = ", ".join(state.name for state in states)
             raise DeploymentError(f"broker {id} of {path} runs in several overlays; name one of them: {names}")
-    return _running_address(states[0], id)
+    return AdminPagesLocation(_running_address(states[0], id), Path(states[0].file))
 
 
 def _running_states(names: list[str]) -> list[OverlayState]:

@@ -13,6 +13,12 @@ class PreflightError(DeploymentError):
     exit_code = 3
 
 
+class AdminError(DeploymentError):
+    """A broker's admin pages cannot be reached, or refused the request."""
+
+    exit_code = 4
+
+
 class UnreachablePeerError(DeploymentError):
     exit_code = 4
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from broker.config.overlay_config import BrokerConfig, read_config
-from broker.deployment.local.admin_client import fetch_status
+from broker.deployment.local.admin_client import AdminClient
 from broker.deployment.local.errors import DeploymentError, NotConnectedInTimeError
 from broker.deployment.local.overlay_files import find_overlay_file
 from broker.deployment.local.preflight import check_brokers, select_brokers
@@ -49,7 +49,7 @@ def start_overlay(overlay: str, options: UpOptions, progress: ShowProgress) -> O
     folder.create()
     _start_supervisor(folder, file, brokers, options)
     try:
-        return _wait_until_connected(folder, brokers, options, progress)
+        return _wait_until_connected(AdminClient(file), folder, brokers, options, progress)
     except BaseException:
         _stop(folder, timeout_s=5.0)
         raise
@@ -82,7 +82,11 @@ def _broker_options(options: UpOptions) -> tuple[str, ...]:
 
 
 def _wait_until_connected(
-    folder: RunFolder, brokers: Sequence[BrokerConfig], options: UpOptions, progress: ShowProgress
+    client: AdminClient,
+    folder: RunFolder,
+    brokers: Sequence[BrokerConfig],
+    options: UpOptions,
+    progress: ShowProgress,
 ) -> OverlayState:
     end = time.monotonic() + options.timeout_s
     expected = _expected_neighbours(brokers, options)
@@ -92,14 +96,13 @@ def _wait_until_connected(
         for broker in states:
             if broker.restarts:
                 raise DeploymentError(_exit_message(folder, broker))
-        waiting = [
-            each.id for each in states if (missing := _missing_links(each, expected[each.id])) or missing is None
-        ]
+        missing = {each.id: _missing_links(client, each, expected[each.id]) for each in states}
+        waiting = [id for id, links in missing.items() if links is None or links]
         progress("brokers connected", len(states) - len(waiting), len(brokers))
         if state is not None and not waiting:
             return state
         if time.monotonic() > end:
-            raise NotConnectedInTimeError(_timeout_message(folder, state, expected, options.timeout_s))
+            raise NotConnectedInTimeError(_timeout_message(client, folder, state, expected, options.timeout_s))
         time.sleep(0.05)
 
 
@@ -113,7 +116,7 @@ def _expected_neighbours(brokers: Sequence[BrokerConfig], options: UpOptions) ->
     }
 
 
-def _missing_links(broker: BrokerState, expected: set[str]) -> set[str] | None:
+def _missing_links(client: AdminClient, broker: BrokerState, expected: set[str]) -> set[str] | None:
     """The expected neighbours without a link, or None if the broker does not serve yet.
 
     Empty for a broker without admin pages, because its links are unknown.
@@ -122,7 +125,7 @@ def _missing_links(broker: BrokerState, expected: set[str]) -> set[str] | None:
         return None
     if broker.admin is None:
         return set()
-    status = fetch_status(broker.admin)
+    status = client.fetch_status(broker.admin)
     return None if status is None else {id for id in expected if not status.neighbours.get(id)}
 
 
@@ -132,13 +135,13 @@ def _exit_message(folder: RunFolder, broker: BrokerState) -> str:
 
 
 def _timeout_message(
-    folder: RunFolder, state: OverlayState | None, expected: dict[str, set[str]], timeout_s: float
+    client: AdminClient, folder: RunFolder, state: OverlayState | None, expected: dict[str, set[str]], timeout_s: float
 ) -> str:
     if state is None:
         return f"the supervisor did not start within {timeout_s:g} s; see {folder.supervisor_log}"
     parts = []
     for broker in state.brokers:
-        missing = _missing_links(broker, expected[broker.id])
+        missing = _missing_links(client, broker, expected[broker.id])
         if missing is None:
             parts.append(f"{broker.id} does not answer")
         elif missing:

@@ -30,7 +30,7 @@ def check_brokers(brokers: Sequence[BrokerConfig], *, is_insecure: bool, allows_
     """Checks security, installed packages, ports, and neighbours that run elsewhere."""
     for broker in brokers:
         # load_security reads certificates, keys and access lists, so that a missing file is found here.
-        check_exposure(broker.listen, load_security(broker), is_insecure)
+        check_exposure(broker.listen, broker.admin, load_security(broker), is_insecure)
         _check_installed(broker)
         _check_port(broker, broker.listen, "listen")
         if broker.admin is not None:

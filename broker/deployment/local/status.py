@@ -8,10 +8,12 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from broker.config.duration import DurationError
-from broker.deployment.local.admin_client import BrokerStatus, fetch_status
+from broker.deployment.local.admin_client import AdminClient, BrokerStatus
 from broker.deployment.local.errors import DeploymentError
 from broker.deployment.local.lifecycle import running_overlays
 from broker.deployment.local.preflight import lacks_admin_pages
@@ -54,18 +56,19 @@ def collect_statuses(names: Sequence[str], admins: Sequence[str]) -> list[Overla
 
 def overlay_status(state: OverlayState) -> OverlayStatus:
     with ThreadPoolExecutor(max_workers=16) as pool:
-        return OverlayStatus(state.name, state.file, tuple(pool.map(_line, state.brokers)))
+        line = partial(_line, AdminClient(Path(state.file)))
+        return OverlayStatus(state.name, state.file, tuple(pool.map(line, state.brokers)))
 
 
-def _line(broker: BrokerState) -> BrokerLine:
+def _line(client: AdminClient, broker: BrokerState) -> BrokerLine:
     phase = broker.phase if broker.is_alive or broker.process is None else "gone"
     pid = broker.process.pid if broker.process is not None else None
-    status = fetch_status(broker.admin) if broker.admin is not None else None
+    status = client.fetch_status(broker.admin) if broker.admin is not None else None
     return BrokerLine(broker.id, phase, pid, broker.listen, broker.admin, broker.restarts, status)
 
 
 def _line_of_address(admin: str) -> BrokerLine:
-    status = fetch_status(admin)
+    status = AdminClient().fetch_status(admin)
     if status is None:
         raise DeploymentError(f"no broker answers at the admin address {admin}")
     return BrokerLine(status.broker, "serving", None, status.listen, admin, 0, status)

@@ -14,7 +14,7 @@ from topologies.files.toml import OverlayFile, TomlValue, format_overlay, parse_
 FIRST_ADMIN_PORT = 7100
 UNSPECIFIED = ("0.0.0.0", "::")
 AUTHENTICATION_TABLES = ("tls", "acl")
-SECRET_KEYS = {"tls": ("ca", "certificate", "key"), "acl": ("file", "brokers_token_file")}
+SECRET_KEYS = {"tls": ("ca", "certificate", "key"), "acl": ("file", "brokers_token_file"), "admin": ("token_file",)}
 """The keys that name files, by table."""
 SECRETS = "/etc/mercast-secrets"
 """The folder of these files on the hosts."""
@@ -90,7 +90,7 @@ class Plan:
         return hosts
 
     def secrets_of(self, placement: Placement) -> tuple[str, ...]:
-        """Names of the files in [tls] and [acl] that the broker needs."""
+        """Names of the files in [tls], [acl] and [admin] that the broker needs."""
         named = (
             value.replace("{broker}", placement.id)
             for table, keys in SECRET_KEYS.items()

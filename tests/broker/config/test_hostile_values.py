@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from broker.config.gateway_config import GatewayTable
 from broker.config.overlay_config import ConfigError, read_config
 from broker.config.tables import (
+    AdminTable,
     BrokerTable,
     DeliveryTable,
     HeartbeatTable,
@@ -37,6 +38,7 @@ TABLES: dict[str, type[Table]] = {
     "mqtt": GatewayTable,
     "tls": TlsTable,
     "acl": AclTable,
+    "admin": AdminTable,
     "overlay": OverlayKeys,
     "broker": BrokerKeys,
     "link": LinkKeys,

@@ -25,7 +25,7 @@ Case = tuple[bytes, str]
 
 MALFORMED: dict[str, Case] = {
     "garbage": (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "announced"),
-    "oversized": ((1 << 30).to_bytes(4, "big") + b"x", "frame_bytes"),
+    "oversized": ((1 << 30).to_bytes(4, "big") + b"x", "hello_bytes"),
     "empty": (bytes(4), "shorter than any header"),
     "no hello": (encode(Ping(1)), "starts with Hello"),
     "unknown kind": (bytes((0, 0, 0, 9, 0x94, 1, 200, 0xCE, 0, 0, 0, 9, 0x90)), "no frame of a client"),
@@ -149,6 +149,7 @@ def test_brokers_without_a_common_cluster_are_not_linked(tmp_path: Path) -> None
 
 LATER: Mapping[str, tuple[tuple[object, ...], str]] = {
     "an acknowledgement of nothing": ((Acknowledge(7),), "never sent"),
+    "an oversized frame": (((1 << 20).to_bytes(4, "big"),), "the limit frame_bytes is 1048576"),
     "a second hello": ((Hello("x", "y"),), "does not send Hello"),
     "a truncated expression": ((encode(Subscribe(1, "a", "n = 1"))[:-2] + b"\xc1\xc1",), "Subscribe"),
 }

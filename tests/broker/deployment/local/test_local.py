@@ -16,7 +16,7 @@ import pytest
 from broker.config.address import parse_address
 from broker.config.duration import DurationError
 from broker.config.overlay_config import read_config
-from broker.deployment.local.admin_address import find_admin_address
+from broker.deployment.local.admin_address import find_admin_pages
 from broker.deployment.local.errors import DeploymentError, PreflightError
 from broker.deployment.local.overlay_files import find_overlay_file, shipped_names
 from broker.deployment.local.preflight import check_brokers, select_brokers
@@ -297,9 +297,9 @@ def test_leave_accepts_the_name_of_an_overlay_with_a_dot_in_it(tmp_path: Path, m
     file, _ = two_brokers(tmp_path)
     monkeypatch.setenv("MERCAST_RUN_DIR", str(tmp_path / "run"))
     write_run_folder(tmp_path / "run", "pair.v2", file, {"b1": "127.0.0.1:7101"})
-    assert find_admin_address("pair.v2", "b1") == parse_address("127.0.0.1:7101")
+    assert find_admin_pages("pair.v2", "b1").address == parse_address("127.0.0.1:7101")
     with pytest.raises(OverlayFileError, match=r"cannot read overlay file pair\.v3"):
-        find_admin_address("pair.v3", "b1")
+        find_admin_pages("pair.v3", "b1")
 
 
 def test_leave_reports_why_a_broker_has_no_admin_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,10 +307,10 @@ def test_leave_reports_why_a_broker_has_no_admin_pages(tmp_path: Path, monkeypat
     monkeypatch.setenv("MERCAST_RUN_DIR", str(tmp_path / "run"))
     write_run_folder(tmp_path / "run", "pair", file, {"b1": None})
     with pytest.raises(DeploymentError, match=r"b1 of overlay pair has no admin pages; .*pair.toml says admin = 'off'"):
-        find_admin_address("pair", "b1")
+        find_admin_pages("pair", "b1")
     monkeypatch.setitem(sys.modules, "aiohttp", None)
     with pytest.raises(DeploymentError, match=r"b1 of overlay pair has no admin pages; pip install 'mercast\[admin\]'"):
-        find_admin_address("pair", "b1")
+        find_admin_pages("pair", "b1")
 
 
 @pytest.mark.slow

@@ -247,6 +247,13 @@ def test_certificates_have_host_paths_and_keys_are_not_copied(tmp_path: Path) ->
     assert subprocess.run(["sh", "-n", str(out / "10.1.0.1/install.sh")], check=False).returncode == 0
 
 
+def test_the_token_of_the_admin_pages_has_a_host_path(tmp_path: Path) -> None:
+    done, out = deploy(tmp_path, SECURE + '[admin]\ntoken_file = "admin.token"\n', "systemd")
+    assert done.returncode == 0, done.stderr
+    assert "access.toml, admin.token into" in done.stderr
+    assert read_config(out / "10.1.0.1/overlay.toml").admin.token_file == "/etc/mercast-secrets/admin.token"
+
+
 def test_containers_get_the_secrets_mounted(tmp_path: Path) -> None:
     out = deployed(tmp_path, SECURE, "compose")
     compose = read_yaml(out / "10.1.0.1/compose.yaml")
