@@ -16,7 +16,7 @@ from broker.core.settings import SECOND
 from broker.log import Log
 from broker.runtime.admin_endpoint import AdminEndpoint
 from broker.runtime.client_registry import ClientRegistry
-from broker.runtime.commit_handler import CommitHandler
+from broker.runtime.commit_handler import create_store
 from broker.runtime.connection import FlushQueue
 from broker.runtime.core_driver import CoreDriver
 from broker.runtime.drain import Drain
@@ -32,7 +32,6 @@ from broker.runtime.rights_enforcement import RightsEnforcement
 from broker.runtime.security_reload import reload_security
 from broker.runtime.session_admission import SessionAdmission
 from broker.runtime.status import Status, StatusSources, status_of
-from broker.runtime.store import Store
 from broker.runtime.violations import Violations
 from broker.security.authentication import Security, check_exposure
 from broker.security.security_config import load_security
@@ -74,10 +73,7 @@ class BrokerServer:
         self.neighbours = neighbours = Neighbours(
             config, driver, clients, listener, security, flush_queue, violations, errors, log, self._generator
         )
-        self.store: Store | None = None
-        if config.data_dir is not None:
-            commits = CommitHandler(driver, rights, clients, errors)
-            self.store = Store(config.data_dir, overlay.store, commits.persisted, errors.fail, refused=commits.refused)
+        self.store = create_store(config, driver, rights, clients, errors, log)
         self.drain = Drain(driver, clients, self.store)
         self.executor = EffectExecutor(driver, clients.sessions, neighbours, self.store, violations, errors, log)
         driver.connect(self.executor, PublicationTracer(neighbours.address_of))
