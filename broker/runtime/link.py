@@ -17,7 +17,7 @@ from broker.wire import link_handshake
 from broker.wire.broker_codec import decode
 from broker.wire.limits import Limits, WireError
 from broker.wire.link_handshake import LinkGoodbye, LinkHello, LinkTimes
-from routing.messages import Publish, Update, is_free
+from routing.messages import LinkStates, Publish, Update, is_free
 
 MAX_UNSENT_BYTES = 256 << 20
 """Control frames are never held back. With more unsent bytes than this, the link to the neighbour is aborted."""
@@ -37,6 +37,8 @@ class LinkContext:
     remove: Callable[[Link], bool]
     """Removes a link that is down. Returns False if it is not the current link to its peer."""
     reader: ExpressionReader
+    learn_incarnation: Callable[[str, int], bool]
+    """Handles that a neighbour knows a later incarnation of this broker."""
 
 
 class Link:
@@ -59,6 +61,7 @@ class Link:
         self._violations = context.violations
         self._remove = context.remove
         self._reader = context.reader
+        self._learn_incarnation = context.learn_incarnation
         self._loop = asyncio.get_running_loop()
 
     def activate(self, cost: int) -> None:
@@ -80,7 +83,9 @@ class Link:
             if driver.recorder is not None and not is_free(message):
                 driver.recorder.received(self.peer, message, frame, self._times)
                 self._times = None
-            if type(message) is Update and (changes := long_changes(message.changes)):
+            if type(message) is LinkStates:
+                self._find_later_incarnation(message)
+            elif type(message) is Update and (changes := long_changes(message.changes)):
                 connection.hold(frames[index + 1 :])
                 self._mark_delayed()
                 self._reader.prepare(changes, partial(self._finish_update, message, sequence))
@@ -93,6 +98,13 @@ class Link:
                 break
         if self._clients.waiting_publishers:
             self._clients.submit_waiting()
+
+    def _find_later_incarnation(self, message: LinkStates) -> None:
+        """Finds a later incarnation of this broker that only distant brokers know."""
+        core = self._driver.core
+        latest = max((state.incarnation for state in message.states if state.broker == core.me), default=0)
+        if latest > core.incarnation:
+            self._learn_incarnation(self.peer, latest)
 
     def _finish_update(self, update: Update, sequence: int | None, _is_prepared: bool | None) -> None:
         """Handles an update whose expressions were read meanwhile. Without them the core reads them itself."""

@@ -102,6 +102,7 @@ class Store:
         self._removed: dict[Key, None] = {}
         self._cancelled: dict[Key, None] = {}
         """Records removed before they were written. They are reported as persisted with the commit of the removal."""
+        self._least_incarnation = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="store")
         self._is_scheduled = False
         self._writing: asyncio.Future[None] | None = None
@@ -301,8 +302,17 @@ class Store:
         await self._loop.run_in_executor(self._thread, self._close_files)
         self._thread.shutdown()
 
+    def raise_incarnation(self, known: int) -> None:
+        """Makes sure that the next incarnation of the broker is later than `known`."""
+        self._least_incarnation = known
+
     def _close_files(self) -> None:
         """Closes the database. Removes the commit mark if SQLite has moved the whole log into the database."""
+        if self._least_incarnation > self._state.incarnation and not self.has_failed:
+            self._database.execute("BEGIN")
+            self._write_state(
+                self._state._replace(incarnation=self._least_incarnation, commits=self._state.commits + 1)
+            )
         self._database.close()
         if beside(self._path, LOG_SUFFIX).exists():
             self._mark.close()
