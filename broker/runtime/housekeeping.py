@@ -1,9 +1,10 @@
-"""Periodic work of a broker: computes rates, closes idle connections, and records the broker's state in the trace."""
+"""Periodic work of a broker: computes rates, closes idle connections, compares clocks with neighbours, and records the
+broker's state in the trace."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from broker.config.tables import LimitsTable
 from broker.core.settings import SECOND
@@ -26,6 +27,7 @@ class Housekeeping:
         clients: ClientRegistry,
         pending: Collection[PendingConnection],
         store: Store | None,
+        compare_clocks: Callable[[], None],
         violations: Violations,
         errors: InternalErrors,
     ) -> None:
@@ -37,6 +39,7 @@ class Housekeeping:
         self._clients = clients
         self._pending = pending
         self._store = store
+        self._compare_clocks = compare_clocks
         self._violations = violations
         self._errors = errors
         self._loop = asyncio.get_running_loop()
@@ -60,6 +63,7 @@ class Housekeeping:
             self._update_rates(now)
             self._close_idle(now)
             self._record_state()
+            self._compare_clocks()
             self._driver.tracer.remove_expired()
             self._clients.submit_waiting()
 

@@ -79,7 +79,14 @@ class Neighbours:
         self._random = generator
         self._incarnations = KnownIncarnations(config.id, driver)
         self._link_context = LinkContext(
-            self._limits, driver, clients, violations, self.remove, self._reader, self._incarnations.learn
+            self._limits,
+            self._heartbeat.clock_skew,
+            driver,
+            clients,
+            violations,
+            self.remove,
+            self._reader,
+            self._incarnations.learn,
         )
         self._required: dict[str, _RequiredLink] = {}
         self._down_events: dict[str, asyncio.Event] = {}
@@ -209,9 +216,11 @@ class Neighbours:
             self._security.token,
             to,
             self._incarnations.of(to),
-            (*link_handshake.CAPABILITIES, link_handshake.TIMES_WANTED)
-            if self._driver.recorder is not None
-            else link_handshake.CAPABILITIES,
+            (
+                *link_handshake.CAPABILITIES,
+                link_handshake.CLOCKS_COMPARED,
+                *((link_handshake.TIMES_WANTED,) if self._driver.recorder is not None else ()),
+            ),
         )
 
     def hello_received(self, pending: PendingConnection, other: LinkHello) -> None:
@@ -325,6 +334,11 @@ class Neighbours:
             self.release_link(link.peer)
         self._down_events[link.peer].set()
         return True
+
+    def compare_clocks(self) -> None:
+        """Sends this broker's time to all neighbours."""
+        for link in self.links.values():
+            link.send_clock()
 
     def end_links(self, code: str, reason: str) -> None:
         """Closes all links with a goodbye. Required links are dialled again."""

@@ -82,7 +82,7 @@ class BrokerServer:
         )
         self._admission = SessionAdmission(config, driver, clients, rights, security, violations, errors)
         self.housekeeping = Housekeeping(
-            overlay.limits, driver, clients, listener.pending, self.store, violations, errors
+            overlay.limits, driver, clients, listener.pending, self.store, neighbours.compare_clocks, violations, errors
         )
         self.admin = AdminEndpoint(config, driver, self.leave_requested, log)
         self._status_sources = StatusSources(
