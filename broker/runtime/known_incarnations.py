@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 
 from broker.runtime.core_driver import CoreDriver
@@ -11,6 +12,8 @@ from broker.wire.link_handshake import LinkHello
 
 LATEST_INCARNATION = 1 << 62
 """Neighbours are not believed to know later ones: a frame must have room for the incarnations after it."""
+MOST_REPORTS = 2
+"""A neighbour may report what it remembers itself, and then what it learned from distant brokers."""
 _ANY = ""
 """The addressee of a hello to a broker whose id is unknown."""
 
@@ -23,8 +26,8 @@ class KnownIncarnations:
         """The last incarnation of each broker with which this one had a link."""
         self._greeted: set[str] = set()
         """Brokers that received a hello of the present core. They may remember its incarnation for this reason."""
-        self._believed: set[str] = set()
-        """Brokers that reported a later incarnation of this one."""
+        self._reports: Counter[str] = Counter()
+        """How often each neighbour reported a later incarnation of this broker, and was believed."""
 
     def start(self, replace_core: Callable[[str, int], None]) -> None:
         """`replace_core` is called with a neighbour and an incarnation of this broker that the neighbour knows, and
@@ -64,11 +67,12 @@ class KnownIncarnations:
     def learn(self, peer: str, known: int) -> bool:
         """Replaces the core, because the neighbour knows an incarnation that is not earlier. Returns False if not.
 
-        Each neighbour is believed once, so that a compromised broker cannot interrupt this one again and again.
+        Few reports of each neighbour are believed, so that a compromised broker cannot interrupt this one again and
+        again.
         """
-        if peer in self._believed or known >= LATEST_INCARNATION:
+        if self._reports[peer] >= MOST_REPORTS or known >= LATEST_INCARNATION:
             return False
-        self._believed.add(peer)
+        self._reports[peer] += 1
         # The caller is in the middle of a frame of a link that ends with the core.
         asyncio.get_running_loop().call_soon(self._replace_outlived, peer, known)
         return True

@@ -47,6 +47,12 @@ class StoreInUseError(StoreError):
         super().__init__(f"{path} is in use: does another broker use it? Stop that broker first")
 
 
+class UnreadableStoreError(StoreError):
+    """The operating system does not let this process read the store."""
+
+    exit_code = 3
+
+
 class NotAStoreError(StoreError):
     """There is no store at this path."""
 

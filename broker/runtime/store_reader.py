@@ -24,11 +24,13 @@ from broker.runtime.store_format import (
     StoreError,
     StoreInUseError,
     StoreState,
+    UnreadableStoreError,
     record_digest,
 )
 from broker.runtime.store_records import Key, RecordError, unpack_key, unpack_record
 
 _MOST_SQLITE_MESSAGES = 5
+_ACCESS_ERRORS = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY}
 _KEY_INDEX = "sqlite_autoindex_records_1"
 
 
@@ -73,7 +75,7 @@ class StoreReader:
         try:
             self._database = sqlite3.connect(address, timeout=lock_timeout_s, isolation_level=None, uri=True)
         except sqlite3.Error as error:
-            raise StoreError(f"cannot open {path}: {error}") from error
+            raise UnreadableStoreError(f"cannot read {path}: {error}") from error
         try:
             self._database.execute("PRAGMA cell_size_check = ON")
             self._read_head()
@@ -81,6 +83,9 @@ class StoreReader:
             self.close()
             if is_busy(error):
                 raise StoreInUseError(path) from error
+            if _primary_code(error) in _ACCESS_ERRORS:
+                text = f"cannot read {path}: {error}; this user must be able to read it and to write its folder"
+                raise UnreadableStoreError(text) from error
             text = f"{path} is not a store of Mercast, or its first page is damaged: {error}"
             raise NotAStoreError(text) from error
         except StoreError:
@@ -232,7 +237,12 @@ class StoreReader:
 
 def is_busy(error: Exception) -> bool:
     """Whether another process has the database open."""
-    return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
+    return _primary_code(error) == sqlite3.SQLITE_BUSY
+
+
+def _primary_code(error: Exception) -> int:
+    """SQLite's code of the error, without the details in its upper bytes; 0: SQLite gave none."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 def _readable_key(packed: bytes) -> Key | None:

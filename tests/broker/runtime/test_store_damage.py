@@ -18,7 +18,8 @@ from broker.config.tables import Fsync, StoreTable
 from broker.runtime import store_files
 from broker.runtime.store import DamagedStoreError, Store
 from broker.runtime.store_files import LOG_SUFFIX, MARK_SUFFIX, beside
-from broker.runtime.store_format import FILE, StoreError
+from broker.runtime.store_format import FILE, StoreError, UnreadableStoreError
+from broker.runtime.store_reader import StoreReader
 from broker.runtime.store_records import pack_key, pack_record
 from tests.harness.broker_processes import OverlayFileMaker, Processes, run
 from tests.harness.command_line import CommandLine
@@ -295,6 +296,34 @@ def test_a_broker_with_a_damaged_store_exits_and_the_commands_show_the_damage(tm
     assert damaged["key"] == ["subscription", "desk", "high"]
     assert damaged["packed_record"] == {"base64": "AQ=="}
     assert commands.run("store", "export", str(store), "--out", "records.jsonl").code == 3
+
+
+def test_a_store_that_cannot_be_read_is_not_called_damaged(tmp_path: Path) -> None:
+    path = fill(tmp_path, is_killed=False)
+    beside(path, LOG_SUFFIX).mkdir()
+    with pytest.raises(UnreadableStoreError, match=f"cannot read {path}"):
+        asyncio.run(restore(tmp_path))
+
+
+def test_records_before_and_after_a_damaged_page_are_exported(tmp_path: Path) -> None:
+    path = fill(tmp_path, is_killed=False)
+    content = path.read_bytes()
+    with sqlite3.connect(path) as database:
+        ((page_bytes,),) = database.execute("PRAGMA page_size")
+    database.close()
+    place = content.index(b"price > 20 AND")
+    start = place // page_bytes * page_bytes
+    path.write_bytes(content[:start] + bytes(page_bytes) + content[start + page_bytes :])
+    with StoreReader(path) as reader:
+        rows = list(reader.rows())
+    sound = {row.key: row.record for row in rows if not row.problem}
+    damaged = {row.key for row in rows if row.problem}
+    assert 0 < len(sound) < len(RECORDS)
+    assert sound.items() <= RECORDS.items()
+    assert set(sound) | damaged == set(RECORDS)
+    numbers = sorted(int(key[1].removeprefix("client-")) for key in damaged if key is not None)
+    assert min(numbers) > 0
+    assert max(numbers) < len(RECORDS) - 1
 
 
 @pytest.mark.parametrize(
