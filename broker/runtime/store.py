@@ -119,9 +119,9 @@ class Store:
             self._database = sqlite3.connect(
                 self._path, timeout=self._lock_timeout_s, isolation_level=None, check_same_thread=False
             )
-            self._mark = MarkWriter(self._path, self._fsync)
-        except (OSError, sqlite3.Error) as error:
+        except sqlite3.Error as error:
             raise StoreError(f"cannot open {self._path}: {error}") from error
+        self._mark = MarkWriter(self._path, self._fsync)
         try:
             self._database.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._database.execute("PRAGMA journal_mode = WAL")

@@ -130,18 +130,33 @@ class MarkWriter:
         self._path = beside(path, MARK_SUFFIX)
         self._fsync = fsync
         self._boot = current_boot()
-        self._descriptor = os.open(self._path, os.O_CREAT | os.O_WRONLY, PRIVATE_FILE_MODE)
-        self._is_new = True
+        self._descriptor: int | None = None
 
     def write(self, commits: int) -> None:
-        os.pwrite(self._descriptor, _format_mark(CommitMark(commits, self._fsync, self._boot)), 0)
-        if self._is_new:
-            # A power cut must not leave an empty file: it would look damaged.
-            os.fsync(self._descriptor)
-            self._is_new = False
+        content = _format_mark(CommitMark(commits, self._fsync, self._boot))
+        if self._descriptor is None:
+            self._descriptor = self._create(content)
+        else:
+            os.pwrite(self._descriptor, content, 0)
+
+    def _create(self, content: bytes) -> int:
+        """Creates the file with its content, in place of an earlier one. A crash at any time leaves a whole mark: half
+        a mark would look damaged."""
+        new = beside(self._path, ".new")
+        descriptor = os.open(new, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, PRIVATE_FILE_MODE)
+        try:
+            os.pwrite(descriptor, content, 0)
+            os.fsync(descriptor)
+            new.replace(self._path)
+        except OSError:
+            os.close(descriptor)
+            raise
+        return descriptor
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
 
     def remove(self) -> None:
         """Closes and removes the mark. The database contains all commits."""
