@@ -30,6 +30,8 @@ from broker.runtime.store_format import (
 from broker.runtime.store_records import Key, RecordError, unpack_key, unpack_record
 
 _MOST_SQLITE_MESSAGES = 5
+_SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
+"""A message of SQLite may quote a damaged name, which Python cannot decode."""
 _ACCESS_ERRORS = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY}
 _KEY_INDEX = "sqlite_autoindex_records_1"
 
@@ -74,12 +76,12 @@ class StoreReader:
         address = f"file:{quote(str(path.absolute()))}?{mode}"
         try:
             self._database = sqlite3.connect(address, timeout=lock_timeout_s, isolation_level=None, uri=True)
-        except sqlite3.Error as error:
+        except _SQLITE_ERRORS as error:
             raise UnreadableStoreError(f"cannot read {path}: {error}") from error
         try:
             self._database.execute("PRAGMA cell_size_check = ON")
             self._read_head()
-        except sqlite3.Error as error:
+        except _SQLITE_ERRORS as error:
             self.close()
             if is_busy(error):
                 raise StoreInUseError(path) from error
@@ -101,7 +103,7 @@ class StoreReader:
         self.close()
 
     def close(self) -> None:
-        with suppress(sqlite3.Error):
+        with suppress(*_SQLITE_ERRORS):
             self._database.close()
         if not self._had_shared_memory:
             self._shared_memory.unlink(missing_ok=True)
@@ -121,7 +123,7 @@ class StoreReader:
             raise StoreError(f"{self.path} has version {self.version}; this is version {SCHEMA}")
         try:
             self.state = self._read_state()
-        except (sqlite3.DatabaseError, ValueError) as error:
+        except (*_SQLITE_ERRORS, ValueError) as error:
             if is_busy(error):
                 raise
             self.problems.append(f"the row of the broker is damaged: {error}")
@@ -183,14 +185,14 @@ class StoreReader:
             for rowid, *values in self._database.execute(f"{columns} ORDER BY rowid"):
                 yield self._checked(*values)
                 last = rowid
-        except sqlite3.Error as error:
+        except _SQLITE_ERRORS as error:
             self.problems.append(f"the table of records is damaged: {error}")
         else:
             return
         for rowid, key in sorted(self._rows_after(last).items()):
             try:
                 row = self._database.execute(f"{columns} WHERE rowid = ?", (rowid,)).fetchone()
-            except sqlite3.Error as error:
+            except _SQLITE_ERRORS as error:
                 yield StoredRow(_readable_key(key), key, b"", None, str(error)), 0
             else:
                 if row is not None:
@@ -202,11 +204,11 @@ class StoreReader:
         found: dict[int, bytes] = {}
         for order in ("ASC", "DESC"):
             keys = f"SELECT rowid, key FROM records INDEXED BY {_KEY_INDEX} WHERE rowid > ? ORDER BY key {order}"
-            with suppress(sqlite3.Error):
+            with suppress(*_SQLITE_ERRORS):
                 # An error ends the loop, and the rows before it count.
                 for rowid, key in self._database.execute(keys, (last,)):
                     found.setdefault(rowid, key if isinstance(key, bytes) else b"")
-        with suppress(sqlite3.Error):
+        with suppress(*_SQLITE_ERRORS):
             backwards = "SELECT rowid FROM records WHERE rowid > ? ORDER BY rowid DESC"
             for (rowid,) in self._database.execute(backwards, (last,)):
                 found.setdefault(rowid, b"")
@@ -229,7 +231,7 @@ class StoreReader:
         """Checks the pages of the file. Damage in the index of keys changes no record now, but later writes."""
         try:
             messages = [text for (text,) in self._database.execute(f"PRAGMA integrity_check({_MOST_SQLITE_MESSAGES})")]
-        except sqlite3.Error as error:
+        except _SQLITE_ERRORS as error:
             messages = [str(error)]
         if messages != ["ok"]:
             self.problems += (f"SQLite reports: {' '.join(each.split())}" for each in messages)

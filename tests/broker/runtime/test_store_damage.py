@@ -129,6 +129,13 @@ def overwrite(path: Path) -> None:
     path.write_bytes(b"x" * 5000)
 
 
+def damage_schema(path: Path) -> None:
+    """Makes the name of a table an invalid text, which SQLite quotes in its message."""
+    content = bytearray(path.read_bytes())
+    content[content.index(b"recordsrecords") + 3] ^= 0x80
+    path.write_bytes(content)
+
+
 KEY = ("subscription", "client-7", "all")
 DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "a lost record": (edit("DELETE FROM records WHERE rowid = 20"), "42 records are readable, 43 were written"),
@@ -145,6 +152,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "another incarnation": (edit("UPDATE broker SET incarnation = 4"), "the row of the broker is damaged"),
     "no row of the broker": (edit("DELETE FROM broker"), "the row of the broker is damaged"),
     "no version": (edit("PRAGMA user_version = 0"), "its version is 0"),
+    "an invalid schema": (damage_schema, "is not a store of Mercast, or its first page is damaged"),
     "a file of another kind": (overwrite, "is not a store of Mercast"),
 }
 
