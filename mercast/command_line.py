@@ -42,6 +42,7 @@ GROUPS = {
         "Matching without brokers: read expressions, explain answers, compare indexes.",
         ("matching.commands", "experiments.benchmarks.matching.commands"),
     ),
+    "store": Part("Stores of durable brokers: check for damage, export records.", ("broker.runtime.commands",)),
     "topology": Part("Overlays of brokers: generate, look at, cluster, import.", ("topologies.commands",)),
 }
 

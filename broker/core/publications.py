@@ -246,7 +246,7 @@ class Publications:
             if answer and arrival_key(message.id) not in self._pending_writes:
                 self._settle_with(sender, message.id, answer)
             return
-        if message.expires is not None and message.expires <= self._context.now:
+        if message.expires is not None and self._is_expired(message):
             self._context.drop("expired", message.id, "on arrival")
             self._settle_with(sender, message.id, duties)
             return
@@ -349,7 +349,19 @@ class Publications:
         if client.is_reliable:
             number = client.last_number = client.last_number + 1
         body = (message.attributes, message.payload)
-        return client, Deliver(name, message.id, subscriptions, *body, message.hops, number, message.expires)
+        expires = None if message.expires is None else self._expiry(message)
+        return client, Deliver(name, message.id, subscriptions, *body, message.hops, number, expires)
+
+    def _expiry(self, message: Publish) -> int | None:
+        """The time of this broker's clock from which the publication counts as expired. The clock of another broker
+        may be ahead or behind, so its publications expire later by that much, and never early."""
+        if message.expires is None or message.id.broker == self._me:
+            return message.expires
+        return message.expires + self._settings.clock_skew
+
+    def _is_expired(self, message: Publish) -> bool:
+        expiry = self._expiry(message)
+        return expiry is not None and expiry <= self._context.now
 
     def _names_of(self, entries: tuple[EntryId, ...]) -> tuple[str, ...]:
         """The sorted names of the subscriptions. Leaves out those that were withdrawn since they matched."""
@@ -426,8 +438,7 @@ class Publications:
                 self._context.drop("wanted too late", past.id, f"by {', '.join(sorted(sources)[:MOST_NAMED])}")
 
     def _forward_late(self, retained: RetainedPublication, sources: set[str]) -> None:
-        expires = retained.message.expires
-        if expires is not None and expires <= self._context.now:
+        if self._is_expired(retained.message):
             if not sources <= retained.sent_to:
                 self._context.drop("expired", retained.id, "before it was known who wants it")
             return

@@ -1,12 +1,15 @@
-"""Reports the store's commits to the parts that wait for them."""
+"""The store of a broker, and the reports of its commits to the parts that wait for them."""
 
 from __future__ import annotations
 
+from broker.config.overlay_config import BrokerConfig
 from broker.core.inputs import Persisted
+from broker.log import Log
 from broker.runtime.client_registry import ClientRegistry
 from broker.runtime.core_driver import CoreDriver
 from broker.runtime.internal_errors import InternalErrors
 from broker.runtime.rights_enforcement import RightsEnforcement
+from broker.runtime.store import Store
 from broker.runtime.store_records import Key, RecordError
 
 
@@ -32,3 +35,19 @@ class CommitHandler:
     def refused(self, error: RecordError) -> None:
         """Reports a record that cannot be encoded."""
         self._errors.report("record not written", error)
+
+
+def create_store(
+    config: BrokerConfig,
+    driver: CoreDriver,
+    rights: RightsEnforcement,
+    clients: ClientRegistry,
+    errors: InternalErrors,
+    log: Log,
+) -> Store | None:
+    """The store of a durable broker, not open yet. None: the broker has no data folder."""
+    if config.data_dir is None:
+        return None
+    commits = CommitHandler(driver, rights, clients, errors)
+    table = config.overlay.store
+    return Store(config.data_dir, table, commits.persisted, errors.fail, refused=commits.refused, log=log)

@@ -62,6 +62,7 @@ class CoreDriver:
     def start(self, core: Broker, records: Mapping[Key, object], overlay: OverlayConfig, trace: Path | None) -> None:
         """Restores the core from the records of its store and starts it. `trace`: the folder to record a trace into."""
         self.core = core
+        self.is_ready = False
         if records:
             self.handle(Restored(records))
         if trace is not None:

@@ -1,8 +1,10 @@
-"""Periodic work of a broker: computes rates, disconnects idle clients, and records the broker's state in the trace."""
+"""Periodic work of a broker: computes rates, disconnects idle clients, compares clocks with neighbours, and records the
+broker's state in the trace."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from broker.config.tables import LimitsTable
 from broker.core.settings import SECOND
@@ -22,6 +24,7 @@ class Housekeeping:
         driver: CoreDriver,
         clients: ClientRegistry,
         store: Store | None,
+        compare_clocks: Callable[[], None],
         violations: Violations,
         errors: InternalErrors,
     ) -> None:
@@ -32,6 +35,7 @@ class Housekeeping:
         self._driver = driver
         self._clients = clients
         self._store = store
+        self._compare_clocks = compare_clocks
         self._violations = violations
         self._errors = errors
         self._loop = asyncio.get_running_loop()
@@ -55,6 +59,7 @@ class Housekeeping:
             self._update_rates(now)
             self._close_idle(now)
             self._record_state()
+            self._compare_clocks()
             self._driver.tracer.remove_expired()
             self._clients.submit_waiting()
 

@@ -28,8 +28,11 @@ class Incarnation:
 
 
 def begin_incarnation(broker: str, store: Store | None) -> Incarnation:
-    """Opens the store, if there is one, and begins an incarnation later than all in it."""
-    number = (time.time_ns() - EPOCH_NS) // (SECOND // 10)
+    """Opens the store, if there is one, and begins an incarnation later than all in it.
+
+    A clock that was never set may show a time before the epoch. Incarnations are positive all the same.
+    """
+    number = max((time.time_ns() - EPOCH_NS) // (SECOND // 10), 1)
     if store is None:
         return Incarnation(number)
     earlier, number, records = store.open(broker, number)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from broker.config.address import Address, AddressError, parse_address
@@ -19,6 +20,7 @@ from broker.runtime.connection import Connection, FlushQueue, TurnBudget
 from broker.runtime.core_driver import CoreDriver
 from broker.runtime.expression_reader import ExpressionReader
 from broker.runtime.internal_errors import InternalErrors
+from broker.runtime.known_incarnations import KnownIncarnations
 from broker.runtime.link import Link, LinkContext
 from broker.runtime.listener import Listener
 from broker.runtime.pending_connection import PendingConnection
@@ -75,16 +77,27 @@ class Neighbours:
         self._errors = errors
         self._log = log
         self._random = generator
-        self._link_context = LinkContext(self._limits, driver, clients, violations, self.remove, self._reader)
+        self._incarnations = KnownIncarnations(config.id, driver)
+        self._link_context = LinkContext(
+            self._limits,
+            self._heartbeat.clock_skew,
+            driver,
+            clients,
+            violations,
+            self.remove,
+            self._reader,
+            self._incarnations.learn,
+        )
         self._required: dict[str, _RequiredLink] = {}
-        self._known_incarnations: dict[str, int] = {}
         self._down_events: dict[str, asyncio.Event] = {}
         self._joining: set[asyncio.Task[None]] = set()
         self._dialling: set[str] = set()
         """Brokers that this broker dialled and that have not answered yet."""
 
-    def start(self, join: Address | None) -> None:
-        """Dials the neighbours of the configuration, and the broker at `join`."""
+    def start(self, join: Address | None, replace_core: Callable[[str, int], None]) -> None:
+        """Dials the neighbours of the configuration, and the broker at `join`. `replace_core`: see
+        `KnownIncarnations`."""
+        self._incarnations.start(replace_core)
         for neighbour in self._config.neighbours:
             self.require_link(neighbour.id, neighbour.address, neighbour.cost)
         if join is not None:
@@ -176,6 +189,7 @@ class Neighbours:
                     connected, address.host, address.port, ssl=self._security.link_tls
                 )
                 assert dialler is not None
+                dialler.is_repeated = self._incarnations.has_greeted(required.peer if required else "")
                 self._dialling.add(required.peer if required else "")
                 dialler.connection.send(link_handshake.encode(self.hello_to(required.peer if required else "")))
                 return await dialler.answer
@@ -188,7 +202,9 @@ class Neighbours:
                 dialler.connection.abort()
 
     def hello_to(self, to: str) -> LinkHello:
+        """The hello to a broker. From now on that broker may know the present incarnation."""
         config, core = self._config, self._driver.core
+        self._incarnations.mark_greeted(to)
         return LinkHello(
             core.me,
             core.incarnation,
@@ -199,15 +215,23 @@ class Neighbours:
             core.router.greeting(),
             self._security.token,
             to,
-            self._known_incarnations.get(to, 0),
-            (*link_handshake.CAPABILITIES, link_handshake.TIMES_WANTED)
-            if self._driver.recorder is not None
-            else link_handshake.CAPABILITIES,
+            self._incarnations.of(to),
+            (
+                *link_handshake.CAPABILITIES,
+                link_handshake.CLOCKS_COMPARED,
+                *((link_handshake.TIMES_WANTED,) if self._driver.recorder is not None else ()),
+            ),
         )
 
     def hello_received(self, pending: PendingConnection, other: LinkHello) -> None:
         """Handles the hello of a broker that dialled: refuses it, or answers and activates the link."""
         code, reason = self._refusal(other)
+        if not code:
+            is_repeated = self._incarnations.has_greeted(other.broker)
+            code, reason = self._incarnations.refusal(other, is_repeated=is_repeated)
+            if code == link_handshake.OUTLIVED:
+                # The welcome shows the other broker which incarnation it must exceed.
+                pending.connection.send(link_handshake.encode(LinkWelcome(self.hello_to(other.broker))))
         if not code and self._driver.core.me < other.broker and self._has_dialled(other):
             code, reason = link_handshake.DUPLICATE, f"{self._driver.core.me} has dialled already"
         if code:
@@ -228,8 +252,11 @@ class Neighbours:
             return other.broker in self._dialling
         return current.is_dialled and current.hello.incarnation >= other.incarnation
 
-    def welcome_received(self, connection: Connection, other: LinkHello) -> Link | None:
-        """Handles the answer of a dialled broker: refuses it and returns None, or activates the link."""
+    def welcome_received(self, connection: Connection, other: LinkHello, *, is_repeated: bool) -> Link | None:
+        """Handles the answer of a dialled broker: refuses it and returns None, or activates the link.
+
+        `is_repeated`: the other broker may have received a hello of the present core before this connection.
+        """
         current = self.links.get(other.broker)
         code, reason = self._refusal(other)
         credentials = PeerCredentials(
@@ -239,6 +266,8 @@ class Neighbours:
         if unauthorised is not None:
             self._violations.count("unauthorised", other.broker)
             code, reason = link_handshake.UNAUTHORISED, unauthorised
+        if not code:
+            code, reason = self._incarnations.refusal(other, is_repeated=is_repeated)
         if not code and current is not None and not current.is_dialled and other.broker < self._driver.core.me:
             code, reason = link_handshake.DUPLICATE, f"{other.broker} has dialled already"
         if code:
@@ -287,7 +316,7 @@ class Neighbours:
         self.links[link.peer] = link
         self._down_events[link.peer] = asyncio.Event()
         link.hello = replace(link.hello, remembered=min(link.hello.remembered, self._driver.core.incarnation))
-        self._known_incarnations[link.peer] = link.hello.incarnation
+        self._incarnations.add(link.peer, link.hello.incarnation)
         required = self._required.get(link.peer)
         self._log.info("link up", peer=link.peer, is_dialled=link.is_dialled)
         link.activate(required.cost if required is not None else 1)
@@ -306,6 +335,16 @@ class Neighbours:
         self._down_events[link.peer].set()
         return True
 
+    def compare_clocks(self) -> None:
+        """Sends this broker's time to all neighbours."""
+        for link in self.links.values():
+            link.send_clock()
+
+    def end_links(self, code: str, reason: str) -> None:
+        """Closes all links with a goodbye. Required links are dialled again."""
+        for link in list(self.links.values()):
+            link.end(code, reason)
+
     def stop(self, code: str, reason: str) -> None:
         """Closes all links with a goodbye, and opens no new ones."""
         self.is_closed = True
@@ -313,8 +352,7 @@ class Neighbours:
             if task is not None:
                 task.cancel()
         self._reader.stop()
-        for link in list(self.links.values()):
-            link.end(code, reason)
+        self.end_links(code, reason)
 
     def address_of(self, peer: str) -> str:
         link = self.links.get(peer)
@@ -341,6 +379,8 @@ class _Dialler:
         self.connection = connection
         self.answer: asyncio.Future[Link | None] = asyncio.get_running_loop().create_future()
         self._neighbours = neighbours
+        self.is_repeated = False
+        """Whether the other broker may have received a hello before this connection."""
         self._required = required
         self._limits = limits
         self._log = log
@@ -354,7 +394,7 @@ class _Dialler:
             other = content.hello
             if self._required is not None and other.broker != self._required.peer:
                 raise WireError(f"{self._required.address} belongs to {other.broker}, not to {self._required.peer}")
-            link = self._neighbours.welcome_received(self.connection, other)
+            link = self._neighbours.welcome_received(self.connection, other, is_repeated=self.is_repeated)
             self._resolve(link)
             if link is not None and rest:
                 link.received(rest)

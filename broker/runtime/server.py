@@ -16,13 +16,13 @@ from broker.core.settings import SECOND
 from broker.log import Log
 from broker.runtime.admin_endpoint import AdminEndpoint
 from broker.runtime.client_registry import ClientRegistry
-from broker.runtime.commit_handler import CommitHandler
+from broker.runtime.commit_handler import create_store
 from broker.runtime.connection import FlushQueue
 from broker.runtime.core_driver import CoreDriver
 from broker.runtime.drain import Drain
 from broker.runtime.effect_executor import EffectExecutor
 from broker.runtime.housekeeping import Housekeeping
-from broker.runtime.incarnation import begin_incarnation, create_core
+from broker.runtime.incarnation import begin_incarnation
 from broker.runtime.internal_errors import InternalErrors
 from broker.runtime.listener import Listener
 from broker.runtime.neighbours import Neighbours
@@ -32,7 +32,7 @@ from broker.runtime.rights_enforcement import RightsEnforcement
 from broker.runtime.security_reload import reload_security
 from broker.runtime.session_admission import SessionAdmission
 from broker.runtime.status import Status, StatusSources, status_of
-from broker.runtime.store import Store
+from broker.runtime.succession import Succession
 from broker.runtime.violations import Violations
 from broker.security.authentication import Security, check_exposure
 from broker.security.security_config import load_security
@@ -59,7 +59,6 @@ class BrokerServer:
         self.security = security = security or load_security(config)
         check_exposure(config.listen, config.admin, security, is_insecure)
         self.leave_requested = asyncio.Event()
-        self._trace_folder = trace
         self._generator = random.Random(config.id)
         self._flush_queue = flush_queue = FlushQueue()
         self.log = log = Log(config.id)
@@ -74,15 +73,17 @@ class BrokerServer:
         self.neighbours = neighbours = Neighbours(
             config, driver, clients, listener, security, flush_queue, violations, errors, log, self._generator
         )
-        self.store: Store | None = None
-        if config.data_dir is not None:
-            commits = CommitHandler(driver, rights, clients, errors)
-            self.store = Store(config.data_dir, overlay.store, commits.persisted, errors.fail, refused=commits.refused)
+        self.store = create_store(config, driver, rights, clients, errors, log)
         self.drain = Drain(driver, clients, self.store)
         self.executor = EffectExecutor(driver, clients.sessions, neighbours, self.store, violations, errors, log)
         driver.connect(self.executor, PublicationTracer(neighbours.address_of))
+        self._succession = Succession(
+            config, driver, clients, listener, neighbours, self.executor.stop, self.store, trace, errors, log
+        )
         self._admission = SessionAdmission(config, driver, clients, rights, security, violations, errors)
-        self.housekeeping = Housekeeping(overlay.limits, driver, clients, self.store, violations, errors)
+        self.housekeeping = Housekeeping(
+            overlay.limits, driver, clients, self.store, neighbours.compare_clocks, violations, errors
+        )
         self.admin = AdminEndpoint(config, security, driver, self.leave_requested, log)
         self._status_sources = StatusSources(
             config, driver, neighbours, clients, rights, self.store, self.housekeeping, self.parts, violations, errors
@@ -93,14 +94,12 @@ class BrokerServer:
 
         `join` is the address of a further broker to link to, which need not be in the configuration.
         """
-        config, trace = self.config, self._trace_folder
+        config = self.config
         incarnation = begin_incarnation(config.id, self.store)
         self._generator.seed(f"{config.id} {incarnation.number}")
         await self.listener.open()
-        core = create_core(config, incarnation, self.listener.contact_address, is_traced=trace is not None)
-        self.driver.start(core, incarnation.records, config.overlay, trace)
-        self.neighbours.start(join)
-        self.clients.start_accepting(self.neighbours.has_required_links)
+        self._succession.start_core(incarnation)
+        self.neighbours.start(join, self._succession.replace_core)
         await self.listener.serve(self._admission.admit, self.neighbours.hello_received)
         await self.admin.start(self.status)
         self.housekeeping.start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
 from broker.config.address import Address
@@ -33,6 +34,8 @@ class NeighbourStatus:
     in_flight: int
     bytes_in: int
     bytes_out: int
+    clock_offset_s: float | None = None
+    """The neighbour's clock minus this one. None: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +204,10 @@ def _neighbours(sources: StatusSources) -> tuple[NeighbourStatus, ...]:
             continue
         waiting, in_flight = queues.get(id, (0, 0))
         up_s = round((sources.driver.now() - link.up_since) / 1e9, 3)
+        offset = link.clocks.offset
+        offset_s = None if offset is None else round(offset / 1e9, 6)
         traffic = (link.connection.bytes_in, link.connection.bytes_out)
-        shown.append(NeighbourStatus(id, True, link.hello.address, up_s, waiting, in_flight, *traffic))
+        shown.append(NeighbourStatus(id, True, link.hello.address, up_s, waiting, in_flight, *traffic, offset_s))
     return tuple(shown)
 
 
@@ -216,7 +221,7 @@ def as_prometheus(status: Status) -> str:
         lines.append(f"# TYPE mercast_{name} {kind}")
         lines.extend(f"mercast_{name}{{{labels}}} {_format_number(value)}" for labels, value in values.items())
 
-    def labelled(label: str, values: dict[str, int]) -> dict[str, float]:
+    def labelled(label: str, values: Mapping[str, float]) -> dict[str, float]:
         return {f'{own},{label}="{_escape(key)}"': value for key, value in sorted(values.items())}
 
     for key in ("published", "received", "sent", "delivered"):
@@ -242,6 +247,9 @@ def as_prometheus(status: Status) -> str:
     family("link_up", "gauge", "Is the link to the neighbour up?", labelled("neighbour", up))
     waiting = {each.id: each.waiting for each in status.neighbours}
     family("link_waiting", "gauge", "Publications that wait for the link.", labelled("neighbour", waiting))
+    offsets = {each.id: each.clock_offset_s for each in status.neighbours if each.clock_offset_s is not None}
+    offset_help = "The neighbour's clock minus this broker's clock."
+    family("link_clock_offset_seconds", "gauge", offset_help, labelled("neighbour", offsets))
     for part, fields in status.parts.items():
         for key, number in fields.items():
             if isinstance(number, int):

@@ -20,6 +20,9 @@ from routing.router import ForwardingLeg
 
 Key = tuple[str, ...]
 
+_UNREADABLE = (ValueError, TypeError, msgpack.exceptions.UnpackException)
+"""What MessagePack raises for bytes that it cannot read, and a record's reader for values of another form."""
+
 
 class RecordError(Exception):
     """A record cannot be written, or a stored record cannot be read. The message names the record."""
@@ -33,7 +36,12 @@ def pack_key(key: Key) -> bytes:
 
 
 def unpack_key(packed: bytes) -> Key:
-    key: Key = msgpack.unpackb(packed, use_list=False)
+    try:
+        key = msgpack.unpackb(packed, use_list=False)
+    except _UNREADABLE as error:
+        raise RecordError(f"the key {packed[:40]!r} is damaged: {error}") from error
+    if not isinstance(key, tuple) or not key or not all(isinstance(part, str) for part in key):
+        raise RecordError(f"the key {packed[:40]!r} is damaged: it is no list of texts")
     return key
 
 
@@ -50,7 +58,7 @@ def unpack_record(key: Key, packed: bytes) -> object:
     _, read = _KINDS.get(key[0], _PLAIN)
     try:
         return read(msgpack.unpackb(packed, use_list=False))
-    except (ValueError, TypeError, WireError, msgpack.exceptions.UnpackException) as error:
+    except (*_UNREADABLE, WireError) as error:
         raise RecordError(f"the record {'/'.join(key)} is damaged: {error}") from error
 
 

@@ -17,10 +17,12 @@ from broker.wire.framing import PREFIX_BYTES, START, HeaderReader, Kinds, check_
 from broker.wire.limits import Limits, WireError
 from routing.messages import Heartbeat, Number, Record
 
-HELLO, WELCOME, GOODBYE, TIMES = 32, 33, 34, 35
-KINDS = (HELLO, WELCOME, GOODBYE, TIMES)
+HELLO, WELCOME, GOODBYE, TIMES, CLOCK = 32, 33, 34, 35, 36
+KINDS = (HELLO, WELCOME, GOODBYE, TIMES, CLOCK)
 CAPABILITIES = ("credit", "link-state")
 """The capabilities of every broker of this version."""
+CLOCKS_COMPARED = "clock"
+"""The broker understands `LinkClock`. A broker of an earlier version does not, and is sent none."""
 TIMES_WANTED = "times"
 """The broker records a trace. Its neighbours send it `LinkTimes` before frames."""
 
@@ -67,6 +69,16 @@ class LinkTimes(Record, frozen=True):
     published: Number
 
 
+class LinkClock(Record, frozen=True):
+    """The sender's time, for the comparison of clocks. All times are in nanoseconds."""
+
+    sent: Number
+    echoed: Number
+    """The time in the last `LinkClock` from the other end; 0: there was none."""
+    held: Number
+    """How long ago that frame arrived."""
+
+
 CLOSED = "closed"
 """The link is no longer wanted: do not dial again."""
 LEFT = "left"
@@ -75,12 +87,14 @@ STOPPING = "stopping"
 REFUSED = "refused"
 DUPLICATE = "duplicate"
 """There is a link already."""
+OUTLIVED = "outlived"
+"""A later incarnation of the broker is known. A `LinkWelcome` before this goodbye has its number, as `remembered`."""
 VERSION_UNKNOWN = "version"
 MALFORMED = "malformed"
 UNAUTHORISED = "unauthorised"
 LIMIT = "limit"
 
-LinkFrame: TypeAlias = LinkHello | LinkWelcome | LinkGoodbye | LinkTimes
+LinkFrame: TypeAlias = LinkHello | LinkWelcome | LinkGoodbye | LinkTimes | LinkClock
 
 
 class _HelloFields(Record, frozen=True):
@@ -99,12 +113,16 @@ class _HelloFields(Record, frozen=True):
     capabilities: tuple[str, ...]
 
 
-_NAMES = {HELLO: "LinkHello", WELCOME: "LinkWelcome", GOODBYE: "LinkGoodbye", TIMES: "LinkTimes"}
-_READERS: dict[int, HeaderReader[_HelloFields] | HeaderReader[LinkGoodbye] | HeaderReader[LinkTimes]] = {
+_NAMES = {HELLO: "LinkHello", WELCOME: "LinkWelcome", GOODBYE: "LinkGoodbye", TIMES: "LinkTimes", CLOCK: "LinkClock"}
+_READERS: dict[
+    int,
+    HeaderReader[_HelloFields] | HeaderReader[LinkGoodbye] | HeaderReader[LinkTimes] | HeaderReader[LinkClock],
+] = {
     HELLO: HeaderReader(_NAMES[HELLO], _HelloFields),
     WELCOME: HeaderReader(_NAMES[WELCOME], _HelloFields),
     GOODBYE: HeaderReader(_NAMES[GOODBYE], LinkGoodbye),
     TIMES: HeaderReader(_NAMES[TIMES], LinkTimes),
+    CLOCK: HeaderReader(_NAMES[CLOCK], LinkClock),
 }
 _KINDS = Kinds(
     broker_codec.VERSION,
@@ -119,6 +137,8 @@ def encode(frame: LinkFrame, version: int = broker_codec.VERSION) -> bytes:
         return _framed(GOODBYE, frame, version)
     if isinstance(frame, LinkTimes):
         return _framed(TIMES, frame, version)
+    if isinstance(frame, LinkClock):
+        return _framed(CLOCK, frame, version)
     kind, hello = (WELCOME, frame.hello) if isinstance(frame, LinkWelcome) else (HELLO, frame)
     fields = _HelloFields(
         hello.broker,
@@ -136,7 +156,7 @@ def encode(frame: LinkFrame, version: int = broker_codec.VERSION) -> bytes:
     return _framed(kind, fields, version)
 
 
-def _framed(kind: int, fields: _HelloFields | LinkGoodbye | LinkTimes, version: int) -> bytes:
+def _framed(kind: int, fields: _HelloFields | LinkGoodbye | LinkTimes | LinkClock, version: int) -> bytes:
     packed = pack(fields, _NAMES[kind])
     return pack_start(kind, version, START.size - PREFIX_BYTES + len(packed)) + packed
 

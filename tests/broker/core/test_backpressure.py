@@ -223,6 +223,19 @@ def test_an_expired_publication_is_dropped_by_name() -> None:
     assert world.broker("b1").unsettled == 0
 
 
+@pytest.mark.parametrize(("late", "is_delivered"), [(-MILLISECOND, True), (0, False), (MILLISECOND, False)])
+def test_a_publication_of_another_broker_expires_later_by_the_clock_skew(late: int, is_delivered: bool) -> None:
+    settings = Settings(clock_skew=50 * MILLISECOND)
+    world = line("d-dbr", settings)
+    body = (msgpack.packb({"a": 1}), b"")
+    expires = world.now - settings.clock_skew - late
+    message = Publish(PublicationId("b1", 1, 1), "b1", "", ("b4",), (), *body, expires=expires)
+    world.input("b4", FrameReceived("b3", message, 1))
+    world.run(SECOND)
+    assert bool(world.delivered) == is_delivered
+    assert drops(world) == ({} if is_delivered else {"expired": 1})
+
+
 def test_a_publication_that_fits_into_no_frame_is_refused() -> None:
     world = line("d-dbr", Settings(publication_bytes=100))
     assert world.publish("b1", "publisher", {"text": "x" * 100}) is None

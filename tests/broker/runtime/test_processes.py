@@ -18,7 +18,7 @@ import pytest
 from broker import connect
 from broker.client.client import Client
 from broker.client.subscription import Subscription
-from broker.runtime.store import FILE
+from broker.runtime.store_format import FILE
 from tests.harness.broker_processes import OverlayFileMaker, Processes, run, status_at
 from tests.harness.conditions import wait_until
 from tests.harness.mercast_broker import ROOT

@@ -14,7 +14,8 @@ import pytest
 from broker import connect
 from broker.config.tables import FSYNC_POLICIES, Fsync, StoreTable
 from broker.core.effects import Deliver
-from broker.runtime.store import FILE, Store, StoreError
+from broker.runtime.store import Store
+from broker.runtime.store_format import FILE, StoreError
 from broker.runtime.store_records import RecordError, pack_record, unpack_record
 from broker.wire.client_codec import encode
 from broker.wire.client_frames import (

@@ -11,7 +11,7 @@ import pytest
 from broker.wire import broker_codec, client_codec, link_handshake
 from broker.wire import client_frames as client
 from broker.wire.limits import Limits
-from broker.wire.link_handshake import LinkFrame, LinkGoodbye, LinkHello, LinkTimes, LinkWelcome
+from broker.wire.link_handshake import LinkClock, LinkFrame, LinkGoodbye, LinkHello, LinkTimes, LinkWelcome
 from routing.messages import (
     Advertise,
     Announce,
@@ -107,6 +107,7 @@ LINK_FRAMES: Mapping[str, LinkFrame] = {
     "link-welcome": LinkWelcome(HELLO),
     "link-goodbye": LinkGoodbye("closed", "no longer wanted"),
     "link-times": LinkTimes(1_700_000_000_000_000_000, 0),
+    "link-clock": LinkClock(1_700_000_000_000_000_000, LARGEST, 250),
 }
 
 
