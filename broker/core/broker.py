@@ -105,7 +105,7 @@ class Broker:
             self._pending_writes,
             context.drops,
             context.drop,
-            self._arrivals.forget_delivery,
+            self._arrivals,
             self._new_entry,
             lambda: context.now,
             self._advertisements.unadvertise,
@@ -217,7 +217,9 @@ class Broker:
         self._recovery.store_settled()
 
     def _flush(self) -> None:
-        """Turns the router's output into effects."""
+        """Turns the router's output into effects, and writes the records of dropped deliveries."""
+        if self._arrivals.has_dropped:
+            self._arrivals.store_dropped()
         output = self.router.drain()
         for peer, message in output.messages:
             self._send(peer, message)

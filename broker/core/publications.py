@@ -303,7 +303,7 @@ class Publications:
         if not stored:
             self._finish_serve(message, deliveries, decision.legs, retained, sender, answer, was_stored=False)
             return
-        self._arrivals.add(message.id, (delivery.client for delivery in stored))
+        self._arrivals.add(message.id, stored)
         if retained is not None:
             retained.is_storing = True
         serve = partial(
@@ -530,7 +530,7 @@ class Publications:
         """Restores the deliveries of a publication that clients have not acknowledged."""
         assert isinstance(record, tuple)
         self._served.add_if_new(id)
-        self._arrivals.add(id, [each.client for each in record if self._sessions.restore_delivery(each)])
+        self._arrivals.add(id, [each for each in record if self._sessions.restore_delivery(each)])
 
     def restore_publication(self, record: object, settled: set[tuple[int, int]]) -> None:
         """Restores a publication that was accepted before the restart. Unless it was settled, it is sent to all its

@@ -29,6 +29,7 @@ from broker.core.inputs import (
 )
 from broker.core.pending_writes import Key, PendingWrites
 from broker.core.settings import Settings
+from broker.core.stored_arrivals import StoredArrivals
 from matching import MatchingError
 from matching.expressions.model import Expression
 from matching.languages.sql import parse
@@ -55,19 +56,19 @@ class Sessions:
         pending_writes: PendingWrites,
         drops: Counter[str],
         drop: Callable[[str, PublicationId, str], None],
-        forget: Callable[[Deliver], None],
+        arrivals: StoredArrivals,
         new_entry: Callable[[], EntryId],
         clock: Callable[[], int],
         unadvertise: Callable[[EntryId], None],
     ) -> None:
-        """`forget` deletes the record of a delivery that is over; `drop` counts a lost delivery by its reason."""
+        """`arrivals` has the records of deliveries; `drop` counts a lost delivery by its reason."""
         self.clients = Clients(settings.is_durable)
         self._settings = settings
         self._router = router
         self._effects = effects
         self._pending_writes = pending_writes
         self._drops = drops
-        self._forget = forget
+        self._arrivals = arrivals
         self._new_entry = new_entry
         self._clock = clock
         self._unadvertise = unadvertise
@@ -75,7 +76,7 @@ class Sessions:
         """Entries of ended sessions, with their kinds, that the router still has."""
         self.subscriptions_added = 0
         """The number of subscriptions added since the broker's start."""
-        self.delivery_queues = DeliveryQueues(settings, drop, forget)
+        self.delivery_queues = DeliveryQueues(settings, drop, arrivals)
 
     def acknowledge(self, acknowledgement: DeliveryAcknowledged, now: int) -> None:
         client = self.clients.by_name.get(acknowledgement.client)
@@ -163,7 +164,7 @@ class Sessions:
         if self.is_stored(client):
             self._forget_records(client)
         for delivery in client.undelivered():
-            self._forget(delivery)
+            self._arrivals.forget_delivery(delivery)
         # No publication is delivered for an entry without a name, so routers may learn of the withdrawals later.
         self.clients.remove(client.name)
         self._withdrawals += (("subscription", entry) for entry in client.subscriptions.values())

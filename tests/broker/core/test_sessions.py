@@ -8,7 +8,7 @@ import msgpack
 import pytest
 
 from broker.core.broker import Broker
-from broker.core.delivery_queue import EXPIRED, SLOW, TOO_MANY_WAITING
+from broker.core.delivery_queue import EXPIRED, FORBIDDEN, SLOW, TOO_MANY_WAITING
 from broker.core.effects import Accept, Deliver, Disconnect, Effect, Forget, Greet, Persist, Refuse, SetTimer
 from broker.core.inputs import (
     Advertised,
@@ -22,12 +22,14 @@ from broker.core.inputs import (
     Persisted,
     Published,
     Restored,
+    RightsNarrowed,
     Subscribed,
     TimerFired,
     Unsubscribed,
 )
 from broker.core.sessions import MOST_WITHDRAWALS, WITHDRAW
 from broker.core.settings import SECOND, Settings
+from routing.messages import PublicationId
 from routing.registry import create
 
 
@@ -288,3 +290,52 @@ def test_subscriptions_that_are_being_withdrawn_do_not_serve_a_new_client_of_the
     assert [each for each in place.publish(3) if isinstance(each, Deliver)] == []
     delivered = [each for each in place.publish(7) if isinstance(each, Deliver)]
     assert [each.subscriptions for each in delivered] == [("new",)]
+
+
+def with_shared_deliveries(settings: Settings, count: int) -> Place:
+    """Client `c` is away, and `other` acknowledges nothing. The records of their deliveries are shared."""
+    place = subscribed(settings, keep=None)
+    place.connect("other", keep=None)
+    place.handle(Subscribed("other", "all", "TRUE"))
+    place.handle(ClientLost("c"))
+    for n in range(count):
+        place.publish(n)
+    return place
+
+
+def test_deliveries_dropped_from_a_full_queue_do_not_return_after_a_restart() -> None:
+    settings = Settings(is_durable=True, deliveries_for_absent=2)
+    place = with_shared_deliveries(settings, 5)
+    assert place.broker.drops == {TOO_MANY_WAITING: 3}
+    again = Place(settings, place.store)
+    again.connect(keep=None)
+    assert numbers(again.effects) == [3, 4]
+    again.connect("other", keep=None)
+    assert numbers(again.effects) == [0, 1, 2, 3, 4]
+
+
+def test_a_delivery_that_every_client_dropped_does_not_return_after_a_restart() -> None:
+    settings = Settings(is_durable=True, deliveries_for_absent=2)
+    place = with_shared_deliveries(settings, 1)
+    place.handle(ClientLost("other"))
+    for n in range(1, 5):
+        place.publish(n)
+    assert place.broker.drops == {TOO_MANY_WAITING: 6}
+    again = Place(settings, place.store)
+    for name in ("c", "other"):
+        again.connect(name, keep=None)
+        assert numbers(again.effects) == [3, 4]
+
+
+def test_forbidden_and_expired_deliveries_do_not_return_after_a_restart() -> None:
+    durable = Settings(is_durable=True)
+    place = with_shared_deliveries(durable, 3)
+    place.publish(3, expires=SECOND)
+    place.handle(RightsNarrowed("c", (), (), frozenset({PublicationId("b1", 1, 1)})))
+    place.now = 2 * SECOND
+    place.connect(keep=None)
+    assert numbers(place.effects) == [0, 2]
+    assert place.broker.drops == {FORBIDDEN: 1, EXPIRED: 1}
+    again = Place(durable, place.store)
+    again.connect(keep=None)
+    assert numbers(again.effects) == [0, 2]
