@@ -110,7 +110,7 @@ class DeliveryQueues:
 
 
 def _can_send(client: Client) -> bool:
-    return client.is_connected and client.has_room and len(client.in_flight) < client.window
+    return client.is_connected and client.has_room and len(client.in_flight) < client.window and not client.is_held
 
 
 def _append_waiting(client: Client, delivery: Deliver) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from operator import attrgetter
 
 from broker.core.client import Client, Clients
@@ -139,6 +140,8 @@ class Sessions:
                 client.ledger = PublishLedger(self._settings.publish_window)
             client.keep = happened.keep
             client.window = happened.window or client.window
+            if self._settings.is_durable and not client.is_reliable and client.last_number > client.acknowledged:
+                self._hold(client)
             if self.is_stored(client):
                 kept = (client.session, client.is_reliable, client.keep)
                 self._effects.append(Persist(("client", client.name), kept))
@@ -159,6 +162,31 @@ class Sessions:
         """
         client.last_number = client.acknowledged = max(client.last_number, now)
         self._effects.append(Persist(("acknowledged", client.name), client.acknowledged))
+
+    def _hold(self, client: Client) -> None:
+        """Holds the deliveries of a client that stops to acknowledge, until the store counts them as acknowledged.
+
+        The client receives them once. Sent before, they would be sent again after a crash.
+        """
+        client.is_held = True
+        key = ("acknowledged", client.name)
+        if key in self._pending_writes:
+            self._pending_writes.run_after(key, partial(self._release, client))
+            return
+        client.acknowledged = client.last_number
+        self._pending_writes.write(key, client.acknowledged, partial(self._release, client))
+        if not self.is_stored(client):
+            self._effects.append(Forget(key))
+
+    def _release(self, client: Client) -> None:
+        """Sends the held deliveries. Holds them again if some of them were not stored as acknowledged."""
+        if self.clients.by_name.get(client.name) is not client:
+            return
+        if not client.is_reliable and client.last_number > client.acknowledged:
+            self._hold(client)
+            return
+        client.is_held = False
+        self.delivery_queues.send_waiting(client, self._clock(), self._effects)
 
     def _end_session(self, client: Client) -> None:
         if self.is_stored(client):

@@ -31,6 +31,7 @@ from broker.core.sessions import MOST_WITHDRAWALS, WITHDRAW
 from broker.core.settings import SECOND, Settings
 from routing.messages import PublicationId
 from routing.registry import create
+from tests.harness.slow_store import SlowPlace, delivered
 
 
 class Place:
@@ -339,3 +340,60 @@ def test_forbidden_and_expired_deliveries_do_not_return_after_a_restart() -> Non
     again = Place(durable, place.store)
     again.connect(keep=None)
     assert numbers(again.effects) == [0, 2]
+
+
+@pytest.mark.parametrize("keep", [None, 0])
+def test_deliveries_to_a_session_that_stops_acknowledging_are_not_repeated_after_a_restart(keep: int | None) -> None:
+    durable = Settings(is_durable=True)
+    place = with_shared_deliveries(durable, 3)
+    place.connect(session="hasty", is_reliable=False, keep=keep)
+    assert numbers(place.effects) == [0, 1, 2]
+    assert numbers(place.publish(3)) == [3, 3], "for each client"
+    again = Place(durable, place.store)
+    again.connect(session="hasty", is_reliable=False, keep=keep)
+    assert numbers(again.effects) == []
+    again.connect("other", keep=None)
+    assert numbers(again.effects) == [0, 1, 2, 3], "the other client has not acknowledged them"
+    again.connect(keep=None)
+    assert numbers(again.effects) == []
+
+
+@pytest.mark.parametrize("keep", [None, 0])
+def test_a_session_that_stops_acknowledging_gets_queued_deliveries_when_a_crash_cannot_repeat_them(
+    keep: int | None,
+) -> None:
+    place = SlowPlace()
+    place.connect()
+    place.handle(Subscribed("c", "all", "TRUE"))
+    place.settle()
+    place.handle(ClientLost("c"))
+    place.publish(0)
+    place.settle()
+    place.connect(session="hasty", is_reliable=False, keep=keep)
+    place.publish(1, reference=2)
+    assert delivered(place.effects, "c") == [], "a crash now would deliver it again"
+    place.handle(ClientPaused("c"))
+    place.handle(ClientResumed("c"))
+    assert delivered(place.effects, "c") == []
+    place.write()
+    place.report()
+    before = delivered(place.effects, "c")
+    assert before[:1] == [0]
+    place.start()
+    place.connect(session="hasty", is_reliable=False, keep=keep)
+    assert 0 not in delivered(place.settle(), "c")
+
+
+def test_a_session_may_change_its_mode_again_before_the_first_change_is_stored() -> None:
+    place = SlowPlace()
+    place.connect()
+    place.handle(Subscribed("c", "all", "TRUE"))
+    place.settle()
+    place.handle(ClientLost("c"))
+    place.publish(0)
+    place.settle()
+    place.connect(session="hasty", is_reliable=False)
+    place.connect(session="careful")
+    assert delivered(place.settle(), "c") == [0]
+    place.publish(1, reference=2)
+    assert delivered(place.settle(), "c") == [1]
