@@ -126,6 +126,8 @@ class Sessions:
             known = None
         was_stored = known is not None and self.is_stored(known)
         client = self.clients.get_or_create(happened.client)
+        if known is None:
+            client.since = now
         client.connect()
         if happened.session:
             if client.session != happened.session:
@@ -143,7 +145,7 @@ class Sessions:
             if self._settings.is_durable and not client.is_reliable and client.last_number > client.acknowledged:
                 self._hold(client)
             if self.is_stored(client):
-                kept = (client.session, client.is_reliable, client.keep)
+                kept = (client.session, client.is_reliable, client.keep, client.since)
                 self._effects.append(Persist(("client", client.name), kept))
                 if not was_stored:
                     self._start_numbers_above(client, now)
@@ -375,7 +377,8 @@ class Sessions:
     def _restore_session(self, client: Client, kind: str, record: object) -> None:
         if kind == "client":
             assert isinstance(record, tuple)
-            client.session, client.is_reliable, client.keep = record
+            # Earlier versions did not store when the session began.
+            client.session, client.is_reliable, client.keep, client.since = (*record, 0)[:4]
         elif kind == "taken":
             client.ledger = PublishLedger(self._settings.publish_window, record)
         else:

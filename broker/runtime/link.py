@@ -52,6 +52,7 @@ class Link:
         self.goodbye: LinkGoodbye | None = None
         """The other end's goodbye, if it sent one."""
         self.wants_times = context.driver.recorder is not None and link_handshake.TIMES_WANTED in other.capabilities
+        self.reads_once_ids = link_handshake.ONCE in other.capabilities
         self._times: LinkTimes | None = None
         self._limits = context.limits
         self._driver = context.driver

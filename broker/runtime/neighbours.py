@@ -189,6 +189,7 @@ class Neighbours:
 
     def hello_to(self, to: str) -> LinkHello:
         config, core = self._config, self._driver.core
+        wanted = (link_handshake.TIMES_WANTED,) if self._driver.recorder is not None else ()
         return LinkHello(
             core.me,
             core.incarnation,
@@ -200,9 +201,7 @@ class Neighbours:
             self._security.token,
             to,
             self._known_incarnations.get(to, 0),
-            (*link_handshake.CAPABILITIES, link_handshake.TIMES_WANTED)
-            if self._driver.recorder is not None
-            else link_handshake.CAPABILITIES,
+            (*link_handshake.CAPABILITIES, link_handshake.ONCE, *wanted),
         )
 
     def hello_received(self, pending: PendingConnection, other: LinkHello) -> None:

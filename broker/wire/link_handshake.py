@@ -23,6 +23,8 @@ CAPABILITIES = ("credit", "link-state")
 """The capabilities of every broker of this version."""
 TIMES_WANTED = "times"
 """The broker records a trace. Its neighbours send it `LinkTimes` before frames."""
+ONCE = "once"
+"""The broker reads once ids. To another broker its neighbours send publications without them."""
 
 
 @dataclass(frozen=True, slots=True)

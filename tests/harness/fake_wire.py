@@ -374,10 +374,10 @@ class World:
     def client_leaves(self, broker: str, client: str) -> None:
         self.input(broker, ClientLeft(client))
 
-    def publish(self, broker: str, client: str, attributes: dict[str, Value]) -> PublicationId | None:
+    def publish(self, broker: str, client: str, attributes: dict[str, Value], once: str = "") -> PublicationId | None:
         """Returns the id, or None if the broker refused the publication or has not committed it yet."""
         reference = next(self._references)
         self._publishing[reference] = (self.now, attributes)
         before = set(self.accepted)
-        self.input(broker, Published(client, reference, msgpack.packb(attributes), b"body"))
+        self.input(broker, Published(client, reference, msgpack.packb(attributes), b"body", once=once))
         return next((each for each in self.accepted if each not in before), None)

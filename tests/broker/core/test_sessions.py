@@ -59,9 +59,12 @@ class Place:
                 self.store.pop(effect.key, None)
         return effects
 
-    def publish(self, n: int, *, expires: int | None = None, payload: bytes = b"") -> list[Effect]:
+    def publish(
+        self, n: int, *, expires: int | None = None, payload: bytes = b"", client: str = "p", once: str = ""
+    ) -> list[Effect]:
         self._references += 1
-        return self.handle(Published("p", self._references, msgpack.packb({"n": n}), payload, expires))
+        attributes = msgpack.packb({"n": n})
+        return self.handle(Published(client, self._references, attributes, payload, expires, once=once))
 
     def connect(self, name: str = "c", session: str = "s", **options: object) -> Greet:
         kept: dict[str, object] = {"is_reliable": True, "keep": 10 * SECOND, **options}
