@@ -222,7 +222,7 @@ class Broker:
 
     def _flush(self) -> None:
         """Turns the router's output into effects, and writes the records of dropped deliveries."""
-        if self._arrivals.has_dropped:
+        if self._arrivals.outdated:
             self._arrivals.store_dropped()
         output = self.router.drain()
         for peer, message in output.messages:

@@ -30,8 +30,8 @@ class StoredArrivals:
         self._served = served
         self._deliveries: dict[PublicationId, dict[str, Deliver]] = {}
         """For each publication, the deliveries that are not over, by client."""
-        self._outdated: dict[PublicationId, None] = {}
-        """Publications whose records list dropped deliveries."""
+        self.outdated: dict[PublicationId, None] = {}
+        """Publications whose records list dropped deliveries. `store_dropped` writes these records."""
 
     def __contains__(self, publication: object) -> bool:
         return publication in self._deliveries
@@ -49,21 +49,16 @@ class StoredArrivals:
         """Removes a dropped delivery. `store_dropped` removes it from the record."""
         self.forget_delivery(delivery)
         if self._deliveries.get(delivery.publication):
-            self._outdated[delivery.publication] = None
+            self.outdated[delivery.publication] = None
 
     def store_dropped(self) -> None:
         """Writes the records that list dropped deliveries again. Several clients may have dropped the same
         publication, so this is done once for each input."""
-        for publication in self._outdated:
+        for publication in self.outdated:
             left = self._deliveries.get(publication)
             if left:
                 self._context.effects.append(Persist(arrival_key(publication), tuple(left.values())))
-        self._outdated.clear()
-
-    @property
-    def has_dropped(self) -> bool:
-        """Whether `store_dropped` has records to write."""
-        return bool(self._outdated)
+        self.outdated.clear()
 
     def forget_past(self) -> None:
         """Forgets empty records of publications of which no copy can arrive any more."""

@@ -141,6 +141,11 @@ class Peer:
         await asyncio.sleep(0)
         return task
 
+    async def give_up(self, task: asyncio.Task[None]) -> None:
+        """Ends a request as a caller does that does not wait any longer."""
+        task.cancel()
+        await asyncio.wait([task])
+
     async def enter(self, kind: Kind, wire: Wire, expressions: dict[str, str]) -> None:
         task = await self.start(self.requests.enter(kind, expressions))
         self.answer(wire)
@@ -190,8 +195,7 @@ def test_an_unanswered_withdrawal_is_repeated_after_its_caller_has_given_up(kind
         first = peer.connect(is_resumed=False)
         await peer.enter(kind, first, {"one": "a = 1"})
         withdrawing = await peer.start(peer.requests.withdraw(kind, ["one"]))
-        withdrawing.cancel()
-        await asyncio.wait([withdrawing])
+        await peer.give_up(withdrawing)
         for _ in range(2):
             peer.disconnect()
             again = peer.connect()
@@ -211,8 +215,7 @@ def test_an_entry_that_is_given_up_unanswered_is_withdrawn_after_the_reconnect(k
         entering = await peer.start(peer.requests.enter(kind, {"one": "a = 1"}))
         peer.disconnect()
         # The broker may have the entry. The client cannot tell it anything now.
-        entering.cancel()
-        await asyncio.wait([entering])
+        await peer.give_up(entering)
         again = peer.connect()
         assert again.withdrawn == ["one"]
         peer.answer(again)

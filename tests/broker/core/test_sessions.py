@@ -361,10 +361,8 @@ def test_deliveries_to_a_session_that_stops_acknowledging_are_not_repeated_after
     assert numbers(again.effects) == []
 
 
-@pytest.mark.parametrize("keep", [None, 0])
-def test_a_session_that_stops_acknowledging_gets_queued_deliveries_when_a_crash_cannot_repeat_them(
-    keep: int | None,
-) -> None:
+def with_queued_delivery() -> SlowPlace:
+    """Client `c` is away, and one delivery is stored for it."""
     place = SlowPlace()
     place.connect()
     place.handle(Subscribed("c", "all", "TRUE"))
@@ -372,6 +370,14 @@ def test_a_session_that_stops_acknowledging_gets_queued_deliveries_when_a_crash_
     place.handle(ClientLost("c"))
     place.publish(0)
     place.settle()
+    return place
+
+
+@pytest.mark.parametrize("keep", [None, 0])
+def test_a_session_that_stops_acknowledging_gets_queued_deliveries_when_a_crash_cannot_repeat_them(
+    keep: int | None,
+) -> None:
+    place = with_queued_delivery()
     place.connect(session="hasty", is_reliable=False, keep=keep)
     place.publish(1, reference=2)
     assert delivered(place.effects, "c") == [], "a crash now would deliver it again"
@@ -388,13 +394,7 @@ def test_a_session_that_stops_acknowledging_gets_queued_deliveries_when_a_crash_
 
 
 def test_a_session_may_change_its_mode_again_before_the_first_change_is_stored() -> None:
-    place = SlowPlace()
-    place.connect()
-    place.handle(Subscribed("c", "all", "TRUE"))
-    place.settle()
-    place.handle(ClientLost("c"))
-    place.publish(0)
-    place.settle()
+    place = with_queued_delivery()
     place.connect(session="hasty", is_reliable=False)
     place.connect(session="careful")
     assert delivered(place.settle(), "c") == [0]
