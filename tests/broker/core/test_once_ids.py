@@ -32,7 +32,7 @@ DURABLE = Settings(is_durable=True)
 RING = [("b1", "b2"), ("b2", "b3"), ("b3", "b4"), ("b4", "b1")]
 CLUSTERS = {"b1": ("x",), "b2": ("x", "y"), "b3": ("y",), "b4": ("x", "y")}
 SUBSCRIBERS = {"near": "b1", "other": "b2", "far": "b3"}
-QUICK = settings(max_examples=15, deadline=None)
+QUICK = settings(max_examples=10, deadline=None)
 
 
 def overlay(protocol: str, seed: int, *, is_durable: bool = False, loss: float = 0.0) -> World:
@@ -72,6 +72,9 @@ def test_any_interleaving_of_publications_with_the_same_id_is_delivered_once(
         world.publish(broker, "p", {"k": k}, once=str(k))
         world.run(pause)
     world.settle()
+    while any(world.broker(name).in_custody for name in world.seats):
+        # A frame may be lost several times, and the time between retransmissions grows.
+        world.settle()
     assert received(world) == {(k, client): 1 for _, k, _ in schedule for client in SUBSCRIBERS}
     assert len(world.accepted) == len(schedule), "every broker accepts what it cannot know"
 
