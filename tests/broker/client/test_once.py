@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -100,6 +101,26 @@ def test_two_processes_of_a_client_publish_the_same_id_and_it_is_received_once(
             assert await numbers_until(stream, 4) == [3, 4]
 
     asyncio.run(scenario())
+
+
+def test_a_durable_client_receives_an_id_once_although_its_broker_is_killed_in_between(tmp_path: Path) -> None:
+    async def scenario(broker: BrokerProcess) -> None:
+        async with (
+            connect(broker.url, name="desk-1", durable=True, timeout=SOON_S) as desk,
+            desk.subscribe("n > 0", name="alerts") as stream,
+            connect(broker.url, name="shop", timeout=SOON_S) as publisher,
+        ):
+            await publisher.publish({"n": 1}, id="order-7")
+            assert await numbers(stream, 1) == [1]
+            await asyncio.to_thread(broker.kill)
+            await asyncio.to_thread(broker.start)
+            await publisher.publish({"n": 2}, id="order-7")
+            await publisher.publish({"n": 3}, id="order-8")
+            assert await numbers(stream, 1) == [3]
+            assert broker.status()["drops"]["published before"] == 1
+
+    with brokers(tmp_path, ["b1"], tables='[store]\ndata_dir = "data"\n') as running:
+        asyncio.run(scenario(running["b1"]))
 
 
 def test_the_synchronous_client_takes_an_id_too(overlay: dict[str, BrokerProcess]) -> None:
