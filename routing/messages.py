@@ -48,6 +48,15 @@ class PublicationId(NamedTuple):
         return f"{self.broker}/{self.incarnation}/{self.counter}"
 
 
+class OnceId(NamedTuple):
+    """Identifies a publication by its client. The client may publish it again at another broker, where it receives
+    another `PublicationId`. Brokers deliver one of them to each subscriber."""
+
+    client: str
+    id: str
+    """Unique among the publications of all sessions with the client's name."""
+
+
 class EntryId(NamedTuple):
     """Identifies an advertisement or a subscription by the number that its home broker gave it in this incarnation."""
 
@@ -178,6 +187,7 @@ class Publish(NamedTuple):
     hop_limit: Number = DEFAULT_HOP_LIMIT
     is_traced: bool = False
     """Whether the publisher traces the publication: every broker on its route records what it did with it."""
+    once: OnceId | None = None
 
 
 class Settled(Record, frozen=True):

@@ -271,6 +271,7 @@ def forwarded(message: Publish, local: tuple[str, ...], transit: tuple[str, ...]
         message.expires,
         message.hop_limit - further,
         message.is_traced,
+        message.once,
     )
 
 

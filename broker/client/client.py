@@ -31,10 +31,11 @@ from broker.client.publish_queue import Answer, PublishQueue
 from broker.client.reconnect import Connector
 from broker.client.requests import Requests
 from broker.client.subscription import Subscription
-from broker.client.validation import check_name, lifetime_ms, payload_bytes
+from broker.client.validation import check_name, check_once_id, lifetime_ms, payload_bytes
 from broker.config.address import Address
 from broker.wire.client_codec import DELIVERY, decode_delivery, encode
 from broker.wire.client_frames import (
+    ONCE,
     Advertise,
     Delivery,
     DeliveryMode,
@@ -81,6 +82,8 @@ class Client:
             options.mode,
             options.is_durable,
             options.window,
+            # With several servers, the client may publish again what an earlier broker has not answered.
+            (ONCE,) if len(servers) > 1 and options.mode is DeliveryMode.AT_LEAST_ONCE else (),
         )
         try:
             encode(self._hello)
@@ -180,14 +183,20 @@ class Client:
         *,
         expires: float | None = None,
         is_traced: bool = False,
+        id: str | None = None,
     ) -> PublicationId | None:
         """Publishes and waits for the broker's answer. Returns the publication's id if it is known.
 
         `expires` is in seconds. The publication is not delivered later than that. In at-most-once mode there is no
         answer.
+
+        `id` is unique among the publications of this client's name. If several publications have the same id, a
+        subscriber receives one of them, within the time `[delivery] once` of its broker. So a program can publish
+        again when it does not know whether it published before.
         """
         async with self._deadline("an answer to a publication"):
-            return await (await self.publish_soon(attributes, payload, expires=expires, is_traced=is_traced))
+            answer = await self.publish_soon(attributes, payload, expires=expires, is_traced=is_traced, id=id)
+            return await answer
 
     async def publish_soon(
         self,
@@ -196,19 +205,28 @@ class Client:
         *,
         expires: float | None = None,
         is_traced: bool = False,
+        id: str | None = None,
     ) -> asyncio.Future[PublicationId | None]:
         """Sends the publication as soon as the window has room. Returns a future of the answer."""
         packed: bytes = msgpack.packb(check_publication(attributes))
-        return await self.publish_packed(packed, payload, expires=expires, is_traced=is_traced)
+        return await self.publish_packed(packed, payload, expires=expires, is_traced=is_traced, id=id)
 
     async def publish_packed(
-        self, attributes: bytes, payload: bytes = b"", *, expires: float | None = None, is_traced: bool = False
+        self,
+        attributes: bytes,
+        payload: bytes = b"",
+        *,
+        expires: float | None = None,
+        is_traced: bool = False,
+        id: str | None = None,
     ) -> asyncio.Future[PublicationId | None]:
         """Publishes as `publish_soon` does. The attributes are encoded already, as one MessagePack map."""
         lifetime = 0 if expires is None else lifetime_ms(expires)
         body = payload_bytes(payload) if payload != b"" else b""
+        if id is not None:
+            check_once_id(id)
         await self._publish_queue.wait_for_room()
-        return self._publish_queue.put(attributes, body, lifetime, is_traced)
+        return self._publish_queue.put(attributes, body, lifetime, is_traced, id or "")
 
     async def wait_for_room(self) -> None:
         """Waits until a publication can be sent at once."""

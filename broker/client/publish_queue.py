@@ -7,9 +7,9 @@ from collections import Counter, deque
 from typing import Protocol
 
 from broker.client.connection import Connection
-from broker.client.errors import ClientError, ClosedError, TooLargeError, refused_error
-from broker.wire.client_codec import encode_publish
-from broker.wire.client_frames import Ping, PublicationRefused, Reason, Welcome
+from broker.client.errors import ClientError, ClosedError, InvalidError, TooLargeError, refused_error
+from broker.wire.client_codec import encode_publish, has_id
+from broker.wire.client_frames import ONCE, Ping, PublicationRefused, Reason, Welcome
 from routing.messages import PublicationId
 
 
@@ -39,6 +39,8 @@ class PublishQueue:
         self._window = 0
         self._ping_every = 1
         self._largest_frame = 0
+        self._reads_ids = True
+        """Whether the broker reads ids of publications. An older one would end the connection over an id."""
         self._end: ClientError | None = None
 
     @property
@@ -72,19 +74,23 @@ class PublishQueue:
             self._waiters.appendleft(turn)
 
     def put(
-        self, attributes: bytes, payload: bytes, lifetime_ms: int, is_traced: bool
+        self, attributes: bytes, payload: bytes, lifetime_ms: int, is_traced: bool, id: str = ""
     ) -> asyncio.Future[PublicationId | None]:
         """Sends a publication. Returns a future of its id; the id is None if the broker did not send it."""
         answer: asyncio.Future[PublicationId | None] = self._loop.create_future()
-        self.put_for(answer, attributes, payload, lifetime_ms, is_traced)
+        self.put_for(answer, attributes, payload, lifetime_ms, is_traced, id)
         return answer
 
-    def put_for(self, answer: Answer, attributes: bytes, payload: bytes, lifetime_ms: int, is_traced: bool) -> None:
+    def put_for(
+        self, answer: Answer, attributes: bytes, payload: bytes, lifetime_ms: int, is_traced: bool, id: str = ""
+    ) -> None:
         if self._end is not None:
             raise self._end
-        frame = encode_publish(self._reference + 1, attributes, payload, lifetime_ms, is_traced)
+        frame = encode_publish(self._reference + 1, attributes, payload, lifetime_ms, is_traced, id)
         if self._largest_frame and len(frame) > self._largest_frame:
             raise self._too_large(frame)
+        if id and not self._reads_ids:
+            raise self._unreadable_id()
         self._reference += 1
         if self._is_answered:
             self._unanswered[self._reference] = (frame, answer)
@@ -123,6 +129,7 @@ class PublishQueue:
         self._connection = connection
         self._broker, self._incarnation = welcome.broker, welcome.incarnation
         self._window, self._largest_frame = welcome.publish_window, welcome.frame_bytes
+        self._reads_ids = ONCE in welcome.capabilities
         self._ping_every = max(1, self._window // 4)
         self._confirmed = self._reference
         missing = frozenset(welcome.missing)
@@ -133,6 +140,10 @@ class PublishQueue:
                 del self._unanswered[reference]
                 if not answer.done():
                     answer.set_result(None)
+            elif has_id(frame) and not self._reads_ids:
+                del self._unanswered[reference]
+                if not answer.done():
+                    answer.set_exception(self._unreadable_id())
             elif len(frame) > self._largest_frame:
                 # The previous broker accepted larger frames. This one would end the connection over it.
                 del self._unanswered[reference]
@@ -145,6 +156,10 @@ class PublishQueue:
     def _too_large(self, frame: bytes) -> TooLargeError:
         text = f"{len(frame)} bytes are more than the {self._largest_frame} that the broker takes in a frame"
         return TooLargeError("the publication", Reason.TOO_LARGE, text)
+
+    def _unreadable_id(self) -> InvalidError:
+        text = f"broker {self._broker} is of a version that knows no ids of publications; publish without an id"
+        return InvalidError("the publication", Reason.INVALID, text)
 
     def disconnected(self) -> None:
         self._connection = None

@@ -3,6 +3,9 @@
 An entry replaces the broker's entry of the same name, so requests can be repeated after a reconnect. A broker that does
 not know the session receives all entries, another broker only the requests without an answer.
 
+The client remembers for each broker which entries the broker may have. An entry may be there if its withdrawal was not
+answered, or if its caller gave up before the answer. When the client returns, it withdraws those that it does not want.
+
 A broker that ends a connection over a malformed frame does not say which request it was. So the client probes on the
 next connection: it sends one request at a time, and each waits for the answer to the previous one. Nothing else is
 sent meanwhile. If the connection ends again, the request without an answer is the cause, and is not sent again.
@@ -67,8 +70,11 @@ class Requests:
         self._unanswered: dict[int, _Unanswered] = {}
         self._reentered: dict[int, tuple[Kind, str]] = {}
         """Requests that enter an earlier entry again. No caller waits for their answers."""
+        self._withdrawing: dict[int, tuple[Kind, str]] = {}
+        """Withdrawals that the present broker has not answered. Callers may have given up."""
         self._entered_at: dict[str, dict[tuple[Kind, str], str]] = {}
-        """The entries at each broker when its connection broke. The client may use other brokers before it returns."""
+        """The entries that each broker may have had when its connection broke. The client may use other brokers before
+        it returns. An empty expression stands for an unknown one."""
         self._text_bytes = TEXT_BYTES
         self._is_probing = False
         self._queued: deque[Request] = deque()
@@ -142,6 +148,7 @@ class Requests:
                     answer.exception()
 
     def answered(self, answer: Answer) -> None:
+        self._withdrawing.pop(answer.request, None)
         self._handle_answer(answer)
         self._continue_probing(answer.request)
 
@@ -157,6 +164,7 @@ class Requests:
             request.answer.set_result(answer)
 
     def refused(self, refusal: RequestRefused) -> None:
+        self._withdrawing.pop(refusal.request, None)
         self._handle_refusal(refusal)
         self._continue_probing(refusal.request)
 
@@ -180,10 +188,11 @@ class Requests:
     def connected(self, connection: Connection, welcome: Welcome) -> None:
         self._connection = connection
         self._text_bytes = welcome.text_bytes
-        there = self._entered_at.pop(welcome.broker, {}) if welcome.is_resumed else {}
+        there = self._entered_at.pop(welcome.broker, {})
         for key, expression in list(self._entered.items()):
-            if there.get(key) != expression:
+            if not welcome.is_resumed or there.get(key) != expression:
                 self._reenter(*key, expression)
+        # After a revocation a broker denies that the session is resumed, and still has entries.
         self._withdraw_others(there)
         for request in self._unanswered.values():
             self._resend(request)
@@ -217,7 +226,7 @@ class Requests:
         if isinstance(frame, TraceQuery):
             check_publication_id(frame.publication, self._text_bytes)
             return
-        what = _KIND_NAMES[Advertise if isinstance(frame, Advertise | Unadvertise) else Subscribe]
+        what = _KIND_NAMES[_kind_of(frame)]
         check_name(frame.name, what, self._text_bytes)
         if isinstance(frame, Advertise | Subscribe):
             check_expression(frame.name, frame.expression, what, self._text_bytes)
@@ -227,10 +236,12 @@ class Requests:
         self._on_lost(name, error)
 
     def _withdraw_others(self, there: Mapping[tuple[Kind, str], str]) -> None:
-        """Withdraws entries of a broker to which the client returns, if it withdrew them at another broker."""
-        for kind, name in there:
-            if (kind, name) not in self._entered:
-                self._send(self._remove_entry(kind, name))
+        """Withdraws entries that the broker may have and the client does not want. Leaves out those of unanswered
+        requests, which are sent again."""
+        unanswered = {_entry_of(each.frame) for each in self._unanswered.values() if not each.answer.done()}
+        for key in there:
+            if key not in self._entered and key not in unanswered:
+                self._send(self._remove_entry(*key))
 
     def disconnected(self, broker: str, malformed: Goodbye | None) -> bool:
         """Handles the loss of the connection. `malformed` is the goodbye of a broker that could not read a frame.
@@ -238,20 +249,30 @@ class Requests:
         Returns whether the request that caused such a goodbye is known.
         """
         self._connection = None
-        # Whether the broker has the entries that it did not answer is unknown. An empty expression equals no real one,
-        # so these are entered again.
-        self._entered_at[broker] = self._entered | dict.fromkeys(self._reentered.values(), "")
         suspect, self._probe = self._probe, None
         self._queued.clear()
         if malformed is not None:
             self._is_probing = True
             if suspect is not None:
                 self._fail_request(suspect, refused_error(_described(suspect), malformed.reason, malformed.text))
+        self._entered_at[broker] = self._possible_entries()
         self._reentered.clear()
+        self._withdrawing.clear()
         return malformed is not None and suspect is not None
+
+    def _possible_entries(self) -> dict[tuple[Kind, str], str]:
+        """The entries that the present broker may have. Those of unanswered requests have an empty expression, which
+        equals no real one."""
+        possible = dict.fromkeys(self._withdrawing.values(), "")
+        for request in self._unanswered.values():
+            entry = _entry_of(request.frame)
+            if entry is not None and not request.answer.done():
+                possible[entry] = ""
+        return possible | self._entered | dict.fromkeys(self._reentered.values(), "")
 
     def _fail_request(self, frame: Request, error: RefusedError) -> None:
         """Fails a request, which is not sent again."""
+        self._withdrawing.pop(frame.request, None)
         request = self._unanswered.get(frame.request)
         if request is not None:
             if not request.answer.done():
@@ -271,6 +292,8 @@ class Requests:
     def _send(self, frame: Request) -> None:
         if self._connection is None:
             return
+        if isinstance(frame, Unadvertise | Unsubscribe):
+            self._withdrawing[frame.request] = _kind_of(frame), frame.name
         if self._probe is not None:
             self._queued.append(frame)
             return
@@ -287,6 +310,15 @@ class Requests:
         else:
             self._is_probing = False
             self._on_probe_done()
+
+
+def _kind_of(frame: Advertise | Unadvertise | Subscribe | Unsubscribe) -> Kind:
+    return Advertise if isinstance(frame, Advertise | Unadvertise) else Subscribe
+
+
+def _entry_of(frame: Request) -> tuple[Kind, str] | None:
+    """The entry that the request enters or withdraws, if it does either."""
+    return None if isinstance(frame, TraceQuery) else (_kind_of(frame), frame.name)
 
 
 def _described(frame: Request) -> str:

@@ -90,10 +90,15 @@ class SyncClient:
         return self._client.broker
 
     def publish(
-        self, attributes: Mapping[str, Value], payload: bytes = b"", *, expires: float | None = None
+        self,
+        attributes: Mapping[str, Value],
+        payload: bytes = b"",
+        *,
+        expires: float | None = None,
+        id: str | None = None,
     ) -> PublicationId | None:
         """Publishes and waits for the broker's answer, as `Client.publish` does."""
-        return self.run(self._client.publish(attributes, payload, expires=expires))
+        return self.run(self._client.publish(attributes, payload, expires=expires, id=id))
 
     def advertise(self, expression: str | Expression, *, name: str | None = None) -> str:
         """Announces which publications the client will send. Returns the advertisement's name."""

@@ -47,6 +47,15 @@ def check_publication_id(id: PublicationId, text_bytes: int = TEXT_BYTES) -> Non
             raise InvalidError(what, Reason.INVALID, f"{number} is not from 0 to {LARGEST_NUMBER}")
 
 
+def check_once_id(id: str) -> None:
+    """Checks an id that the application chose for a publication."""
+    size = _size(id, "the publication", "its id")
+    if not size:
+        raise InvalidError("the publication", Reason.INVALID, "its id is empty; None is no id")
+    if size > LONGEST_NAME:
+        raise _too_large("the publication", f"its id {shortened(id)}", size, LONGEST_NAME)
+
+
 def lifetime_ms(expires: float) -> int:
     """Converts seconds to the milliseconds of the wire format."""
     if not hasattr(expires, "__float__"):

@@ -93,6 +93,8 @@ class BrokerConfig:
             deliveries_for_absent=shared.delivery.outbox,
             outbox_bytes=shared.delivery.outbox_bytes,
             disconnects_slow=shared.delivery.when_full == "disconnect",
+            once=shared.delivery.once,
+            once_ids=shared.limits.once_ids,
             records_matches=is_traced,
             reorganise_every=shared.reorganise.every,
             most_links=shared.reorganise.most_links,

@@ -77,6 +77,8 @@ class DeliveryTable(Table, frozen=True, kw_only=True):
     """Attributes and payloads of these deliveries, in bytes."""
     when_full: Literal["drop", "disconnect"] = "drop"
     """drop: the oldest unsent delivery is dropped; disconnect: the client is disconnected too."""
+    once: PositiveDuration = PositiveDuration(600 * SECOND)
+    """How long a broker knows the id that a client gave a publication."""
 
 
 class LimitsTable(Table, frozen=True, kw_only=True):
@@ -126,6 +128,8 @@ class LimitsTable(Table, frozen=True, kw_only=True):
     """Publications in flight on a link."""
     link_queue: Count = 4096
     """Publications queued for a link."""
+    once_ids: Count = 65_536
+    """Ids of publications that a broker knows, to deliver each once."""
 
 
 class AdminTable(Table, frozen=True, kw_only=True):

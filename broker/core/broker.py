@@ -39,6 +39,7 @@ from broker.core.inputs import (
 )
 from broker.core.late_subscriptions import MATCH_LATE, LateSubscriptions
 from broker.core.links import Links
+from broker.core.once_ids import RECORD, OnceIds
 from broker.core.pending_writes import PendingWrites
 from broker.core.publications import SETTLE, Publications
 from broker.core.recovery import Recovery
@@ -94,6 +95,7 @@ class Broker:
         self._retention = Retention(settings.window, settings.retain_bytes, settings.hold_unreachable)
         self._arrivals = StoredArrivals(context, served)
         self._advertisements = AdvertisementUse(context)
+        self._once_ids = OnceIds(context)
         self._eviction = Eviction(context, self._retention, self._advertisements)
         self._late_subscriptions = LateSubscriptions(context, self._retention)
         has_lived = incarnation > 1 if has_lived is None else has_lived
@@ -105,7 +107,7 @@ class Broker:
             self._pending_writes,
             context.drops,
             context.drop,
-            self._arrivals.forget_delivery,
+            self._arrivals,
             self._new_entry,
             lambda: context.now,
             self._advertisements.unadvertise,
@@ -120,6 +122,7 @@ class Broker:
             self._retention,
             self._advertisements,
             self._eviction,
+            self._once_ids,
             self._recovery,
             self._late_subscriptions,
         )
@@ -209,6 +212,7 @@ class Broker:
             self._publications.receive(message, peer)
         self._publications.send_settled()
         self._arrivals.forget_past()
+        self._once_ids.forget_past()
         self._sessions.end_expired(now)
         self._publications.retransmit()
         self._eviction.evict()
@@ -217,7 +221,9 @@ class Broker:
         self._recovery.store_settled()
 
     def _flush(self) -> None:
-        """Turns the router's output into effects."""
+        """Turns the router's output into effects, and writes the records of dropped deliveries."""
+        if self._arrivals.outdated:
+            self._arrivals.store_dropped()
         output = self.router.drain()
         for peer, message in output.messages:
             self._send(peer, message)
@@ -280,6 +286,7 @@ class Broker:
     def _restore(self, restored: Restored) -> None:
         """Restores sessions first, then deliveries, then accepted publications."""
         self._sessions.restore(restored.records, self._context.now)
+        self._once_ids.restore({key: record for key, record in restored.records.items() if key[0] == RECORD})
         settled: set[tuple[int, int]] = set()
         for key, record in restored.records.items():
             if key[0] == "arrival":
@@ -343,6 +350,11 @@ class Broker:
     def unsettled(self) -> int:
         """The number of publications of clients here that are not settled everywhere."""
         return self._publications.unsettled
+
+    @property
+    def once_ids(self) -> OnceIds:
+        """The once ids of publications that clients here received."""
+        return self._once_ids
 
     def answers_for(self, publication: PublicationId) -> bool:
         """Whether this broker has yet to store the publication, to pass it on, or to receive its settlement."""

@@ -51,6 +51,10 @@ class Client:
     is_connected: bool = True
     has_room: bool = True
     """Whether its connection has room for more deliveries."""
+    is_held: bool = False
+    """Whether its deliveries wait until the store would not repeat them after a crash."""
+    since: int = 0
+    """When the session began."""
     disconnected_at: int = 0
     ledger: PublishLedger | None = None
     """The answers to its publications. None if it does not wait for answers."""

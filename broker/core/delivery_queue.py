@@ -11,6 +11,7 @@ from collections.abc import Callable
 from broker.core.client import Client
 from broker.core.effects import Deliver, Disconnect, Effect
 from broker.core.settings import Settings
+from broker.core.stored_arrivals import StoredArrivals
 from routing.messages import PublicationId
 
 SLOW = "slow subscriber"
@@ -24,12 +25,12 @@ class DeliveryQueues:
         self,
         settings: Settings,
         drop: Callable[[str, PublicationId, str], None],
-        forget: Callable[[Deliver], None],
+        arrivals: StoredArrivals,
     ) -> None:
-        """`drop` counts a lost delivery by its reason; `forget` deletes the record of a delivery that is over."""
+        """`drop` counts a lost delivery by its reason; `arrivals` has the records of deliveries."""
         self._settings = settings
         self._drop = drop
-        self._forget = forget
+        self._arrivals = arrivals
 
     def offer(self, client: Client, delivery: Deliver, now: int, effects: list[Effect]) -> None:
         """Sends the delivery, or queues it."""
@@ -45,7 +46,7 @@ class DeliveryQueues:
             client.undelivered_bytes += len(delivery.attributes) + len(delivery.payload)
         elif delivery.number:
             # It was queued for an earlier, reliable session of the client. This session acknowledges nothing.
-            self._forget(delivery)
+            self._arrivals.forget_delivery(delivery)
 
     def restore(self, client: Client, delivery: Deliver) -> None:
         """Queues a delivery from the store."""
@@ -72,7 +73,7 @@ class DeliveryQueues:
 
     def _discard(self, client: Client, delivery: Deliver, reason: str) -> None:
         self._drop(reason, delivery.publication, f"for {client.name}")
-        self._forget(delivery)
+        self._arrivals.drop_delivery(delivery)
 
     def revoke(self, client: Client, publications: frozenset[PublicationId]) -> None:
         """Drops the client's deliveries of these publications. Those in flight are not sent again."""
@@ -102,14 +103,14 @@ class DeliveryQueues:
             delivery = in_flight.popleft()
             size += len(delivery.attributes) + len(delivery.payload)
             if self._settings.is_durable:
-                self._forget(delivery)
+                self._arrivals.forget_delivery(delivery)
         client.undelivered_bytes -= size
         if client.waiting:
             self.send_waiting(client, now, effects)
 
 
 def _can_send(client: Client) -> bool:
-    return client.is_connected and client.has_room and len(client.in_flight) < client.window
+    return client.is_connected and client.has_room and len(client.in_flight) < client.window and not client.is_held
 
 
 def _append_waiting(client: Client, delivery: Deliver) -> None:

@@ -122,6 +122,8 @@ class Published(NamedTuple):
     payload: bytes = b""
     expires: int | None = None
     is_traced: bool = False
+    once: str = ""
+    """The id of the publication among those of the client's name; see `routing.messages.OnceId`. Empty: none."""
 
 
 @dataclass(frozen=True, slots=True)

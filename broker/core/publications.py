@@ -22,6 +22,7 @@ from broker.core.eviction import MOST_NAMED, Eviction
 from broker.core.inputs import Published
 from broker.core.late_subscriptions import LateSubscriptions
 from broker.core.links import Links
+from broker.core.once_ids import OnceIds
 from broker.core.pending_writes import PendingWrites
 from broker.core.recovery import Recovery
 from broker.core.retention import AdvertisementUse, RetainedPublication, Retention
@@ -35,6 +36,7 @@ from routing.messages import (
     PASS_ON,
     SERVE,
     EntryId,
+    OnceId,
     PublicationId,
     Publish,
     Settled,
@@ -45,6 +47,8 @@ from routing.router import ForwardingLeg, RoutingDecision
 SETTLE = "acknowledge"
 """The timer at whose end settled publications are reported."""
 SETTLED_IN_A_FRAME = 1_000
+PUBLISHED_BEFORE = "published before"
+"""The reason for a drop: the client received a publication with the same once id."""
 
 Sender = tuple[str, str]
 """A domain, and the broker in it that sent a publication here."""
@@ -62,6 +66,7 @@ class Publications:
         retention: Retention,
         advertisements: AdvertisementUse,
         eviction: Eviction,
+        once_ids: OnceIds,
         recovery: Recovery,
         late_subscriptions: LateSubscriptions,
     ) -> None:
@@ -83,6 +88,7 @@ class Publications:
         self._retention = retention
         self._advertisements = advertisements
         self._eviction = eviction
+        self._once_ids = once_ids
         self._recovery = recovery
         self._late_subscriptions = late_subscriptions
         self._retransmission = Retransmission(settings.patience, settings.longest_patience, settings.hold_unreachable)
@@ -128,7 +134,8 @@ class Publications:
         self._served.add_if_new(id)
         body = (request.attributes, request.payload)
         ends = ("", (), (), *body, (), decision.tree)
-        message = Publish(id, self._me, *ends, 0, request.expires, DEFAULT_HOP_LIMIT, request.is_traced)
+        once = OnceId(request.client, request.once) if request.once else None
+        message = Publish(id, self._me, *ends, 0, request.expires, DEFAULT_HOP_LIMIT, request.is_traced, once)
         if not self._settings.is_durable:
             self._finish_accept(request, session, ledger, message, decision, None)
             return
@@ -302,12 +309,18 @@ class Publications:
         found = [self._delivery(message, client, entries) for client, entries in decision.clients.items()]
         deliveries = [each for each in found if each is not None]
         stored: tuple[Deliver, ...] = ()
+        is_repeated = False
         if self._settings.is_durable:
             stored = tuple(delivery for _, delivery in deliveries if delivery.number)
-        if not stored:
+            if message.once is not None:
+                # A repeated publication is settled when the first one is stored. Otherwise a crash could lose both.
+                is_repeated = None in found
+                if stored:
+                    self._once_ids.store(message.once)
+        if not stored and not is_repeated:
             self._finish_serve(message, deliveries, decision.legs, retained, sender, answer, was_stored=False)
             return
-        self._arrivals.add(message.id, (delivery.client for delivery in stored))
+        self._arrivals.add(message.id, stored)
         if retained is not None:
             retained.is_storing = True
         serve = partial(
@@ -340,10 +353,14 @@ class Publications:
             self._forward(retained, legs)
 
     def _delivery(self, message: Publish, name: str, entries: tuple[EntryId, ...]) -> tuple[Client, Deliver] | None:
-        """Returns None if the client left, or withdrew its subscriptions, while the publication was being stored."""
+        """Returns None if the client left, or withdrew its subscriptions, while the publication was being stored. Also
+        returns None if the client received a publication with the same once id."""
         client = self._clients.get(name)
         subscriptions = self._names_of(entries)
         if client is None or not subscriptions:
+            return None
+        if message.once is not None and not self._once_ids.add_if_new(message.once, client):
+            self._context.drop(PUBLISHED_BEFORE, message.id, f"{message.once.id} for {name}")
             return None
         number = 0
         if client.is_reliable:
@@ -387,6 +404,7 @@ class Publications:
             message.expires,
             self._settings.hop_limit,
             message.is_traced,
+            message.once,
         )
 
     def _forward(self, retained: RetainedPublication, legs: tuple[ForwardingLeg, ...]) -> None:
@@ -545,7 +563,7 @@ class Publications:
         """Restores the deliveries of a publication that clients have not acknowledged."""
         assert isinstance(record, tuple)
         self._served.add_if_new(id)
-        self._arrivals.add(id, [each.client for each in record if self._sessions.restore_delivery(each)])
+        self._arrivals.add(id, [each for each in record if self._sessions.restore_delivery(each)])
 
     def restore_publication(self, record: object, settled: set[tuple[int, int]]) -> None:
         """Restores a publication that was accepted before the restart. Unless it was settled, it is sent to all its

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from operator import attrgetter
 
 from broker.core.client import NO_SIZE, Client, Clients, EntrySize
@@ -29,6 +30,7 @@ from broker.core.inputs import (
 )
 from broker.core.pending_writes import Key, PendingWrites
 from broker.core.settings import Settings
+from broker.core.stored_arrivals import StoredArrivals
 from matching import MatchingError
 from matching.expressions.model import Expression
 from matching.languages.sql import parse
@@ -55,19 +57,19 @@ class Sessions:
         pending_writes: PendingWrites,
         drops: Counter[str],
         drop: Callable[[str, PublicationId, str], None],
-        forget: Callable[[Deliver], None],
+        arrivals: StoredArrivals,
         new_entry: Callable[[], EntryId],
         clock: Callable[[], int],
         unadvertise: Callable[[EntryId], None],
     ) -> None:
-        """`forget` deletes the record of a delivery that is over; `drop` counts a lost delivery by its reason."""
+        """`arrivals` has the records of deliveries; `drop` counts a lost delivery by its reason."""
         self.clients = Clients(settings.is_durable)
         self._settings = settings
         self._router = router
         self._effects = effects
         self._pending_writes = pending_writes
         self._drops = drops
-        self._forget = forget
+        self._arrivals = arrivals
         self._new_entry = new_entry
         self._clock = clock
         self._unadvertise = unadvertise
@@ -75,7 +77,7 @@ class Sessions:
         """Entries of ended sessions, with their kinds, that the router still has."""
         self.subscriptions_added = 0
         """The number of subscriptions added since the broker's start."""
-        self.delivery_queues = DeliveryQueues(settings, drop, forget)
+        self.delivery_queues = DeliveryQueues(settings, drop, arrivals)
 
     def acknowledge(self, acknowledgement: DeliveryAcknowledged, now: int) -> None:
         client = self.clients.by_name.get(acknowledgement.client)
@@ -124,6 +126,8 @@ class Sessions:
             known = None
         was_stored = known is not None and self.is_stored(known)
         client = self.clients.get_or_create(happened.client)
+        if known is None:
+            client.since = now
         client.connect()
         if happened.session:
             if client.session != happened.session:
@@ -138,8 +142,10 @@ class Sessions:
                 client.ledger = PublishLedger(self._settings.publish_window)
             client.keep = happened.keep
             client.window = happened.window or client.window
+            if self._settings.is_durable and not client.is_reliable and client.last_number > client.acknowledged:
+                self._hold(client)
             if self.is_stored(client):
-                kept = (client.session, client.is_reliable, client.keep)
+                kept = (client.session, client.is_reliable, client.keep, client.since)
                 self._effects.append(Persist(("client", client.name), kept))
                 if not was_stored:
                     self._start_numbers_above(client, now)
@@ -159,11 +165,36 @@ class Sessions:
         client.last_number = client.acknowledged = max(client.last_number, now)
         self._effects.append(Persist(("acknowledged", client.name), client.acknowledged))
 
+    def _hold(self, client: Client) -> None:
+        """Holds the deliveries of a client that stops to acknowledge, until the store counts them as acknowledged.
+
+        The client receives them once. Sent before, they would be sent again after a crash.
+        """
+        client.is_held = True
+        key = ("acknowledged", client.name)
+        if key in self._pending_writes:
+            self._pending_writes.run_after(key, partial(self._release, client))
+            return
+        client.acknowledged = client.last_number
+        self._pending_writes.write(key, client.acknowledged, partial(self._release, client))
+        if not self.is_stored(client):
+            self._effects.append(Forget(key))
+
+    def _release(self, client: Client) -> None:
+        """Sends the held deliveries. Holds them again if some of them were not stored as acknowledged."""
+        if self.clients.by_name.get(client.name) is not client:
+            return
+        if not client.is_reliable and client.last_number > client.acknowledged:
+            self._hold(client)
+            return
+        client.is_held = False
+        self.delivery_queues.send_waiting(client, self._clock(), self._effects)
+
     def _end_session(self, client: Client) -> None:
         if self.is_stored(client):
             self._forget_records(client)
         for delivery in client.undelivered():
-            self._forget(delivery)
+            self._arrivals.forget_delivery(delivery)
         # No publication is delivered for an entry without a name, so routers may learn of the withdrawals later.
         self.clients.remove(client.name)
         self._withdrawals += (("subscription", entry) for entry in client.subscriptions.values())
@@ -371,7 +402,8 @@ class Sessions:
     def _restore_session(self, client: Client, kind: str, record: object) -> None:
         if kind == "client":
             assert isinstance(record, tuple)
-            client.session, client.is_reliable, client.keep = record
+            # Earlier versions did not store when the session began.
+            client.session, client.is_reliable, client.keep, client.since = (*record, 0)[:4]
         elif kind == "taken":
             client.ledger = PublishLedger(self._settings.publish_window, record)
         else:

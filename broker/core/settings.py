@@ -57,6 +57,10 @@ class Settings:
     """Attributes and payloads of one client's undelivered publications."""
     disconnects_slow: bool = False
     """Whether a connected client is disconnected when its undelivered publications exceed a limit."""
+    once: int = 600 * SECOND
+    """How long the once id of a delivered publication is known."""
+    once_ids: int = 1 << 16
+    """The largest number of once ids that are known."""
     records_matches: bool = True
     """Whether every table lookup is recorded; otherwise only lookups for traced publications are."""
     hop_limit: int = 64

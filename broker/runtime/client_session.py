@@ -35,6 +35,7 @@ from broker.security.access import NO_RIGHTS, Rights
 from broker.security.authentication import PeerCredentials, Security
 from broker.wire.client_codec import DeliveryWriter, attribute_count, decode, encode
 from broker.wire.client_frames import (
+    ONCE,
     Acknowledge,
     Advertise,
     ClientFrame,
@@ -94,6 +95,8 @@ class ClientSession:
         self.name = hello.client
         self.session = hello.session
         self.is_reliable = hello.mode is DeliveryMode.AT_LEAST_ONCE
+        self._gives_once_ids = ONCE in hello.capabilities
+        """Whether publications without an id receive one: the client may publish them again at another broker."""
         self.window = min(hello.window, context.overlay.delivery.outbox)
         self.connection = connection
         self._credentials = credentials
@@ -210,7 +213,15 @@ class ClientSession:
             return
         expires = _expiry(self._driver.now(), request.lifetime_ms)
         self._driver.publish(
-            Published(self.name, request.reference, request.attributes, request.payload, expires, request.is_traced)
+            Published(
+                self.name,
+                request.reference,
+                request.attributes,
+                request.payload,
+                expires,
+                request.is_traced,
+                request.id or (f"{self.session}/{request.reference}" if self._gives_once_ids else ""),
+            )
         )
 
     def _handle_request(self, content: ClientFrame) -> None:
@@ -303,7 +314,8 @@ class ClientSession:
             limits.publish_window,
             limits.idle // MILLISECOND,
             self.window,
-            missing=effect.missing,
+            (ONCE,),
+            effect.missing,
         )
         self.connection.send(encode(welcome))
 

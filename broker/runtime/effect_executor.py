@@ -38,7 +38,7 @@ from broker.wire.broker_codec import encode
 from broker.wire.client_codec import DeliveryWriter, pack_subscriptions
 from broker.wire.client_frames import Reason
 from broker.wire.limits import WireError
-from routing.messages import PublicationId, is_free
+from routing.messages import PublicationId, Publish, is_free
 
 MAX_PACKED_NAMES = 50_000
 
@@ -116,7 +116,10 @@ class EffectExecutor:
         link = self._links.get(effect.peer)
         if link is None:
             return
-        frame = encode(effect.message, effect.sequence)
+        message = effect.message
+        if not link.reads_once_ids and isinstance(message, Publish):
+            message = message._replace(once=None)
+        frame = encode(message, effect.sequence)
         if effect.sequence is not None:
             self.sent += 1
         if link.wants_times and (recorder := self._driver.recorder) is not None and not is_free(effect.message):

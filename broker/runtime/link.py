@@ -62,6 +62,7 @@ class Link:
         self._compares_clocks = link_handshake.CLOCKS_COMPARED in other.capabilities
         self._clock_skew = context.clock_skew
         self._is_clock_reported = False
+        self.reads_once_ids = link_handshake.ONCE in other.capabilities
         self._times: LinkTimes | None = None
         self._limits = context.limits
         self._driver = context.driver

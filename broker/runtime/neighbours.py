@@ -205,6 +205,7 @@ class Neighbours:
         """The hello to a broker. From now on that broker may know the present incarnation."""
         config, core = self._config, self._driver.core
         self._incarnations.mark_greeted(to)
+        wanted = (link_handshake.TIMES_WANTED,) if self._driver.recorder is not None else ()
         return LinkHello(
             core.me,
             core.incarnation,
@@ -216,11 +217,7 @@ class Neighbours:
             self._security.token,
             to,
             self._incarnations.of(to),
-            (
-                *link_handshake.CAPABILITIES,
-                link_handshake.CLOCKS_COMPARED,
-                *((link_handshake.TIMES_WANTED,) if self._driver.recorder is not None else ()),
-            ),
+            (*link_handshake.CAPABILITIES, link_handshake.CLOCKS_COMPARED, link_handshake.ONCE, *wanted),
         )
 
     def hello_received(self, pending: PendingConnection, other: LinkHello) -> None:

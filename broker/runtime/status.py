@@ -110,6 +110,10 @@ class Status:
     """The longest time since the start in which the broker served nothing."""
     recent_pause_s: float = 0.0
     """The longest such time in the last one to two minutes."""
+    once_ids: int = 0
+    """Known once ids of publications that clients received."""
+    once_ids_forgotten: int = 0
+    """Once ids forgotten before their time since the start, to make room for newer ones."""
     trace: str = ""
     """The word `recording`, or the reason why recording ended. Empty without a trace."""
 
@@ -189,6 +193,8 @@ def status_of(sources: StatusSources, listen: Address, admin: Address | None) ->
         withdrawn=sources.rights.revoked_count,
         longest_pause_s=round(sources.housekeeping.pauses.longest_s, 4),
         recent_pause_s=round(sources.housekeeping.pauses.longest_recent_s, 4),
+        once_ids=len(core.once_ids),
+        once_ids_forgotten=core.once_ids.forgotten,
         trace=sources.driver.trace_state,
     )
 
@@ -238,6 +244,9 @@ def as_prometheus(status: Status) -> str:
     family("recent_pause_seconds", "gauge", pause_help, {own: status.recent_pause_s})
     longest_help = "The longest time in which the broker served nothing, since its start."
     family("longest_pause_seconds", "gauge", longest_help, {own: status.longest_pause_s})
+    family("once_ids", "gauge", "Known once ids of publications.", {own: status.once_ids})
+    forgotten_help = "Once ids forgotten before their time, to make room for newer ones."
+    family("once_ids_forgotten_total", "counter", forgotten_help, {own: status.once_ids_forgotten})
     family("uptime_seconds", "gauge", "Since the broker started.", {own: status.uptime_s})
     for key, value in asdict(status.tables).items():
         family(f"table_{key}", "gauge", "What the routing tables hold.", {own: value})

@@ -36,6 +36,7 @@ from routing.messages import (
     LinkStates,
     Message,
     Number,
+    OnceId,
     ProposalAnswered,
     Propose,
     PublicationId,
@@ -86,6 +87,7 @@ class _PublishHeader(Record, frozen=True):
     expires: Number | None
     hop_limit: Number
     is_traced: bool
+    once: OnceId | None = None
 
 
 _PUBLISH_READER = HeaderReader("Publish", _PublishHeader)
@@ -130,7 +132,8 @@ def _fields(message: Message, sequence: int | None) -> tuple[int, bytes]:
             message.hop_limit,
             message.is_traced,
         )
-        return PUBLISH, pack(fields, "Publish")
+        # Most publications have no once id, and then it takes no bytes.
+        return PUBLISH, pack(fields if message.once is None else (*fields, message.once), "Publish")
     kind = _NUMBERS[type(message)]
     if sequence is not None:
         raise WireError(f"{NAMES[kind]}: only publications are numbered, and this one has number {sequence}")
@@ -154,7 +157,7 @@ def _read_publish(frame: bytes, body: int, limits: Limits) -> tuple[Publish, int
     """`body` is the offset of the attributes. The attributes and the payload are unchanged slices of the frame."""
     header = _PUBLISH_READER.read(frame[START.size : body], limits)
     sequence, attributes, id, source, domain, local, transit, *rest = astuple(header)
-    crossed, tree, hops, expires, hop_limit, is_traced = rest
+    crossed, tree, hops, expires, hop_limit, is_traced, once = rest
     check_distinct(local, "Publish", "local")
     check_distinct(transit, "Publish", "transit")
     payload = body + attributes
@@ -174,6 +177,7 @@ def _read_publish(frame: bytes, body: int, limits: Limits) -> tuple[Publish, int
         expires,
         hop_limit,
         is_traced,
+        once,
     )
     return message, sequence
 

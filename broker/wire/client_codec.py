@@ -24,6 +24,7 @@ from broker.wire.client_frames import (
     Delivery,
     Goodbye,
     Hello,
+    Name,
     Ping,
     Pong,
     PublicationRefused,
@@ -97,12 +98,13 @@ _KINDS = Kinds(
     " of the client protocol",
 )
 
-_SEVEN_ELEMENTS = 0x97
+_FIVE_ELEMENTS, _SEVEN_ELEMENTS = 0x95, 0x97
 _UINT64 = 0xCF
 _FALSE, _TRUE = 0xC2, 0xC3
 
 _PUBLISH = Struct(">IBBBBI B BQ BI BQ B")
-"""Length, four elements, version, kind, header size; four fields: reference, size of attributes, lifetime, traced."""
+"""Length, four elements, version, kind, header size; four fields: reference, size of attributes, lifetime, traced. An
+id that the client chose follows as a fifth field."""
 _PUBLISH_HEADER = _PUBLISH.size - PREFIX_BYTES
 _LARGEST_LENGTH = 0xFFFFFFFF
 
@@ -130,9 +132,16 @@ __all__ = [
     "decode_delivery",
     "encode",
     "encode_publish",
+    "has_id",
     "kind_of",
     "pack_subscriptions",
 ]
+
+
+class _PublicationName(Record, frozen=True):
+    """The end of a publication's header, if the client chose an id."""
+
+    id: Name
 
 
 class _DeliveryNames(Record, frozen=True):
@@ -142,13 +151,14 @@ class _DeliveryNames(Record, frozen=True):
     subscriptions: tuple[str, ...]
 
 
+_ID_READER = HeaderReader("PublishRequest", _PublicationName)
 _NAMES_READER = HeaderReader("Delivery", _DeliveryNames)
 
 
 def encode(frame: ClientFrame) -> bytes:
     """Returns the frame's bytes, with the length prefix."""
     if isinstance(frame, PublishRequest):
-        return encode_publish(frame.reference, frame.attributes, frame.payload, frame.lifetime_ms, frame.is_traced)
+        return encode_publish(*frame)
     if isinstance(frame, Delivery):
         writer = DeliveryWriter(frame.id, frame.hops, frame.attributes, frame.payload)
         return writer.frame(frame.number, frame.subscriptions)
@@ -159,9 +169,16 @@ def encode(frame: ClientFrame) -> bytes:
 
 
 def encode_publish(
-    reference: int, attributes: bytes, payload: bytes = b"", lifetime_ms: int = 0, is_traced: bool = False
+    reference: int,
+    attributes: bytes,
+    payload: bytes = b"",
+    lifetime_ms: int = 0,
+    is_traced: bool = False,
+    id: str = "",
 ) -> bytes:
-    follows = _PUBLISH_HEADER + len(attributes) + len(payload)
+    packed_id = pack(id, "PublishRequest") if id else b""
+    header_bytes = _PUBLISH_HEADER + len(packed_id)
+    follows = header_bytes + len(attributes) + len(payload)
     if follows > _LARGEST_LENGTH:
         raise WireError(f"PublishRequest: {follows} bytes are more than a frame's length can say")
     if not 0 <= reference <= LARGEST_NUMBER or not 0 <= lifetime_ms <= LARGEST_NUMBER:
@@ -172,8 +189,8 @@ def encode_publish(
         CLIENT_VERSION,
         PUBLISH,
         UINT32,
-        _PUBLISH_HEADER,
-        FOUR_ELEMENTS,
+        header_bytes,
+        _FIVE_ELEMENTS if id else FOUR_ELEMENTS,
         _UINT64,
         reference,
         UINT32,
@@ -182,7 +199,12 @@ def encode_publish(
         lifetime_ms,
         _TRUE if is_traced else _FALSE,
     )
-    return start + attributes + payload
+    return b"".join((start, packed_id, attributes, payload)) if id else start + attributes + payload
+
+
+def has_id(frame: bytes) -> bool:
+    """Whether a frame of `encode_publish` has an id that the client chose."""
+    return frame[START.size] == _FIVE_ELEMENTS
 
 
 class DeliveryWriter:
@@ -238,7 +260,7 @@ def decode(frame: bytes, limits: Limits) -> ClientFrame:
     if kind == DELIVERY:
         return decode_delivery(frame, limits)
     if kind == PUBLISH:
-        return _read_publish(frame, body - PREFIX_BYTES)
+        return _read_publish(frame, body, limits)
     check_no_body(frame, name, body)
     read = _READERS[kind].read(frame[START.size :], limits)
     if isinstance(read, Hello):
@@ -257,20 +279,26 @@ def _check_name(text: str, kind: str, what: str) -> None:
         raise limit_exceeded(kind, f"{what} has {size} bytes", "of a name", LONGEST_NAME)
 
 
-def _read_publish(frame: bytes, header_bytes: int) -> PublishRequest:
-    if header_bytes != _PUBLISH_HEADER:
-        raise WireError(f"PublishRequest: the header has {header_bytes} bytes, not {_PUBLISH_HEADER}")
+def _read_publish(frame: bytes, body: int, limits: Limits) -> PublishRequest:
+    """`body` is the offset of the attributes."""
+    id, elements = "", FOUR_ELEMENTS
+    if body != _PUBLISH.size:
+        if body < _PUBLISH.size or not has_id(frame):
+            raise WireError(f"PublishRequest: the header has {body - PREFIX_BYTES} bytes, not {_PUBLISH_HEADER}")
+        # The marker of an array of one element, which the reader expects.
+        id, elements = _ID_READER.read(b"\x91" + frame[_PUBLISH.size : body], limits).id, _FIVE_ELEMENTS
+        _check_name(id, "PublishRequest", "id")
     *_, four, wide, reference, narrow, attributes_bytes, also_wide, lifetime_ms, flag = _PUBLISH.unpack_from(frame)
     marks = (four, wide, narrow, also_wide)
-    if marks != (FOUR_ELEMENTS, _UINT64, UINT32, _UINT64) or flag not in (_FALSE, _TRUE):
+    if marks != (elements, _UINT64, UINT32, _UINT64) or flag not in (_FALSE, _TRUE):
         raise WireError(f"PublishRequest: the header is not one: {frame[START.size : _PUBLISH.size].hex()}")
     if reference > LARGEST_NUMBER or lifetime_ms > LARGEST_NUMBER:
         raise WireError(f"PublishRequest: {max(reference, lifetime_ms)} is beyond {LARGEST_NUMBER}")
-    payload = _PUBLISH.size + attributes_bytes
+    payload = body + attributes_bytes
     if payload > len(frame):
-        left = len(frame) - _PUBLISH.size
+        left = len(frame) - body
         raise WireError(f"PublishRequest: {attributes_bytes} bytes of attributes are announced, {left} are left")
-    return PublishRequest(reference, frame[_PUBLISH.size : payload], frame[payload:], lifetime_ms, flag == _TRUE)
+    return PublishRequest(reference, frame[body:payload], frame[payload:], lifetime_ms, flag == _TRUE, id)
 
 
 def decode_delivery(frame: bytes, limits: Limits) -> Delivery:

@@ -37,6 +37,11 @@ Name: TypeAlias = Annotated[str, Meta(min_length=1)]
 """The name of a client, a subscription or an advertisement. `LONGEST_NAME` limits its bytes."""
 
 
+ONCE = "once"
+"""A capability. In Welcome: the broker accepts ids of publications. In Hello: each publication of the session has an
+id, by default its session and its reference, because the client may publish it again at another broker."""
+
+
 class DeliveryMode(StrEnum):
     """How reliably a session delivers."""
 
@@ -174,6 +179,9 @@ class PublishRequest(NamedTuple):
     """The publication expires this long after it was accepted; 0: never."""
     is_traced: bool = False
     """Whether every broker on the route records its steps with the publication, for `TraceQuery`."""
+    id: str = ""
+    """An id that the client chose, unique among the publications of its name. A subscriber receives one of several
+    publications with the same id. Empty: none, or with the capability `ONCE` the session and the reference."""
 
 
 class PublicationsAccepted(Record, frozen=True):

@@ -25,6 +25,8 @@ CLOCKS_COMPARED = "clock"
 """The broker understands `LinkClock`. A broker of an earlier version does not, and is sent none."""
 TIMES_WANTED = "times"
 """The broker records a trace. Its neighbours send it `LinkTimes` before frames."""
+ONCE = "once"
+"""The broker reads once ids. To another broker its neighbours send publications without them."""
 
 
 @dataclass(frozen=True, slots=True)

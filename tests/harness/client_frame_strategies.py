@@ -70,7 +70,7 @@ FRAMES: dict[type[ClientFrame], SearchStrategy[ClientFrame]] = {
     Unsubscribe: st.builds(Unsubscribe, NUMBERS, CLIENT_NAMES),
     RequestAccepted: st.builds(RequestAccepted, NUMBERS),
     RequestRefused: st.builds(RequestRefused, NUMBERS, TEXTS, TEXTS),
-    PublishRequest: st.builds(PublishRequest, NUMBERS, BODIES, BODIES, NUMBERS, st.booleans()),
+    PublishRequest: st.builds(PublishRequest, NUMBERS, BODIES, BODIES, NUMBERS, st.booleans(), TEXTS),
     PublicationsAccepted: st.builds(PublicationsAccepted, PAIRS),
     PublicationRefused: st.builds(PublicationRefused, NUMBERS, TEXTS, TEXTS),
     Delivery: st.builds(Delivery, NUMBERS, LISTS, st.integers(0, 2**32 - 1), IDS, BODIES, BODIES),

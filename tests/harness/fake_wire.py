@@ -234,7 +234,6 @@ class World:
                     self._set_timer(name, effect)
                 case Persist() | Forget():
                     seat.unwritten.append(effect)
-                    self._write(name)
                 case Failed():
                     raise effect.error
                 case Record():
@@ -245,6 +244,8 @@ class World:
                     self._later(MILLISECOND, lambda peer=effect.peer: self.connect(name, peer))  # type: ignore[misc]
                 case CloseLink():
                     self._later(MILLISECOND, lambda peer=effect.peer: self.cut(name, peer))  # type: ignore[misc]
+        # The records of one input are in one transaction.
+        self._write(name)
 
     def _accept(self, effect: Accept) -> None:
         if effect.publication is None:
@@ -374,10 +375,10 @@ class World:
     def client_leaves(self, broker: str, client: str) -> None:
         self.input(broker, ClientLeft(client))
 
-    def publish(self, broker: str, client: str, attributes: dict[str, Value]) -> PublicationId | None:
+    def publish(self, broker: str, client: str, attributes: dict[str, Value], once: str = "") -> PublicationId | None:
         """Returns the id, or None if the broker refused the publication or has not committed it yet."""
         reference = next(self._references)
         self._publishing[reference] = (self.now, attributes)
         before = set(self.accepted)
-        self.input(broker, Published(client, reference, msgpack.packb(attributes), b"body"))
+        self.input(broker, Published(client, reference, msgpack.packb(attributes), b"body", once=once))
         return next((each for each in self.accepted if each not in before), None)

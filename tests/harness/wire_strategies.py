@@ -23,6 +23,7 @@ from routing.messages import (
     LinkStates,
     Message,
     Neighbour,
+    OnceId,
     ProposalAnswered,
     Propose,
     PublicationId,
@@ -104,6 +105,7 @@ MESSAGE_FIELDS: dict[type, Fields] = {
         "hops": NUMBERS,
         "expires": st.none() | NUMBERS,
         "is_traced": st.booleans(),
+        "once": st.none() | st.builds(OnceId, TEXTS, TEXTS),
     },
     Update: {
         **_FROM,

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from routing.messages import EntryId, LinkState, LinkStates, Message, Neighbour, PublicationId, Publish, Turn, Update
+from routing.messages import (
+    EntryId,
+    LinkState,
+    LinkStates,
+    Message,
+    Neighbour,
+    OnceId,
+    PublicationId,
+    Publish,
+    Turn,
+    Update,
+)
 from routing.multicast import MOST_DESTINATIONS, MulticastLayer, destinations_of, forwarded, narrowed
 
 
@@ -64,10 +75,9 @@ def test_an_arrived_message_is_passed_on_without_this_broker_and_one_hop_further
 
 
 def test_a_publication_that_is_passed_on_keeps_all_fields_of_its_publisher() -> None:
-    tree = EntryId("b7", 2, 5)
-    given = Publish(
-        PublicationId("b0", 3, 4), "b9", "west", ("b5",), ("b6",), b"a", b"p", ("east",), tree, 2, 99, 9, is_traced=True
-    )
+    tree, once = EntryId("b7", 2, 5), OnceId("c", "x")
+    ends = ("b9", "west", ("b5",), ("b6",), b"a", b"p", ("east",))
+    given = Publish(PublicationId("b0", 3, 4), *ends, tree, 2, 99, 9, is_traced=True, once=once)
     assert [name for name, default in Publish._field_defaults.items() if getattr(given, name) == default] == []
     assert forwarded(given, ("b5",), (), further=1) == given._replace(local=("b5",), transit=(), hops=3, hop_limit=8)
 

@@ -29,6 +29,10 @@ def pub(
     advertise: Annotated[
         list[str] | None, typer.Option(metavar="EXPRESSION", help="Advertise this first, where overlays are strict.")
     ] = None,
+    id: Annotated[
+        str | None, typer.Option(metavar="ID", help="Subscribers receive one publication with this id and --name.")
+    ] = None,
+    name: Annotated[str, typer.Option(metavar="NAME", help="Publish as this client. Default: a random name.")] = "",
     mode: Mode = "at-least-once",
     timeout: Annotated[str, typer.Option(metavar="DURATION", help="For the connection and each answer.")] = "10s",
     as_json: Annotated[bool, typer.Option("--json", help="A line with the id of each publication.")] = False,
@@ -41,6 +45,7 @@ def pub(
       mercast pub '{"symbol": "IBM", "price": 92.5}' --payload 'last trade'
       mercast pub symbol=IBM price=92.5 --count 1000 --rate 100
       mercast pub -s mercast://127.0.0.1:7003 < quotes.jsonl
+      mercast pub order=7 state=paid --name shop --id order-7-paid
     """
     from broker.client.cli.pub import PubOptions, run
 
@@ -53,6 +58,8 @@ def pub(
             count=count,
             rate=rate,
             advertise=tuple(advertise or ()),
+            id=id,
+            name=name,
             mode=mode,
             timeout_s=_seconds(timeout, "--timeout") or 0.0,
             is_json=as_json,

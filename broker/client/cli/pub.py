@@ -32,6 +32,8 @@ class PubOptions:
     count: int
     rate: float
     advertise: tuple[str, ...]
+    id: str | None
+    name: str
     mode: str
     timeout_s: float
     is_json: bool
@@ -40,6 +42,8 @@ class PubOptions:
 def run(words: Sequence[str], options: PubOptions) -> None:
     if not words and sys.stdin.isatty():
         raise _UsageError("say what to publish, as 'symbol=IBM price=92.5', or give JSON lines on standard input")
+    if options.id is not None and not (options.name and words and options.count == 1):
+        raise _UsageError("--id belongs to one publication of one client: give --name and the publication, not --count")
     log_to_stderr()
     asyncio.run(_publish(words, options))
 
@@ -52,11 +56,10 @@ async def _publish(words: Sequence[str], options: PubOptions) -> None:
     # Parse first: an error in the arguments is reported before a connection is made.
     typed = parse_publication(" ".join(words)) if words else None
     publications = _from_input(options.count) if typed is None else _typed(typed, options.count)
+    credentials = environment_credentials()
+    credentials["name"] = options.name or credentials["name"]
     async with connect(
-        chosen_servers(options.server),
-        mode=options.mode,
-        timeout=options.timeout_s or None,
-        **environment_credentials(),
+        chosen_servers(options.server), mode=options.mode, timeout=options.timeout_s or None, **credentials
     ) as client:
         for expression in options.advertise:
             await client.advertise(expression)
@@ -64,7 +67,8 @@ async def _publish(words: Sequence[str], options: PubOptions) -> None:
         pace = _Pace(options.rate)
         async for publication in publications:
             await pace.wait()
-            answers.add(await client.publish_soon(publication, options.payload, expires=options.expires_s))
+            answer = await client.publish_soon(publication, options.payload, expires=options.expires_s, id=options.id)
+            answers.add(answer)
             if len(answers) >= UNAWAITED:
                 await answers.collect(UNAWAITED // 2)
         await client.flush()

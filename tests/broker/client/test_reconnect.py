@@ -255,6 +255,34 @@ def test_a_durable_subscription_keeps_publications_while_its_client_is_away_and_
         asyncio.run(third_process(broker))
 
 
+@pytest.mark.parametrize("is_durable", [False, True])
+def test_withdrawals_that_are_lost_with_a_connection_are_repeated(tmp_path: Path, is_durable: bool) -> None:
+    async def scenario(broker: BrokerProcess) -> None:
+        async with (
+            Proxy(broker.listen) as proxy,
+            connect(proxy.url, name="desk-1", durable=is_durable, timeout=SOON_S) as client,
+        ):
+            ended = await client.subscribe("n > 0", name="ended").__aenter__()
+            await client.subscribe("n > 1", name="kept").__aenter__()
+            await client.advertise("n > 2", name="offered")
+            proxy.loses_to_broker = True
+            withdrawals = [asyncio.create_task(each) for each in (ended.unsubscribe(), client.unadvertise("offered"))]
+            # The tasks send their requests, which are lost, and then the callers give up.
+            await asyncio.sleep(0.1)
+            for withdrawal in withdrawals:
+                withdrawal.cancel()
+            await asyncio.wait(withdrawals)
+            proxy.cut()
+            await until_reconnected(client)
+            # The answer to this request follows the answers to the requests sent on connecting.
+            await client.advertise("EXISTS n")
+            (shown,) = broker.status()["clients"]
+            assert (shown["name"], shown["subscriptions"], shown["advertisements"]) == ("desk-1", 1, 1)
+
+    with brokers(tmp_path, ["b1"], tables=STORE) as running:
+        asyncio.run(scenario(running["b1"]))
+
+
 @pytest.mark.slow
 def test_a_kill_under_load_loses_nothing_and_repeats_nothing_for_a_durable_client(tmp_path: Path) -> None:
     async def scenario(broker: BrokerProcess) -> None:

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from typing import cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.client.acknowledgements import Acknowledgements
 from broker.client.connection import Connection
 from broker.client.delivery_inbox import SeenDeliveries
-from broker.client.requests import Requests
+from broker.client.requests import Kind, Requests
 from broker.wire.client_codec import decode
-from broker.wire.client_frames import RequestAccepted, Subscribe, Welcome
+from broker.wire.client_frames import (
+    Advertise,
+    Reason,
+    RequestAccepted,
+    RequestRefused,
+    Subscribe,
+    Unadvertise,
+    Unsubscribe,
+    Welcome,
+)
 from broker.wire.limits import Limits
 from routing.messages import PublicationId
+
+Request = Advertise | Unadvertise | Subscribe | Unsubscribe
 
 
 def id_of(number: int, broker: str = "b1") -> PublicationId:
@@ -84,44 +97,174 @@ class Wire:
     """A connection that records frames and sends none."""
 
     def __init__(self) -> None:
-        self.sent: list[Subscribe] = []
+        self.sent: list[Request] = []
 
     def send(self, frame: bytes) -> None:
         content = decode(frame, Limits())
-        assert isinstance(content, Subscribe)
+        assert isinstance(content, Advertise | Unadvertise | Subscribe | Unsubscribe)
         self.sent.append(content)
 
     @property
     def names(self) -> list[str]:
         return [each.name for each in self.sent]
 
+    @property
+    def withdrawn(self) -> list[str]:
+        return [each.name for each in self.sent if isinstance(each, Unadvertise | Unsubscribe)]
+
+
+class Peer:
+    """A client's requests, and the brokers that it connects to in turn."""
+
+    def __init__(self) -> None:
+        self.requests = Requests(asyncio.get_running_loop(), lambda *_: None, lambda: None)
+        self._broker = ""
+
+    def connect(self, broker: str = "b1", *, is_resumed: bool = True) -> Wire:
+        wire = Wire()
+        welcome = Welcome(broker, 1, is_resumed, 0, 1 << 20, 1 << 16, 16, 0, 16)
+        self.requests.connected(cast("Connection", wire), welcome)
+        self._broker = broker
+        return wire
+
+    def disconnect(self) -> None:
+        self.requests.disconnected(self._broker, None)
+
+    def answer(self, wire: Wire) -> None:
+        """Accepts all requests that were sent over the connection."""
+        for frame in wire.sent:
+            self.requests.answered(RequestAccepted(frame.request))
+
+    async def start(self, request: Coroutine[object, object, None]) -> asyncio.Task[None]:
+        """Starts a request and lets it send its frames."""
+        task = asyncio.create_task(request)
+        await asyncio.sleep(0)
+        return task
+
+    async def give_up(self, task: asyncio.Task[None]) -> None:
+        """Ends a request as a caller does that does not wait any longer."""
+        task.cancel()
+        await asyncio.wait([task])
+
+    async def enter(self, kind: Kind, wire: Wire, expressions: dict[str, str]) -> None:
+        task = await self.start(self.requests.enter(kind, expressions))
+        self.answer(wire)
+        await task
+
 
 def test_a_repeated_entry_counts_as_entered_when_the_broker_has_answered() -> None:
-    expressions = {"one": "a = 1", "other": "a = 2"}
-
     async def scenario() -> None:
-        requests = Requests(asyncio.get_running_loop(), lambda *_: None, lambda: None)
-
-        def connect(*, is_resumed: bool) -> Wire:
-            wire = Wire()
-            welcome = Welcome("b1", 1, is_resumed, 0, 1 << 20, 1 << 16, 16, 0, 16)
-            requests.connected(cast("Connection", wire), welcome)
-            return wire
-
-        first = connect(is_resumed=False)
-        entering = asyncio.create_task(requests.enter(Subscribe, expressions))
-        # The task sends its requests.
-        await asyncio.sleep(0)
-        for frame in first.sent:
-            requests.answered(RequestAccepted(frame.request))
-        await entering
-        requests.disconnected("b1", None)
-        again = connect(is_resumed=False)
+        peer = Peer()
+        await peer.enter(Subscribe, peer.connect(is_resumed=False), {"one": "a = 1", "other": "a = 2"})
+        peer.disconnect()
+        again = peer.connect(is_resumed=False)
         assert again.names == ["one", "other"], "the broker was restarted"
-        requests.answered(RequestAccepted(again.sent[0].request))
-        requests.disconnected("b1", None)
-        assert connect(is_resumed=True).names == ["other"]
-        requests.disconnected("b1", None)
-        assert connect(is_resumed=True).names == ["other"], "that was not answered either"
+        peer.requests.answered(RequestAccepted(again.sent[0].request))
+        peer.disconnect()
+        assert peer.connect().names == ["other"]
+        peer.disconnect()
+        assert peer.connect().names == ["other"], "that was not answered either"
+
+    asyncio.run(scenario())
+
+
+KINDS = pytest.mark.parametrize("kind", [Subscribe, Advertise])
+
+
+@KINDS
+def test_an_unanswered_withdrawal_is_repeated_while_its_caller_waits(kind: Kind) -> None:
+    async def scenario() -> None:
+        peer = Peer()
+        await peer.enter(kind, peer.connect(is_resumed=False), {"one": "a = 1"})
+        withdrawing = await peer.start(peer.requests.withdraw(kind, ["one"]))
+        peer.disconnect()
+        again = peer.connect()
+        assert again.withdrawn == ["one"]
+        peer.requests.refused(RequestRefused(again.sent[-1].request, Reason.UNKNOWN, "it was withdrawn"))
+        await withdrawing
+        peer.disconnect()
+        assert peer.connect().names == []
+
+    asyncio.run(scenario())
+
+
+@KINDS
+def test_an_unanswered_withdrawal_is_repeated_after_its_caller_has_given_up(kind: Kind) -> None:
+    async def scenario() -> None:
+        peer = Peer()
+        first = peer.connect(is_resumed=False)
+        await peer.enter(kind, first, {"one": "a = 1"})
+        withdrawing = await peer.start(peer.requests.withdraw(kind, ["one"]))
+        await peer.give_up(withdrawing)
+        for _ in range(2):
+            peer.disconnect()
+            again = peer.connect()
+            assert again.withdrawn == ["one"]
+        peer.answer(again)
+        peer.disconnect()
+        assert peer.connect().names == []
+
+    asyncio.run(scenario())
+
+
+@KINDS
+def test_an_entry_that_is_given_up_unanswered_is_withdrawn_after_the_reconnect(kind: Kind) -> None:
+    async def scenario() -> None:
+        peer = Peer()
+        peer.connect(is_resumed=False)
+        entering = await peer.start(peer.requests.enter(kind, {"one": "a = 1"}))
+        peer.disconnect()
+        # The broker may have the entry. The client cannot tell it anything now.
+        await peer.give_up(entering)
+        again = peer.connect()
+        assert again.withdrawn == ["one"]
+        peer.answer(again)
+        peer.disconnect()
+        assert peer.connect().names == []
+
+    asyncio.run(scenario())
+
+
+@KINDS
+def test_a_withdrawal_that_another_broker_answered_is_repeated_at_the_broker_that_has_the_entry(kind: Kind) -> None:
+    async def scenario() -> None:
+        peer = Peer()
+        await peer.enter(kind, peer.connect("b1", is_resumed=False), {"one": "a = 1"})
+        withdrawing = await peer.start(peer.requests.withdraw(kind, ["one"]))
+        peer.disconnect()
+        peer.answer(peer.connect("b2", is_resumed=False))
+        await withdrawing
+        peer.disconnect()
+        assert peer.connect("b1").withdrawn == ["one"]
+
+    asyncio.run(scenario())
+
+
+def test_an_unanswered_entry_is_not_withdrawn_before_it_is_sent_again() -> None:
+    async def scenario() -> None:
+        peer = Peer()
+        peer.connect(is_resumed=False)
+        entering = await peer.start(peer.requests.enter(Subscribe, {"alerts": "a = 1"}))
+        peer.disconnect()
+        # A durable client's broker may have publications queued for the name since an earlier process.
+        again = peer.connect()
+        assert again.names == ["alerts"]
+        assert again.withdrawn == []
+        peer.answer(again)
+        await entering
+
+    asyncio.run(scenario())
+
+
+def test_a_broker_that_denies_the_session_is_sent_unanswered_withdrawals_too() -> None:
+    async def scenario() -> None:
+        peer = Peer()
+        await peer.enter(Subscribe, peer.connect(is_resumed=False), {"one": "a = 1", "other": "a = 2"})
+        peer.requests.abandon(Subscribe, ["one"])
+        peer.disconnect()
+        # After a revocation a broker denies the session to hear of all entries, and still has the others.
+        again = peer.connect(is_resumed=False)
+        assert again.withdrawn == ["one"]
+        assert set(again.names) == {"one", "other"}
 
     asyncio.run(scenario())

@@ -9,7 +9,7 @@ import msgpack
 import pytest
 
 from broker.core.broker import Broker
-from broker.core.delivery_queue import EXPIRED, SLOW, TOO_MANY_WAITING
+from broker.core.delivery_queue import EXPIRED, FORBIDDEN, SLOW, TOO_MANY_WAITING
 from broker.core.effects import Accept, Deliver, Disconnect, Effect, Forget, Greet, Persist, Refuse, SetTimer
 from broker.core.inputs import (
     Advertised,
@@ -23,13 +23,16 @@ from broker.core.inputs import (
     Persisted,
     Published,
     Restored,
+    RightsNarrowed,
     Subscribed,
     TimerFired,
     Unsubscribed,
 )
 from broker.core.sessions import MOST_WITHDRAWALS, WITHDRAW
 from broker.core.settings import SECOND, Settings
+from routing.messages import PublicationId
 from routing.registry import create
+from tests.harness.slow_store import SlowPlace, delivered
 
 
 class Place:
@@ -57,9 +60,12 @@ class Place:
                 self.store.pop(effect.key, None)
         return effects
 
-    def publish(self, n: int, *, expires: int | None = None, payload: bytes = b"") -> list[Effect]:
+    def publish(
+        self, n: int, *, expires: int | None = None, payload: bytes = b"", client: str = "p", once: str = ""
+    ) -> list[Effect]:
         self._references += 1
-        return self.handle(Published("p", self._references, msgpack.packb({"n": n}), payload, expires))
+        attributes = msgpack.packb({"n": n})
+        return self.handle(Published(client, self._references, attributes, payload, expires, once=once))
 
     def connect(self, name: str = "c", session: str = "s", **options: object) -> Greet:
         kept: dict[str, object] = {"is_reliable": True, "keep": 10 * SECOND, **options}
@@ -335,3 +341,109 @@ def test_the_attributes_of_a_publication_have_a_limit_of_their_own() -> None:
     assert any(isinstance(each, Accept) for each in place.publish(1, payload=b"x" * 1000))
     (refusal,) = place.handle(Published("p", 9, msgpack.packb({"n": "x" * 10})))
     assert refusal == Refuse("p", 9, "14 bytes of attributes are too much; the limit is 10", "too-large")
+
+
+def with_shared_deliveries(settings: Settings, count: int) -> Place:
+    """Client `c` is away, and `other` acknowledges nothing. The records of their deliveries are shared."""
+    place = subscribed(settings, keep=None)
+    place.connect("other", keep=None)
+    place.handle(Subscribed("other", "all", "TRUE"))
+    place.handle(ClientLost("c"))
+    for n in range(count):
+        place.publish(n)
+    return place
+
+
+def test_deliveries_dropped_from_a_full_queue_do_not_return_after_a_restart() -> None:
+    settings = Settings(is_durable=True, deliveries_for_absent=2)
+    place = with_shared_deliveries(settings, 5)
+    assert place.broker.drops == {TOO_MANY_WAITING: 3}
+    again = Place(settings, place.store)
+    again.connect(keep=None)
+    assert numbers(again.effects) == [3, 4]
+    again.connect("other", keep=None)
+    assert numbers(again.effects) == [0, 1, 2, 3, 4]
+
+
+def test_a_delivery_that_every_client_dropped_does_not_return_after_a_restart() -> None:
+    settings = Settings(is_durable=True, deliveries_for_absent=2)
+    place = with_shared_deliveries(settings, 1)
+    place.handle(ClientLost("other"))
+    for n in range(1, 5):
+        place.publish(n)
+    assert place.broker.drops == {TOO_MANY_WAITING: 6}
+    again = Place(settings, place.store)
+    for name in ("c", "other"):
+        again.connect(name, keep=None)
+        assert numbers(again.effects) == [3, 4]
+
+
+def test_forbidden_and_expired_deliveries_do_not_return_after_a_restart() -> None:
+    durable = Settings(is_durable=True)
+    place = with_shared_deliveries(durable, 3)
+    place.publish(3, expires=SECOND)
+    place.handle(RightsNarrowed("c", (), (), frozenset({PublicationId("b1", 1, 1)})))
+    place.now = 2 * SECOND
+    place.connect(keep=None)
+    assert numbers(place.effects) == [0, 2]
+    assert place.broker.drops == {FORBIDDEN: 1, EXPIRED: 1}
+    again = Place(durable, place.store)
+    again.connect(keep=None)
+    assert numbers(again.effects) == [0, 2]
+
+
+@pytest.mark.parametrize("keep", [None, 0])
+def test_deliveries_to_a_session_that_stops_acknowledging_are_not_repeated_after_a_restart(keep: int | None) -> None:
+    durable = Settings(is_durable=True)
+    place = with_shared_deliveries(durable, 3)
+    place.connect(session="hasty", is_reliable=False, keep=keep)
+    assert numbers(place.effects) == [0, 1, 2]
+    assert numbers(place.publish(3)) == [3, 3], "for each client"
+    again = Place(durable, place.store)
+    again.connect(session="hasty", is_reliable=False, keep=keep)
+    assert numbers(again.effects) == []
+    again.connect("other", keep=None)
+    assert numbers(again.effects) == [0, 1, 2, 3], "the other client has not acknowledged them"
+    again.connect(keep=None)
+    assert numbers(again.effects) == []
+
+
+def with_queued_delivery() -> SlowPlace:
+    """Client `c` is away, and one delivery is stored for it."""
+    place = SlowPlace()
+    place.connect()
+    place.handle(Subscribed("c", "all", "TRUE"))
+    place.settle()
+    place.handle(ClientLost("c"))
+    place.publish(0)
+    place.settle()
+    return place
+
+
+@pytest.mark.parametrize("keep", [None, 0])
+def test_a_session_that_stops_acknowledging_gets_queued_deliveries_when_a_crash_cannot_repeat_them(
+    keep: int | None,
+) -> None:
+    place = with_queued_delivery()
+    place.connect(session="hasty", is_reliable=False, keep=keep)
+    place.publish(1, reference=2)
+    assert delivered(place.effects, "c") == [], "a crash now would deliver it again"
+    place.handle(ClientPaused("c"))
+    place.handle(ClientResumed("c"))
+    assert delivered(place.effects, "c") == []
+    place.write()
+    place.report()
+    before = delivered(place.effects, "c")
+    assert before[:1] == [0]
+    place.start()
+    place.connect(session="hasty", is_reliable=False, keep=keep)
+    assert 0 not in delivered(place.settle(), "c")
+
+
+def test_a_session_may_change_its_mode_again_before_the_first_change_is_stored() -> None:
+    place = with_queued_delivery()
+    place.connect(session="hasty", is_reliable=False)
+    place.connect(session="careful")
+    assert delivered(place.settle(), "c") == [0]
+    place.publish(1, reference=2)
+    assert delivered(place.settle(), "c") == [1]

@@ -175,3 +175,28 @@ def test_a_wrong_address_is_named_in_the_log_and_not_linked(tmp_path: Path, capl
             await overlay.__aexit__()
 
     run(test)
+
+
+@pytest.mark.parametrize("reads_once_ids", [True, False])
+def test_a_neighbour_is_sent_once_ids_if_it_reads_them(tmp_path: Path, reads_once_ids: bool) -> None:
+    file = OverlayFileMaker(tmp_path, ["b1", "b2"], [("b1", "b2")])
+
+    async def test() -> None:
+        async with (
+            InLoop(file) as overlay,
+            connect(file.url("b1")) as publisher,
+            connect(file.url("b2")) as reader,
+            reader.subscribe("n >= 0") as stream,
+        ):
+            await overlay.quiet()
+            link = overlay["b1"].neighbours.links["b2"]
+            assert link.reads_once_ids, "its hello says so"
+            # As if b2 were of a version that would end the link over an unknown field.
+            link.reads_once_ids = reads_once_ids
+            for n, id in enumerate(("x", "x", "y")):
+                await publisher.publish({"n": n}, id=id)
+            expected = [0, 2] if reads_once_ids else [0, 1, 2]
+            assert [(await stream.next(40.0))["n"] for _ in expected] == expected
+            assert len(overlay["b2"].driver.core.once_ids) == (2 if reads_once_ids else 0)
+
+    run(test)

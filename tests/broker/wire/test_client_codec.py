@@ -63,6 +63,13 @@ def with_names(packed: bytes) -> bytes:
     return start + packed
 
 
+def with_id(packed: bytes) -> bytes:
+    """A publication without attributes and payload whose id is these bytes."""
+    whole = encode(PublishRequest(1, b"", id="x"))
+    size = len(whole) - 4 - len(b"\xa1x") + len(packed)
+    return size.to_bytes(4, "big") + whole[4:8] + size.to_bytes(4, "big") + whole[12:-2] + packed
+
+
 def test_every_frame_has_a_number_that_no_frame_between_brokers_has() -> None:
     kinds = {kind.__name__ for kind in get_args(ClientFrame)}
     assert set(NAMES.values()) == kinds == {kind.__name__ for kind in FRAMES}
@@ -183,6 +190,11 @@ def test_a_truncated_frame_is_refused(frame: ClientFrame, data: st.DataObject) -
         (encode(DELIVERY)[:12] + b"\x96" + encode(DELIVERY)[13:], "Delivery: the header is not one"),
         (encode(DELIVERY)[:14] + b"\xff" + encode(DELIVERY)[15:], "Delivery: one of (18374686479671623683, 4, 900)"),
         (control("PublishRequest", [1, 0, 0, False]), "PublishRequest: the header has 13 bytes, not 33"),
+        (with_id(b"\xa0"), "PublishRequest: id"),
+        (with_id(b"\x07"), "PublishRequest: id is an integer, not a text"),
+        (with_id(b"\xa1x\x00"), "PublishRequest: 1 bytes follow the fields in the header"),
+        (with_id(b"\xa2x"), "PublishRequest: the header ends within its fields"),
+        (encode(PUBLISH._replace(id="x" * 256)), "PublishRequest: id has 256 bytes; the limit of a name is 255"),
         (encode(PUBLISH)[:27] + b"\x00" + encode(PUBLISH)[28:], "PublishRequest: the header is not one"),
         (
             encode(PUBLISH)[:26] + b"\xff" + encode(PUBLISH)[27:],

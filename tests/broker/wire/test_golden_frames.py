@@ -22,6 +22,7 @@ from routing.messages import (
     LinkStates,
     Message,
     Neighbour,
+    OnceId,
     ProposalAnswered,
     Propose,
     PublicationId,
@@ -50,6 +51,10 @@ MESSAGES: Mapping[str, tuple[Message, int | None]] = {
     "publish-all-fields": (
         Publish(ID, LONG, "", (), (LONG,), b"", b"", ("west", "east"), ENTRY, 2, LARGEST, 62, True),
         None,
+    ),
+    "publish-once": (
+        Publish(ID, "b1", "", ("b2",), (), b"\x80", b"", once=OnceId("desk", "order-7 ☃")),
+        18,
     ),
     "settled": (Settled("b2", "west", ("b1",), (ID, PublicationId("b9", 0, 255)), 3, 1), None),
     "credit": (Credit(300), None),
@@ -91,6 +96,7 @@ CLIENT_FRAMES: Mapping[str, client.ClientFrame] = {
     "client-request-accepted": client.RequestAccepted(4),
     "client-request-refused": client.RequestRefused(5, client.Reason.INVALID, "line 1"),
     "client-publish": client.PublishRequest(7, b"\x81\xa1a\x01", b"payload", 1500, True),
+    "client-publish-once": client.PublishRequest(7, b"\x81\xa1a\x01", b"payload", 1500, False, "order-7 ☃"),
     "client-publications-accepted": client.PublicationsAccepted((1, 2, 130, LARGEST)),
     "client-publication-refused": client.PublicationRefused(8, client.Reason.OVERLOADED, "later"),
     "client-delivery": client.Delivery(3, ("s1", LONG), 2, ID, b"\x81\xa1a\x01", b"payload"),

@@ -49,6 +49,15 @@ def test_pub_prints_ids_and_sub_prints_matching_publications(command: CommandLin
         assert sub.wait(60) == 0
 
 
+def test_pub_with_an_id_is_received_once(command: CommandLine, server: str) -> None:
+    with command.started("sub", "EXISTS order", "-s", server, "--count", "2") as sub:
+        assert line_of(sub, is_stderr=True) == "subscribed at b1"
+        for order in (7, 7, 8):
+            command.succeed("pub", f"order={order}", "--name", "shop", "--id", f"order-{order}", "-s", server)
+        assert [line_of(sub) for _ in range(2)] == ["order=7", "order=8"]
+        assert sub.wait(60) == 0
+
+
 def test_the_server_is_set_by_the_option_or_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MERCAST_SERVER", raising=False)
     assert chosen_servers(None) == "mercast://127.0.0.1:7001"
@@ -73,6 +82,8 @@ def test_a_timeout_without_a_count_is_no_failure(command: CommandLine, server: s
         (["sub", "price >"], 2, "line 1, column 8: the text ends too early; expected a value"),
         (["sub", "never = 1", "--count", "1", "--timeout", "100ms"], 5, "0 of 1 publications came within 0.1 s"),
         (["sub", "never = 1", "--timeout", "soon"], 2, "--timeout: 'soon' is not a duration"),
+        (["pub", "a=1", "--id", "x"], 2, "--id belongs to one publication of one client: give --name"),
+        (["pub", "a=1", "--id", "x", "--name", "n", "--count", "2"], 2, "--id belongs to one publication"),
         (["pub", "a=1", "--expires", "foo"], 2, "--expires: 'foo' is not a duration"),
         (["bench", "--duration", "foo"], 2, "--duration: 'foo' is not a duration"),
         (["sub", "never = 1", "--durable", "desk"], 1, "durable"),
