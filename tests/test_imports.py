@@ -41,6 +41,7 @@ ROOMS = {
     "experiments/scenario": {"workloads"},
     "experiments/simulate": {"scenario"},
     "experiments/sweeps": {"analysis", "scenario", "simulate", "studies"},
+    "experiments/torture": {"simulate", "sweeps"},
     "matching/indexes": {"expressions", "languages", "native"},
     "matching/languages": {"expressions"},
     "matching/native": {"expressions", "languages"},

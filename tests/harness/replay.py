@@ -12,8 +12,8 @@ import random
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 
+from experiments.torture.random_scenario import Scenario
 from routing.registry import names
-from tests.harness.random_scenario import Scenario
 
 
 def any_scenario(seed: int) -> Scenario:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.torture.random_scenario import Scenario
 from routing.registry import names
-from tests.harness.random_scenario import Scenario
 
 MATCHERS = ("auto", "pst-bloom", "be-tree")
 SEEDS = st.integers(0, 2**31)

@@ -9,8 +9,8 @@ import pytest
 
 from broker.core.inputs import FrameReceived
 from broker.core.settings import MILLISECOND, SECOND, Settings
+from experiments.torture.world import Link, World
 from routing.messages import PublicationId
-from tests.harness.fake_wire import Link, World
 from tests.harness.routing_tables import remote_advertisements, remote_subscriptions, route_of
 
 STRICT = Settings(is_open=False)

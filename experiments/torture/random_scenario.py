@@ -19,13 +19,13 @@ import topologies
 from broker.core.effects import DroppedRow
 from broker.core.settings import MILLISECOND, SECOND, Settings
 from experiments.simulate.drop_reasons import TERMINAL_DROPS
+from experiments.torture.overlay_shapes import SHAPES, overlay_of
+from experiments.torture.world import Link, World, link
 from matching.expressions.intersection import intersects
 from matching.expressions.model import TRUE, Expression
 from matching.expressions.values import Value
 from matching.languages.sql import parse
 from routing.messages import PublicationId
-from tests.harness.fake_wire import Link, World, link
-from tests.harness.overlay_shapes import SHAPES, overlay_of
 
 FOREVER = 2**62
 SETTLED = 20 * SECOND
