@@ -1,9 +1,14 @@
-"""Broker cores connected by queues, without sockets and sleeps, in simulated time.
+"""Broker cores connected by queues, without sockets and sleeps, in virtual time.
 
-Delays, losses and the order of arrivals on different links come from one seeded generator. A link keeps the order of
-its frames while it is up, and loses the frames in flight when it goes down. A broker that crashes loses its memory. If
-it is durable it keeps the committed records. Records are written in transactions, one at a time, and each commit is
-reported a moment later. The world records what clients receive.
+Delays, losses and the order of arrivals on different links come from one seeded generator. Those of heartbeats are
+functions of seed, link and time. A link keeps the order of its frames while it is up, and loses the frames in flight
+when it goes down. A broker that crashes loses its memory. If it is durable it keeps the committed records. Records are
+written in transactions, one at a time, and each commit is reported a moment later. The world records what clients
+receive.
+
+Most of the virtual time is idle: brokers tick and send heartbeats, and nothing else happens. The world skips these
+ticks. It runs all ticks of the second after any other event. If they did nothing but send heartbeats, then the next
+ones do the same until something is due (see `Broker.idle_ticks`). Outcomes are the same with and without skipping.
 """
 
 from __future__ import annotations
@@ -11,13 +16,14 @@ from __future__ import annotations
 import heapq
 import itertools
 import random
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import msgpack
 
-from broker.core.broker import Broker
+from broker.core.broker import TICK, Broker
 from broker.core.effects import (
     Accept,
     CloseLink,
@@ -51,19 +57,33 @@ from broker.core.inputs import (
     Unadvertised,
     Unsubscribed,
 )
-from broker.core.settings import MILLISECOND, SECOND, Settings
+from broker.core.settings import FOREVER, MILLISECOND, SECOND, Settings
 from broker.wire.broker_codec import Limits, decode, encode
 from experiments.simulate.oracle import is_lost_for
 from matching.expressions.values import Value
-from routing.messages import Message, PublicationId, Publish
+from routing.messages import Heartbeat, Message, PublicationId, Publish
 from routing.registry import create
 from routing.router import Router
 
 Link = tuple[str, str]
 
 
+HEARTBEAT_DELAY_MAX = 4 * MILLISECOND
+
+
 def link(first: str, second: str) -> Link:
     return (first, second) if first < second else (second, first)
+
+
+def nothing_is_lost(_: Message) -> bool:
+    return False
+
+
+def _has_only_heartbeats(effects: list[Effect]) -> bool:
+    """Whether a tick did no more than to send heartbeats and to set its timer again."""
+    return all(
+        type(each.message) is Heartbeat if isinstance(each, Send) else isinstance(each, SetTimer) for each in effects
+    )
 
 
 @dataclass(slots=True)
@@ -96,6 +116,7 @@ class World:
         loss: float = 0.0,
         reading: Limits | None = None,
         options: Mapping[str, object] | None = None,
+        skips_idle_ticks: bool = True,
     ) -> None:
         self.protocol = protocol
         self.options = options
@@ -103,9 +124,10 @@ class World:
         self.matcher = matcher
         self.settings = settings or Settings()
         self.loss = loss
-        self.is_lost: Callable[[Message], bool] = lambda _: False
+        self.is_lost: Callable[[Message], bool] = nothing_is_lost
         """Whether a message is lost. Tests may replace it."""
         self.now = 0
+        self.skips_idle_ticks = skips_idle_ticks
         self.random = random.Random(seed)
         self.links: dict[Link, int] = {}
         """Links that are up. The number is different each time that a link comes up."""
@@ -132,6 +154,13 @@ class World:
         self._limits = reading or Limits()
         self._agenda: list[tuple[int, int, Callable[[], None]]] = []
         self._order = itertools.count()
+        self._ticks: list[tuple[int, int, str, Broker]] = []
+        """The next ticks, by time and order, as a heap."""
+        self._last_event = 0
+        """The time of the last event other than a tick that only sends heartbeats, or a heartbeat without effects."""
+        self._seed = seed
+        self._directions: dict[tuple[str, str], int] = {}
+        """A number for each direction of a link, from which the fates of its heartbeats follow."""
         self._busy_until: dict[tuple[str, str], int] = {}
         self._moments = itertools.count()
         self._references = itertools.count()
@@ -148,6 +177,7 @@ class World:
 
     def start(self, name: str) -> None:
         """Starts a broker, with the records of its store."""
+        self._last_event = self.now
         seat = self.seats[name]
         seat.incarnation += 1
         seat.timers = {}
@@ -214,6 +244,7 @@ class World:
         self.input(name, LeaveRequested())
 
     def input(self, name: str, happened: Input) -> None:
+        self._last_event = self.now
         broker = self.seats[name].broker
         if broker is not None:
             self._perform(name, broker.handle(happened, self.now))
@@ -304,6 +335,9 @@ class World:
         seat = self.seats[name]
         seat.timers[effect.name] = effect.at
         broker = seat.broker
+        if effect.name == TICK and broker is not None:
+            heapq.heappush(self._ticks, (max(effect.at, self.now), next(self._order), name, broker))
+            return
 
         def fire() -> None:
             if seat.broker is broker and seat.timers.get(effect.name) == effect.at:
@@ -318,10 +352,15 @@ class World:
         self.sent[type(effect.message).__name__] += 1
         if isinstance(effect.message, Publish):
             self.hops.append((name, effect.peer, effect.message))
-        if life is None or self.random.random() < self.loss or self.is_lost(effect.message):
+        if life is None:
+            return
+        direction = (name, effect.peer)
+        if isinstance(effect.message, Heartbeat):
+            self._send_heartbeat(direction, effect.message)
+            return
+        if self.random.random() < self.loss or self.is_lost(effect.message):
             return
         frame = encode(effect.message, effect.sequence)
-        direction = (name, effect.peer)
         # A link keeps the order of its frames.
         at = max(self._busy_until.get(direction, 0), self.now + self.random.randrange(1, 5) * MILLISECOND)
         self._busy_until[direction] = at
@@ -333,6 +372,38 @@ class World:
 
         self._later(at - self.now, arrive)
 
+    def _send_heartbeat(self, direction: tuple[str, str], heartbeat: Heartbeat) -> None:
+        is_lost, delay = self._heartbeat_fate(direction, self.now)
+        if is_lost or self.is_lost(heartbeat):
+            return
+        sender, receiver = direction
+        each = link(*direction)
+        life = self.links[each]
+        frame = encode(heartbeat, None)
+        at = max(self._busy_until.get(direction, 0), self.now + delay)
+        self._busy_until[direction] = at
+
+        def arrive() -> None:
+            if self.links.get(each) == life:
+                broker = self.seats[receiver].broker
+                if broker is not None:
+                    message, _ = decode(frame, self._limits)
+                    effects = broker.handle(FrameReceived(sender, message), self.now)
+                    if effects:
+                        self._last_event = self.now
+                        self._perform(receiver, effects)
+
+        self._later(at - self.now, arrive)
+
+    def _heartbeat_fate(self, direction: tuple[str, str], at: int) -> tuple[bool, int]:
+        """Whether a heartbeat is lost, and its delay. No generator: skipped heartbeats would change what follows."""
+        number = self._directions.get(direction)
+        if number is None:
+            number = self._directions[direction] = zlib.crc32(f"{self._seed} {direction}".encode())
+        mixed = (at ^ (number << 20)) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
+        mixed = (mixed ^ (mixed >> 29)) * 0xBF58476D1CE4E5B9 & 0xFFFFFFFFFFFFFFFF
+        return (mixed >> 32) < self.loss * 2**32, (1 + (mixed >> 5) % 4) * MILLISECOND
+
     def _later_for(self, name: str, delay: int, happened: Input) -> None:
         broker = self.seats[name].broker
         self._later(delay, lambda: self.input(name, happened) if self.seats[name].broker is broker else None)
@@ -342,10 +413,86 @@ class World:
 
     def run(self, duration: int) -> None:
         end = self.now + duration
-        while self._agenda and self._agenda[0][0] <= end:
-            self.now, _, action = heapq.heappop(self._agenda)
-            action()
+        agenda, ticks = self._agenda, self._ticks
+        while True:
+            next_time = min(agenda[0][0] if agenda else FOREVER, ticks[0][0] if ticks else FOREVER)
+            if next_time > end:
+                break
+            if not ticks or (agenda and agenda[0][:2] < ticks[0][:2]):
+                self.now, _, action = heapq.heappop(agenda)
+                action()
+            elif not (self.skips_idle_ticks and self._skip_ticks(end)):
+                self._tick()
         self.now = end
+
+    def _tick(self) -> None:
+        """Runs the next tick."""
+        self.now, _, name, broker = heapq.heappop(self._ticks)
+        if self.seats[name].broker is not broker:
+            return
+        was_recovering = broker.is_recovering
+        effects = broker.handle(TimerFired(TICK), self.now)
+        if broker.is_recovering != was_recovering or not _has_only_heartbeats(effects):
+            self._last_event = self.now
+        self._perform(name, effects)
+
+    def _skip_ticks(self, end: int) -> bool:
+        """Skips the ticks of all brokers until something else may happen. Returns False if there is none to skip."""
+        period = self.settings.tick
+        first = self._ticks[0][0]
+        if first < self._last_event + period + HEARTBEAT_DELAY_MAX or self.is_lost is not nothing_is_lost:
+            return False
+        # The heartbeats of skipped ticks arrive before anything else happens.
+        last = min(self._agenda[0][0] - 1 if self._agenda else end, end) - HEARTBEAT_DELAY_MAX
+        if first > last:
+            return False
+        ticks = sorted(each for each in self._ticks if self.seats[each[2]].broker is each[3])
+        for at, _, _, broker in ticks:
+            last = min(last, at + broker.idle_ticks(at) * period - 1 - HEARTBEAT_DELAY_MAX)
+            if first > last:
+                return False
+        next_ticks = {name: at for at, _, name, _ in ticks}
+        pairs = [(peer, broker) for _, _, _, broker in ticks for peer in broker.links.peers()]
+        for peer, broker in pairs:
+            last = self._hear(peer, broker, next_ticks.get(peer), last)[1]
+        if first > last:
+            return False
+        self._ticks.clear()
+        skipped: list[tuple[int, int, int, str, Broker]] = []
+        for at, order, name, broker in ticks:
+            count = (last - at) // period + 1 if at <= last else 0
+            if count:
+                broker.skip_ticks(count, at + (count - 1) * period)
+                self.sent["Heartbeat"] += count * len(broker.links.peers())
+                skipped.append((at + count * period, -at, order, name, broker))
+            else:
+                self._ticks.append((at, order, name, broker))
+        for at, _, _, name, broker in sorted(skipped, key=lambda each: each[:3]):
+            # Ticks at the same time keep their order.
+            self.seats[name].timers[TICK] = at
+            self._ticks.append((at, next(self._order), name, broker))
+        heapq.heapify(self._ticks)
+        for peer, broker in pairs:
+            broker.links.mark_alive(peer, self._hear(peer, broker, next_ticks.get(peer), last)[0])
+        return True
+
+    def _hear(self, peer: str, broker: Broker, next_tick: int | None, last: int) -> tuple[int, int]:
+        """When the broker last heard of the neighbour, if ticks until `last` only send heartbeats, and the last time at
+        which this is so: a silence may become too long. `next_tick`: the neighbour's next heartbeat, if it is up."""
+        heard, patience = broker.links.last_received(peer), self.settings.dead_after
+        if next_tick is None or link(peer, broker.me) not in self.links:
+            return heard, min(last, heard + patience)
+        period = self.settings.tick
+        if not self.loss:
+            # Only the last heartbeat matters.
+            next_tick += max(0, last - next_tick) // period * period
+        for at in range(next_tick, last + 1, period):
+            is_lost, delay = self._heartbeat_fate((peer, broker.me), at)
+            if not is_lost:
+                if self.loss and at + delay > heard + patience:
+                    return heard, min(heard + patience, at - 1)
+                heard = at + delay
+        return heard, min(last, heard + patience)
 
     def settle(self) -> None:
         """Runs long enough for all retransmissions."""
