@@ -14,6 +14,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cache
 
 import topologies
 from broker.core.effects import DroppedRow
@@ -49,6 +50,12 @@ EXPRESSIONS = (
 )
 ADVERTISEMENTS = ("TRUE", "a < 4", "a >= 2", "b < 3 AND a < 4", "s = 'x'", "EXISTS s")
 PROBES = "EXISTS probe"
+
+
+@cache
+def parsed(text: str) -> Expression:
+    """The expression of a text. Schedules have few texts."""
+    return parse(text)
 
 
 @dataclass(slots=True)
@@ -193,8 +200,9 @@ class Scenario:
 
     def _subscribe(self, broker: str, client: str, text: str) -> None:
         self._names += 1
-        self.subscriptions.append(Entry(broker, client, f"n{self._names}", parse(text), self.world.now))
-        self.world.subscribe(broker, client, f"n{self._names}", text)
+        expression = parsed(text)
+        self.subscriptions.append(Entry(broker, client, f"n{self._names}", expression, self.world.now))
+        self.world.subscribe(broker, client, f"n{self._names}", expression)
 
     def advertise(self) -> None:
         broker, client = self._someone()
@@ -202,8 +210,9 @@ class Scenario:
 
     def _advertise(self, broker: str, client: str, text: str) -> None:
         self._names += 1
-        self.advertisements.append(Entry(broker, client, f"n{self._names}", parse(text), self.world.now))
-        self.world.advertise(broker, client, f"n{self._names}", text)
+        expression = parsed(text)
+        self.advertisements.append(Entry(broker, client, f"n{self._names}", expression, self.world.now))
+        self.world.advertise(broker, client, f"n{self._names}", expression)
 
     def _someone(self) -> tuple[str, str]:
         broker = self.random.choice(self.brokers())

@@ -20,6 +20,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import msgpack
 
@@ -60,6 +61,7 @@ from broker.core.inputs import (
 from broker.core.settings import FOREVER, MILLISECOND, SECOND, Settings
 from broker.wire.broker_codec import Limits, decode, encode
 from experiments.simulate.oracle import is_lost_for
+from matching.expressions.model import Expression
 from matching.expressions.values import Value
 from routing.messages import Heartbeat, Message, PublicationId, Publish
 from routing.registry import create
@@ -77,6 +79,16 @@ def link(first: str, second: str) -> Link:
 
 def nothing_is_lost(_: Message) -> bool:
     return False
+
+
+@lru_cache(maxsize=1024)
+def _heartbeat_frame(heartbeat: Heartbeat) -> bytes:
+    return encode(heartbeat, None)
+
+
+@lru_cache(maxsize=1024)
+def _heartbeat_of(frame: bytes) -> Message:
+    return decode(frame, Limits())[0]
 
 
 def _has_only_heartbeats(effects: list[Effect]) -> bool:
@@ -379,7 +391,7 @@ class World:
         sender, receiver = direction
         each = link(*direction)
         life = self.links[each]
-        frame = encode(heartbeat, None)
+        frame = _heartbeat_frame(heartbeat)
         at = max(self._busy_until.get(direction, 0), self.now + delay)
         self._busy_until[direction] = at
 
@@ -387,8 +399,7 @@ class World:
             if self.links.get(each) == life:
                 broker = self.seats[receiver].broker
                 if broker is not None:
-                    message, _ = decode(frame, self._limits)
-                    effects = broker.handle(FrameReceived(sender, message), self.now)
+                    effects = broker.handle(FrameReceived(sender, _heartbeat_of(frame)), self.now)
                     if effects:
                         self._last_event = self.now
                         self._perform(receiver, effects)
@@ -506,13 +517,13 @@ class World:
     def connect_client(self, broker: str, client: str) -> None:
         self.input(broker, ClientConnected(client))
 
-    def subscribe(self, broker: str, client: str, name: str, expression: str) -> None:
+    def subscribe(self, broker: str, client: str, name: str, expression: str | Expression) -> None:
         self.input(broker, Subscribed(client, name, expression))
 
     def unsubscribe(self, broker: str, client: str, name: str) -> None:
         self.input(broker, Unsubscribed(client, name))
 
-    def advertise(self, broker: str, client: str, name: str, expression: str) -> None:
+    def advertise(self, broker: str, client: str, name: str, expression: str | Expression) -> None:
         self.input(broker, Advertised(client, name, expression))
 
     def unadvertise(self, broker: str, client: str, name: str) -> None:
