@@ -20,6 +20,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import lru_cache
 
 import msgpack
@@ -53,6 +54,7 @@ from broker.core.inputs import (
     Persisted,
     Published,
     Restored,
+    RightsNarrowed,
     Subscribed,
     TimerFired,
     Unadvertised,
@@ -98,6 +100,15 @@ def _has_only_heartbeats(effects: list[Effect]) -> bool:
     )
 
 
+class FailingCommit(Enum):
+    """A commit that fails. A broker stops at the first one."""
+
+    LOST = "lost"
+    """Nothing is written."""
+    WRITTEN = "written"
+    """All is written. Only the report of success is missing."""
+
+
 @dataclass(slots=True)
 class Seat:
     """A broker across its restarts: its core while it is up, its incarnation, store and timers."""
@@ -111,6 +122,10 @@ class Seat:
     is_writing: bool = False
     timers: dict[str, int] = field(default_factory=dict)
     has_left: bool = False
+    clock: int = 0
+    """How far the broker's clock is ahead. It changes only while the broker is down."""
+    failing_commit: FailingCommit | None = None
+    """What the next commit does instead of succeeding."""
 
 
 class World:
@@ -141,14 +156,21 @@ class World:
         self.now = 0
         self.skips_idle_ticks = skips_idle_ticks
         self.random = random.Random(seed)
+        self.muted: set[tuple[str, str]] = set()
+        """Directions of half-open links, as sender and receiver: frames vanish, and no end is told."""
+        self.slow: dict[Link, int] = {}
+        """Links whose frames take so much longer."""
+        self.stop_broker: Callable[[str], None] = self.crash
+        """Called when a broker stops because a commit failed."""
         self.links: dict[Link, int] = {}
         """Links that are up. The number is different each time that a link comes up."""
         self.seats: dict[str, Seat] = {}
         self.flaps: list[tuple[Link, int, int]] = []
         """Links that a broker reset because the neighbour was silent, with the start and end of the interruption."""
         self.delivered: Counter[tuple[PublicationId, str]] = Counter()
-        self.delivered_in_life: Counter[tuple[PublicationId, str, int]] = Counter()
-        """Deliveries by incarnation: after a restart, a durable broker repeats those that were not acknowledged."""
+        self.delivered_in_life: Counter[tuple[PublicationId, str, str, int]] = Counter()
+        """Deliveries by broker and incarnation: after a restart, a durable broker repeats those that were not
+        acknowledged."""
         self.got: dict[tuple[PublicationId, str], tuple[str, ...]] = {}
         self.accepted: dict[PublicationId, dict[str, Value]] = {}
         self.published_at: dict[PublicationId, int] = {}
@@ -197,9 +219,19 @@ class World:
         neighbours = {end for each in self.configured if name in each for end in each if end != name}
         here = tuple(sorted(each for each in neighbours if not self.seats[each].has_left))
         seat.broker = Broker(self.router(name), name, seat.incarnation, self.settings, expected_neighbours=here)
+        seat.failing_commit = None
         if seat.store:
-            self._perform(name, seat.broker.handle(Restored(dict(seat.store)), self.now))
-        self._perform(name, seat.broker.start(self.now))
+            self._perform(name, seat.broker.handle(Restored(dict(seat.store)), self.now + seat.clock))
+        self._perform(name, seat.broker.start(self.now + seat.clock))
+
+    def join(self, name: str, neighbours: Iterable[str], clusters: tuple[str, ...]) -> None:
+        """Adds a broker and its links to the overlay."""
+        links = [link(name, each) for each in neighbours]
+        self.configured += links
+        self.seats[name] = Seat(clusters)
+        self.start(name)
+        for each in links:
+            self.connect(*each)
 
     def router(self, name: str) -> Router:
         seat = self.seats[name]
@@ -232,7 +264,7 @@ class World:
     def connect(self, first: str, second: str) -> None:
         each = link(first, second)
         one, other = self.seats[first].broker, self.seats[second].broker
-        if each in self.links or one is None or other is None:
+        if each in self.links or one is None or other is None or self.muted & {(first, second), (second, first)}:
             return
         self.links[each] = next(self._lives)
         greetings = one.router.greeting(), other.router.greeting()
@@ -257,9 +289,9 @@ class World:
 
     def input(self, name: str, happened: Input) -> None:
         self._last_event = self.now
-        broker = self.seats[name].broker
-        if broker is not None:
-            self._perform(name, broker.handle(happened, self.now))
+        seat = self.seats[name]
+        if seat.broker is not None:
+            self._perform(name, seat.broker.handle(happened, self.now + seat.clock))
 
     def _perform(self, name: str, effects: list[Effect]) -> None:
         seat = self.seats[name]
@@ -314,12 +346,17 @@ class World:
         batch, seat.unwritten = seat.unwritten, []
 
         def commit() -> None:
-            if seat.broker is broker:
+            if seat.broker is not broker:
+                return
+            if seat.failing_commit is not FailingCommit.LOST:
                 for change in batch:
                     if isinstance(change, Persist):
                         seat.store[change.key] = change.record
                     else:
                         seat.store.pop(change.key, None)
+            if seat.failing_commit is not None:
+                self.stop_broker(name)
+            else:
                 self._later(self.random.randrange(MILLISECOND // 10), report)
 
         def report() -> None:
@@ -338,7 +375,7 @@ class World:
 
     def _deliver(self, name: str, effect: Deliver) -> None:
         self.delivered[effect.publication, effect.client] += 1
-        self.delivered_in_life[effect.publication, effect.client, self.seats[name].incarnation] += 1
+        self.delivered_in_life[effect.publication, effect.client, name, self.seats[name].incarnation] += 1
         self.got[effect.publication, effect.client] = effect.subscriptions
         if self.settings.is_durable:
             self._later_for(name, MILLISECOND, DeliveryAcknowledged(effect.client, effect.number))
@@ -348,7 +385,7 @@ class World:
         seat.timers[effect.name] = effect.at
         broker = seat.broker
         if effect.name == TICK and broker is not None:
-            heapq.heappush(self._ticks, (max(effect.at, self.now), next(self._order), name, broker))
+            heapq.heappush(self._ticks, (max(effect.at - seat.clock, self.now), next(self._order), name, broker))
             return
 
         def fire() -> None:
@@ -356,7 +393,7 @@ class World:
                 del seat.timers[effect.name]
                 self.input(name, TimerFired(effect.name))
 
-        self._later(max(0, effect.at - self.now), fire)
+        self._later(max(0, effect.at - seat.clock - self.now), fire)
 
     def _send(self, name: str, effect: Send) -> None:
         each = link(name, effect.peer)
@@ -364,9 +401,9 @@ class World:
         self.sent[type(effect.message).__name__] += 1
         if isinstance(effect.message, Publish):
             self.hops.append((name, effect.peer, effect.message))
-        if life is None:
-            return
         direction = (name, effect.peer)
+        if life is None or direction in self.muted:
+            return
         if isinstance(effect.message, Heartbeat):
             self._send_heartbeat(direction, effect.message)
             return
@@ -375,6 +412,8 @@ class World:
         frame = encode(effect.message, effect.sequence)
         # A link keeps the order of its frames.
         at = max(self._busy_until.get(direction, 0), self.now + self.random.randrange(1, 5) * MILLISECOND)
+        if each in self.slow:
+            at += self.random.randrange(self.slow[each])
         self._busy_until[direction] = at
 
         def arrive() -> None:
@@ -392,14 +431,15 @@ class World:
         each = link(*direction)
         life = self.links[each]
         frame = _heartbeat_frame(heartbeat)
-        at = max(self._busy_until.get(direction, 0), self.now + delay)
+        at = max(self._busy_until.get(direction, 0), self.now + delay + self.slow.get(each, 0))
         self._busy_until[direction] = at
 
         def arrive() -> None:
             if self.links.get(each) == life:
                 broker = self.seats[receiver].broker
                 if broker is not None:
-                    effects = broker.handle(FrameReceived(sender, _heartbeat_of(frame)), self.now)
+                    now = self.now + self.seats[receiver].clock
+                    effects = broker.handle(FrameReceived(sender, _heartbeat_of(frame)), now)
                     if effects:
                         self._last_event = self.now
                         self._perform(receiver, effects)
@@ -439,10 +479,11 @@ class World:
     def _tick(self) -> None:
         """Runs the next tick."""
         self.now, _, name, broker = heapq.heappop(self._ticks)
-        if self.seats[name].broker is not broker:
+        seat = self.seats[name]
+        if seat.broker is not broker:
             return
         was_recovering = broker.is_recovering
-        effects = broker.handle(TimerFired(TICK), self.now)
+        effects = broker.handle(TimerFired(TICK), self.now + seat.clock)
         if broker.is_recovering != was_recovering or not _has_only_heartbeats(effects):
             self._last_event = self.now
         self._perform(name, effects)
@@ -451,15 +492,17 @@ class World:
         """Skips the ticks of all brokers until something else may happen. Returns False if there is none to skip."""
         period = self.settings.tick
         first = self._ticks[0][0]
-        if first < self._last_event + period + HEARTBEAT_DELAY_MAX or self.is_lost is not nothing_is_lost:
+        slowest = HEARTBEAT_DELAY_MAX + max(self.slow.values(), default=0)
+        if first < self._last_event + period + slowest or self.is_lost is not nothing_is_lost:
             return False
         # The heartbeats of skipped ticks arrive before anything else happens.
-        last = min(self._agenda[0][0] - 1 if self._agenda else end, end) - HEARTBEAT_DELAY_MAX
+        last = min(self._agenda[0][0] - 1 if self._agenda else end, end) - slowest
         if first > last:
             return False
         ticks = sorted(each for each in self._ticks if self.seats[each[2]].broker is each[3])
         for at, _, _, broker in ticks:
-            last = min(last, at + broker.idle_ticks(at) * period - 1 - HEARTBEAT_DELAY_MAX)
+            idle = broker.idle_ticks(at + self.seats[broker.me].clock)
+            last = min(last, at + idle * period - 1 - slowest)
             if first > last:
                 return False
         next_ticks = {name: at for at, _, name, _ in ticks}
@@ -473,32 +516,36 @@ class World:
         for at, order, name, broker in ticks:
             count = (last - at) // period + 1 if at <= last else 0
             if count:
-                broker.skip_ticks(count, at + (count - 1) * period)
+                broker.skip_ticks(count, at + (count - 1) * period + self.seats[name].clock)
                 self.sent["Heartbeat"] += count * len(broker.links.peers())
                 skipped.append((at + count * period, -at, order, name, broker))
             else:
                 self._ticks.append((at, order, name, broker))
         for at, _, _, name, broker in sorted(skipped, key=lambda each: each[:3]):
             # Ticks at the same time keep their order.
-            self.seats[name].timers[TICK] = at
+            self.seats[name].timers[TICK] = at + self.seats[name].clock
             self._ticks.append((at, next(self._order), name, broker))
         heapq.heapify(self._ticks)
         for peer, broker in pairs:
-            broker.links.mark_alive(peer, self._hear(peer, broker, next_ticks.get(peer), last)[0])
+            heard, _ = self._hear(peer, broker, next_ticks.get(peer), last)
+            broker.links.mark_alive(peer, heard + self.seats[broker.me].clock)
         return True
 
     def _hear(self, peer: str, broker: Broker, next_tick: int | None, last: int) -> tuple[int, int]:
         """When the broker last heard of the neighbour, if ticks until `last` only send heartbeats, and the last time at
         which this is so: a silence may become too long. `next_tick`: the neighbour's next heartbeat, if it is up."""
-        heard, patience = broker.links.last_received(peer), self.settings.dead_after
-        if next_tick is None or link(peer, broker.me) not in self.links:
+        each, direction = link(peer, broker.me), (peer, broker.me)
+        heard = broker.links.last_received(peer) - self.seats[broker.me].clock
+        patience = self.settings.dead_after
+        if next_tick is None or each not in self.links or direction in self.muted:
             return heard, min(last, heard + patience)
         period = self.settings.tick
         if not self.loss:
             # Only the last heartbeat matters.
             next_tick += max(0, last - next_tick) // period * period
         for at in range(next_tick, last + 1, period):
-            is_lost, delay = self._heartbeat_fate((peer, broker.me), at)
+            is_lost, delay = self._heartbeat_fate(direction, at)
+            delay += self.slow.get(each, 0)
             if not is_lost:
                 if self.loss and at + delay > heard + patience:
                     return heard, min(heard + patience, at - 1)
@@ -528,6 +575,11 @@ class World:
 
     def unadvertise(self, broker: str, client: str, name: str) -> None:
         self.input(broker, Unadvertised(client, name))
+
+    def narrow_rights(
+        self, broker: str, client: str, subscriptions: Iterable[str], advertisements: Iterable[str]
+    ) -> None:
+        self.input(broker, RightsNarrowed(client, tuple(subscriptions), tuple(advertisements), frozenset()))
 
     def client_leaves(self, broker: str, client: str) -> None:
         self.input(broker, ClientLeft(client))

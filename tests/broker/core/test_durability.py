@@ -108,7 +108,7 @@ def test_a_delivery_that_was_not_acknowledged_is_repeated_after_restart_and_reco
     world.connect_client("b4", "subscriber")
     world.run(70 * SECOND)
     assert world.delivered == {(id, "subscriber"): 2}
-    assert world.delivered_in_life == {(id, "subscriber", 1): 1, (id, "subscriber", 2): 1}
+    assert world.delivered_in_life == {(id, "subscriber", "b4", 1): 1, (id, "subscriber", "b4", 2): 1}
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
