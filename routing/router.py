@@ -16,7 +16,6 @@ from routing.messages import EntryId, Heartbeat, LinkState, Message, Publish, Ro
 from routing.reorganisation import CloseLink, OpenLink
 from routing.tables import TableWork
 
-
 ANY_NUMBER = 1 << 62
 """As many ticks as a driver likes."""
 

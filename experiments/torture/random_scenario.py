@@ -169,11 +169,9 @@ class Scenario:
         words = [f"mercast torture --seed {self.seed} --protocol {self.protocol}"]
         words += [f"--mode {'durable' if self.is_durable else 'memory'}"]
         words += [f"--matcher {self.matcher}"] * (self.matcher != "auto")
-        words += ["--strict"] * (not self.is_open)
-        words += [f"--loss {self.loss}"] * bool(self.loss)
-        words += self._fault_words()
-        words += ["--reorganise"] * self.reorganises
-        words += [f"--option {option}" for option in self.options]
+        words += ["--open" if self.is_open else "--strict", f"--loss {self.loss:g}", *self._fault_words()]
+        words += ["--reorganise" if self.reorganises else "--no-reorganise"]
+        words += [f"--option {option}" for option in self.options or ("none",)]
         words += [f"--steps '{text_of(self.steps)}'"] if self.steps is not None else []
         return " ".join(words)
 
