@@ -508,6 +508,9 @@ class World:
         next_ticks = {name: at for at, _, name, _ in ticks}
         pairs = [(peer, broker) for _, _, _, broker in ticks for peer in broker.links.peers()]
         for peer, broker in pairs:
+            if self.loss and self._last_heard(peer, broker) <= self._last_event + slowest and peer in next_ticks:
+                # A heartbeat that was lost might have shown that the neighbours differ.
+                return False
             last = self._hear(peer, broker, next_ticks.get(peer), last)[1]
         if first > last:
             return False
@@ -535,8 +538,9 @@ class World:
         """When the broker last heard of the neighbour, if ticks until `last` only send heartbeats, and the last time at
         which this is so: a silence may become too long. `next_tick`: the neighbour's next heartbeat, if it is up."""
         each, direction = link(peer, broker.me), (peer, broker.me)
-        heard = broker.links.last_received(peer) - self.seats[broker.me].clock
-        patience = self.settings.dead_after
+        heard = self._last_heard(peer, broker)
+        # Heartbeats of skipped ticks arrive before the broker resets the link.
+        patience = self.settings.dead_after - HEARTBEAT_DELAY_MAX - max(self.slow.values(), default=0)
         if next_tick is None or each not in self.links or direction in self.muted:
             return heard, min(last, heard + patience)
         period = self.settings.tick
@@ -551,6 +555,9 @@ class World:
                     return heard, min(heard + patience, at - 1)
                 heard = at + delay
         return heard, min(last, heard + patience)
+
+    def _last_heard(self, peer: str, broker: Broker) -> int:
+        return broker.links.last_received(peer) - self.seats[broker.me].clock
 
     def settle(self) -> None:
         """Runs long enough for all retransmissions."""
