@@ -89,8 +89,10 @@ def _heartbeat_frame(heartbeat: Heartbeat) -> bytes:
 
 
 @lru_cache(maxsize=1024)
-def _heartbeat_of(frame: bytes) -> Message:
-    return decode(frame, Limits())[0]
+def _heartbeat_of(frame: bytes) -> Heartbeat:
+    heartbeat, _ = decode(frame, Limits())
+    assert isinstance(heartbeat, Heartbeat)
+    return heartbeat
 
 
 def _has_only_heartbeats(effects: list[Effect]) -> bool:
@@ -124,6 +126,8 @@ class Seat:
     has_left: bool = False
     clock: int = 0
     """How far the broker's clock is ahead. It changes only while the broker is down."""
+    known_heartbeats: dict[str, Heartbeat] = field(default_factory=dict)
+    """The neighbours' heartbeats that had no effect, since the broker last changed."""
     failing_commit: FailingCommit | None = None
     """What the next commit does instead of succeeding."""
 
@@ -192,6 +196,8 @@ class World:
         """The next ticks, by time and order, as a heap."""
         self._last_event = 0
         """The time of the last event other than a tick that only sends heartbeats, or a heartbeat without effects."""
+        self._try_skip_at = 0
+        """Before this time no ticks are skipped: a broker was not idle."""
         self._seed = seed
         self._directions: dict[tuple[str, str], int] = {}
         """A number for each direction of a link, from which the fates of its heartbeats follow."""
@@ -213,6 +219,7 @@ class World:
         """Starts a broker, with the records of its store."""
         self._last_event = self.now
         seat = self.seats[name]
+        seat.known_heartbeats.clear()
         seat.incarnation += 1
         seat.timers = {}
         seat.unwritten, seat.is_writing = [], False
@@ -290,6 +297,7 @@ class World:
     def input(self, name: str, happened: Input) -> None:
         self._last_event = self.now
         seat = self.seats[name]
+        seat.known_heartbeats.clear()
         if seat.broker is not None:
             self._perform(name, seat.broker.handle(happened, self.now + seat.clock))
 
@@ -436,15 +444,24 @@ class World:
 
         def arrive() -> None:
             if self.links.get(each) == life:
-                broker = self.seats[receiver].broker
-                if broker is not None:
-                    now = self.now + self.seats[receiver].clock
-                    effects = broker.handle(FrameReceived(sender, _heartbeat_of(frame)), now)
-                    if effects:
-                        self._last_event = self.now
-                        self._perform(receiver, effects)
+                self._receive_heartbeat(self.seats[receiver], receiver, sender, _heartbeat_of(frame))
 
         self._later(at - self.now, arrive)
+
+    def _receive_heartbeat(self, seat: Seat, receiver: str, sender: str, heartbeat: Heartbeat) -> None:
+        if seat.broker is None:
+            return
+        now = self.now + seat.clock
+        if seat.known_heartbeats.get(sender) == heartbeat:
+            seat.broker.links.mark_alive(sender, now)
+            return
+        effects = seat.broker.handle(FrameReceived(sender, heartbeat), now)
+        if effects:
+            self._last_event = self.now
+            seat.known_heartbeats.clear()
+            self._perform(receiver, effects)
+        else:
+            seat.known_heartbeats[sender] = heartbeat
 
     def _heartbeat_fate(self, direction: tuple[str, str], at: int) -> tuple[bool, int]:
         """Whether a heartbeat is lost, and its delay. No generator: skipped heartbeats would change what follows."""
@@ -486,6 +503,7 @@ class World:
         effects = broker.handle(TimerFired(TICK), self.now + seat.clock)
         if broker.is_recovering != was_recovering or not _has_only_heartbeats(effects):
             self._last_event = self.now
+            seat.known_heartbeats.clear()
         self._perform(name, effects)
 
     def _skip_ticks(self, end: int) -> bool:
@@ -493,7 +511,8 @@ class World:
         period = self.settings.tick
         first = self._ticks[0][0]
         slowest = HEARTBEAT_DELAY_MAX + max(self.slow.values(), default=0)
-        if first < self._last_event + period + slowest or self.is_lost is not nothing_is_lost:
+        is_quiet = first >= max(self._last_event + period + slowest, self._try_skip_at)
+        if not is_quiet or self.is_lost is not nothing_is_lost:
             return False
         # The heartbeats of skipped ticks arrive before anything else happens.
         last = min(self._agenda[0][0] - 1 if self._agenda else end, end) - slowest
@@ -504,6 +523,7 @@ class World:
             idle = broker.idle_ticks(at + self.seats[broker.me].clock)
             last = min(last, at + idle * period - 1 - slowest)
             if first > last:
+                self._try_skip_at = first + period
                 return False
         next_ticks = {name: at for at, _, name, _ in ticks}
         pairs = [(peer, broker) for _, _, _, broker in ticks for peer in broker.links.peers()]

@@ -157,6 +157,8 @@ def test_the_clock_of_a_broker_is_set_while_it_is_down() -> None:
         for _ in range(4):
             before = {name: seat.clock for name, seat in run.world.seats.items()}
             run.clock()
-            changes |= {seat.clock > before[name] for name, seat in run.world.seats.items() if seat.clock != before[name]}
+            changes |= {
+                seat.clock > before[name] for name, seat in run.world.seats.items() if seat.clock != before[name]
+            }
         run.finish()
     assert changes == {True, False}, "ahead and back"
