@@ -528,7 +528,7 @@ class World:
         next_ticks = {name: at for at, _, name, _ in ticks}
         pairs = [(peer, broker) for _, _, _, broker in ticks for peer in broker.links.peers()]
         for peer, broker in pairs:
-            if self.loss and self._last_heard(peer, broker) <= self._last_event + slowest and peer in next_ticks:
+            if self.loss and peer in next_ticks and not self._is_known(peer, broker.me):
                 # A heartbeat that was lost might have shown that the neighbours differ.
                 return False
             last = self._hear(peer, broker, next_ticks.get(peer), last)[1]
@@ -575,6 +575,10 @@ class World:
                     return heard, min(heard + patience, at - 1)
                 heard = at + delay
         return heard, min(last, heard + patience)
+
+    def _is_known(self, peer: str, name: str) -> bool:
+        """Whether the neighbour's present heartbeat had no effect since the broker last changed."""
+        return self.seats[name].known_heartbeats.get(peer) == self.broker(peer).router.greeting()
 
     def _last_heard(self, peer: str, broker: Broker) -> int:
         return broker.links.last_received(peer) - self.seats[broker.me].clock
