@@ -61,7 +61,7 @@ def test_an_idle_world_runs_few_ticks(protocol: str, monkeypatch: pytest.MonkeyP
         run_tick(world)
 
     monkeypatch.setattr(World, "_tick", count_tick)
-    world = World(protocol, [("a", "b"), ("b", "c")])
+    world = World(protocol, [("a", "b"), ("b", "c")], clusters=dict.fromkeys("abc", ("all",)))
     world.subscribe("a", "client", "all", "TRUE")
     world.run(1000 * 10**9)
     assert ran < 3 * 20
