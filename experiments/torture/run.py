@@ -148,14 +148,9 @@ def shortened(plan: Plan, seed: int, failure: str) -> Failure:
 
 
 def _described(scenario: Scenario, failure: str) -> Failure:
-    shown = replace_steps(scenario)
-    return Failure(scenario.seed, scenario.protocol, failure.partition("\nreplay:")[0], shown, len(scenario.schedule))
-
-
-def replace_steps(scenario: Scenario) -> str:
-    """The command that replays the scenario with its steps in full."""
-    scenario.steps = scenario.schedule
-    return scenario.command()
+    steps = scenario.steps = scenario.schedule
+    message, _, _ = failure.partition("\nreplay:")
+    return Failure(scenario.seed, scenario.protocol, message, scenario.command(), len(steps))
 
 
 def batches(seeds: range, size: int) -> Iterator[range]:

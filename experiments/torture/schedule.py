@@ -28,7 +28,7 @@ FAULTS = (
     *DURABLE_FAULTS,
 )
 """All kinds of faults. `repair` and `restart` undo some."""
-FREQUENCIES = {"cut": 2, "repair": 4, "crash": 2, "restart": 3, "bounce": 2}
+FREQUENCIES = {"cut": 2, "repair": 2, "crash": 2}
 """How many times as often as others a kind of fault is drawn."""
 STEPS = ("subscribe", "publish", "withdraw", "advertise", "pause", "heal", *FAULTS)
 DRAWS = 1 << 16
