@@ -65,7 +65,6 @@ def torture(
       mercast torture --seeds 0:1000000 --master spark://host:7077
     """
     import os
-    import time
 
     from broker.config.duration import parse_duration
     from broker.progress import ignore_progress, remaining_time_bar
@@ -87,18 +86,25 @@ def torture(
     if steps_file is not None:
         steps = steps_file.read_text(encoding="utf-8")
     given = None if steps is None else read_steps(steps)
-    deadline = None if duration is None else time.monotonic() + parse_duration(duration, "--duration") / 1e9
+    duration_s = None if duration is None else parse_duration(duration, "--duration") / 1e9
     tally = Tally()
+
+    def report(some: Tally) -> None:
+        tally.add(some)
+        if not as_json:
+            for failure in some.failures:
+                print(_text_of(failure), flush=True)
+
     try:
-        if len(chosen) <= BATCH and master is None:
-            tally = run_seeds(plan, chosen, given)
+        if given is not None or (len(chosen) <= BATCH and master is None):
+            report(run_seeds(plan, chosen, given))
         else:
             workers = jobs or os.cpu_count() or 1
             given_out = SPARK_TASKS_MAX if master is not None else WAITING * workers
             tasks = spark_tasks(plan, master) if master is not None else local_processes(plan, workers)
             with tasks as submit, remaining_time_bar() as show:
                 shown = ignore_progress if as_json else show
-                run_all(submit, chosen, given_out, tally, shown, deadline)
+                run_all(submit, chosen, given_out, duration_s, report, shown)
     except KeyboardInterrupt:
         pass
     _print(tally, as_json=as_json)
@@ -162,8 +168,6 @@ def _print(tally: Tally, *, as_json: bool) -> None:
         }
         print(json.dumps(shown, indent=2))
         return
-    for failure in tally.failures:
-        print(_text_of(failure))
     for (protocol, mode), count in sorted(tally.schedules.items()):
         print(f"{protocol:10} {mode:8} {count:10,} schedules")
     pairs = ", ".join(f"{count:,} {result}" for result, count in tally.pairs.most_common())

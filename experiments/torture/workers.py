@@ -51,14 +51,20 @@ def spark_tasks(plan: Plan, master: str) -> Iterator[SubmitSeeds]:
 
 
 def run_all(
-    submit: SubmitSeeds, seeds: range, given_out_max: int, tally: Tally, show: ShowProgress, deadline: float | None
+    submit: SubmitSeeds,
+    seeds: range,
+    given_out_max: int,
+    duration_s: float | None,
+    report: Callable[[Tally], None],
+    show: ShowProgress,
 ) -> None:
-    """Runs the schedules of all seeds, or until the deadline of the monotonic clock, and adds the results to the
-    tally."""
+    """Runs the schedules of all seeds, or gives out batches for so many seconds. Reports the results of each batch."""
+    start = time.monotonic()
+    done_seeds = 0
     waiting = batches(seeds, BATCH)
     given_out: set[Future[Tally]] = set()
     while True:
-        while len(given_out) < given_out_max and (deadline is None or time.monotonic() < deadline):
+        while len(given_out) < given_out_max and (duration_s is None or time.monotonic() - start < duration_s):
             batch = next(waiting, None)
             if batch is None:
                 break
@@ -67,5 +73,9 @@ def run_all(
             return
         done, given_out = wait(given_out, return_when=FIRST_COMPLETED)
         for each in done:
-            tally.add(each.result())
-        show(f"{len(tally.failures)} failed", tally.count, len(seeds))
+            report(each.result())
+            done_seeds += each.result().count
+        if duration_s is None:
+            show("schedules", done_seeds, len(seeds))
+        else:
+            show("seconds", round(time.monotonic() - start), round(duration_s))

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from broker.core.retransmission import Retransmission
+from mercast.command_line import compose
 from tests.harness.command_line import CommandLine
 
 
@@ -56,6 +60,21 @@ def test_an_invalid_option_is_named(command_line: CommandLine, words: tuple[str,
     outcome = command_line.run("torture", *words)
     assert outcome.code == 2
     assert message in outcome.err
+
+
+def test_a_failure_is_printed_with_its_replay_and_ends_with_exit_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without retransmission, a lost frame is never sent again."""
+    monkeypatch.setattr(Retransmission, "_choose", lambda *_: [])
+    words = ["torture", "--seeds", "0:12", "--protocol", "flooding", "--loss", "0.1"]
+    result = CliRunner().invoke(compose(words), words)
+    assert result.exit_code == 1
+    assert "in custody" in result.output
+    (replay, *_) = [line.strip() for line in result.output.splitlines() if "--steps" in line]
+    assert replay.startswith("mercast torture --seed ")
+    again = shlex.split(replay)[1:]
+    repeated = CliRunner().invoke(compose(again), again)
+    assert repeated.exit_code == 1
+    assert replay in repeated.output
 
 
 @pytest.mark.slow
