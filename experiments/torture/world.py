@@ -419,9 +419,10 @@ class World:
             return
         frame = encode(effect.message, effect.sequence)
         # A link keeps the order of its frames.
-        at = max(self._busy_until.get(direction, 0), self.now + self.random.randrange(1, 5) * MILLISECOND)
+        delay = self.random.randrange(1, 5) * MILLISECOND
         if each in self.slow:
-            at += self.random.randrange(self.slow[each])
+            delay += self.random.randrange(self.slow[each])
+        at = max(self._busy_until.get(direction, 0), self.now + delay)
         self._busy_until[direction] = at
 
         def arrive() -> None:
