@@ -4,6 +4,7 @@
     ├── WorkloadError       an unknown workload or parameter, or an invalid value
     ├── QuoteFileError      a file of quotes that cannot be read; the message names file, line and column
     ├── ScenarioError       an invalid scenario; the message names the file and the key
+    ├── ScheduleError       an invalid schedule of `mercast torture`; the message names the step
     ├── SimulationError     a run that missed or repeated an owed delivery, or that is not deterministic
     ├── CountingError       lists that cannot be counted without simulating: several paths between clusters
     ├── FigureError         an unknown figure, or results that are missing or damaged
@@ -38,6 +39,10 @@ class QuoteFileError(ExperimentError, ValueError):
 
 class ScenarioError(ExperimentError, ValueError):
     exit_code = 3
+
+
+class ScheduleError(ExperimentError, ValueError):
+    exit_code = 2
 
 
 class SimulationError(ExperimentError):

@@ -122,8 +122,8 @@ def create(name: str, backend: str | None = None, **options: object) -> Matcher:
     if backend == NATIVE and not has_native_module():
         raise BackendMissingError(name)
     index = chosen.load(backend)
-    known = [parameter for parameter in inspect.signature(index).parameters if parameter != "self"]
     for option in options:
+        known = [parameter for parameter in inspect.signature(index).parameters if parameter != "self"]
         if option not in known:
             there_are = f"there are {', '.join(known)}" if known else "it has none"
             raise UnknownIndexError(f"{name} has no option {option!r}{nearest(option, known)}; {there_are}")

@@ -66,6 +66,7 @@ COMMANDS = {
     ),
     "status": Part("Show the broker processes that run here.", ("broker.deployment.local.commands",)),
     "sub": Part("Subscribe, and print what comes.", ("broker.client.cli.commands",)),
+    "torture": Part("Run random schedules of faults, and check every delivery.", ("experiments.torture.commands",)),
     "trace": Part("Show where one publication went, live or in a run, and why.", ("experiments.simulate.commands",)),
     "token": Part("Make a client's token, and the rule that knows it.", ("broker.security.commands",)),
     "up": Part("Start an overlay's brokers as processes on this machine.", ("broker.deployment.local.commands",)),

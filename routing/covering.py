@@ -18,6 +18,7 @@ from typing import Protocol
 from matching.expressions.intersection import Region, region_of
 from matching.expressions.model import Expression
 from routing.messages import EntryId, Subscribe, Unsubscribe
+from routing.router import ANY_NUMBER
 
 
 class Forwarding(Protocol):
@@ -31,6 +32,12 @@ class Forwarding(Protocol):
 
     def remove_tree(self, tree: EntryId) -> list[Unsubscribe]:
         """Removes a tree with all its copies. Returns the withdrawals to send."""
+
+    def idle_ticks(self, retention_ticks: int) -> int:
+        """Returns how many ticks from now on change nothing, if no copy is added or removed."""
+
+    def skip_ticks(self, count: int) -> None:
+        """Counts ticks without running them: at most `idle_ticks`."""
 
     def tick(self, retention_ticks: int) -> list[tuple[EntryId, Subscribe | Unsubscribe]]:
         """Counts a tick. Returns delayed changes with their trees: a copy confirmed earlier is withdrawn after
@@ -54,6 +61,12 @@ class ForwardAll:
     def remove_tree(self, tree: EntryId) -> list[Unsubscribe]:
         return [Unsubscribe(entry, tree) for entry in self._forwarded.pop(tree, {})]
 
+    def idle_ticks(self, retention_ticks: int) -> int:
+        return ANY_NUMBER
+
+    def skip_ticks(self, count: int) -> None:
+        """Does nothing: no change is delayed."""
+
     def tick(self, retention_ticks: int) -> list[tuple[EntryId, Subscribe | Unsubscribe]]:
         return []
 
@@ -74,6 +87,12 @@ class ForwardUncovered:
         for wider in copies.add(copy, region_of(expression)):
             self._due.append((self._now, tree, wider))
         return _difference(before, copies.forwarded, tree)
+
+    def idle_ticks(self, retention_ticks: int) -> int:
+        return max(0, self._due[0][0] + retention_ticks - self._now - 1) if self._due else ANY_NUMBER
+
+    def skip_ticks(self, count: int) -> None:
+        self._now += count
 
     def tick(self, retention_ticks: int) -> list[tuple[EntryId, Subscribe | Unsubscribe]]:
         self._now += 1

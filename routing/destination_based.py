@@ -30,6 +30,7 @@ from routing.messages import (
 from routing.multicast import MulticastLayer, destinations_of
 from routing.reorganisation import CloseLink, OpenLink, Reorganisation
 from routing.router import (
+    ANY_NUMBER,
     Counts,
     ForwardingLeg,
     LearnedSubscription,
@@ -377,6 +378,14 @@ class DestinationBased:
             reorganisation.tick()
         self._neighbour_silence.tick(dict.fromkeys(self._missing_neighbours(), 0))
         self._announce_gaps()
+
+    def idle_ticks(self) -> int:
+        return min((domain.idle_ticks() for domain in self._domains.values()), default=ANY_NUMBER)
+
+    def skip_ticks(self, count: int) -> None:
+        for domain in self._domains.values():
+            domain.skip_ticks(count, self.settings.detection_ticks)
+        self._neighbour_silence.skip_ticks(count)
 
     def greeting(self) -> Heartbeat:
         known = tuple((name, domain.multicast.digest) for name, domain in self._domains.items())

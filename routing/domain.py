@@ -31,7 +31,7 @@ from routing.messages import (
 )
 from routing.multicast import MulticastLayer
 from routing.reliable_updates import UpdateReceiver, UpdateSender
-from routing.router import LearnedSubscription, RouterSettings
+from routing.router import ANY_NUMBER, LearnedSubscription, RouterSettings
 from routing.silence import Silence
 from routing.tables import Advertisement, AdvertisementTable, RemoteSubscriptions, expression_of, is_parsable, region_of
 
@@ -390,6 +390,19 @@ class Domain:
         self._converging_ticks = max(0, self._converging_ticks - 1)
         self._send_inquiries()
         self._request_openings()
+
+    def idle_ticks(self) -> int:
+        """Returns how many ticks from now on only count, if the last tick sent nothing and no message comes."""
+        if self.update_sender.is_repeating:
+            return 0
+        # The tick in which the countdown ends changes `is_converging`.
+        return self._converging_ticks - 1 if self._converging_ticks else ANY_NUMBER
+
+    def skip_ticks(self, count: int, detection_ticks: int) -> None:
+        """Counts ticks without running them: at most `idle_ticks`."""
+        self.update_sender.skip_ticks(count)
+        self._silence.skip_ticks(count, remember=detection_ticks)
+        self._converging_ticks = max(0, self._converging_ticks - count)
 
     @property
     def unacknowledged(self) -> int:

@@ -175,6 +175,14 @@ class FBR(HopByHop):
                 self._update_sender.send(parent, change)
         super().tick()
 
+    def idle_ticks(self) -> int:
+        return min(super().idle_ticks(), self._forwarding.idle_ticks(self.settings.retention_ticks))
+
+    def skip_ticks(self, count: int) -> None:
+        super().skip_ticks(count)
+        self._tree_silence.skip_ticks(count, remember=self.settings.detection_ticks)
+        self._forwarding.skip_ticks(count)
+
     def _apply(self, change: Change, peer: str) -> None:
         if isinstance(change, Advertise | Unadvertise):
             self._apply_to_tree(change, self._trees.get(change.entry), peer)

@@ -20,7 +20,7 @@ from routing.messages import (
 )
 from routing.multicast import destinations_of, narrowed
 from routing.reliable_updates import UpdateReceiver, UpdateSender
-from routing.router import ForwardingLeg, LearnedSubscription, RouterOutput, RouterSettings
+from routing.router import ANY_NUMBER, ForwardingLeg, LearnedSubscription, RouterOutput, RouterSettings
 from routing.tables import is_parsable
 
 DOMAIN = ""
@@ -215,6 +215,16 @@ class HopByHop:
         self._converging_ticks = max(0, self._converging_ticks - 1)
         self._send_inquiries()
         self._request_openings()
+
+    def idle_ticks(self) -> int:
+        if self._update_sender.is_repeating:
+            return 0
+        # The tick in which the countdown ends changes `is_converging`.
+        return self._converging_ticks - 1 if self._converging_ticks else ANY_NUMBER
+
+    def skip_ticks(self, count: int) -> None:
+        self._update_sender.skip_ticks(count)
+        self._converging_ticks = max(0, self._converging_ticks - count)
 
     def greeting(self) -> Heartbeat:
         return Heartbeat(self._incarnation, ())

@@ -31,7 +31,7 @@ from msgspec.structs import replace
 from routing.destination_based import DestinationBased
 from routing.domain import Domain
 from routing.messages import Advertise, EntryId, Publish, Subscribe
-from routing.router import ForwardingLeg
+from routing.router import ANY_NUMBER, ForwardingLeg
 from routing.tables import TableWork
 
 Offer = TypeVar("Offer", bound=Advertise | Subscribe)
@@ -129,6 +129,14 @@ class MERC(DestinationBased):
         self._ending_pairs = {pair: left - 1 for pair, left in self._ending_pairs.items() if left > 1}
         self._activate_pairs(self._assigned_pairs)
         super().tick()
+
+    def idle_ticks(self) -> int:
+        # A pair with one tick left ends with the next tick.
+        return min(super().idle_ticks(), min(self._ending_pairs.values(), default=ANY_NUMBER) - 1)
+
+    def skip_ticks(self, count: int) -> None:
+        super().skip_ticks(count)
+        self._ending_pairs = {pair: left - count for pair, left in self._ending_pairs.items()}
 
     def _gap_behind(self, target: str) -> tuple[str, ...] | None:
         if self._missing_neighbours():

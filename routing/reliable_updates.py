@@ -273,6 +273,18 @@ class UpdateSender:
                     groups.add(batch, Turn(destination, state.epoch, sequence))
         return [self._update(turns, batch) for batch, turns in groups.items()]
 
+    @property
+    def is_repeating(self) -> bool:
+        """Whether a reachable destination has yet to acknowledge a batch."""
+        for state in self._destinations.values():
+            if state.is_reachable and state.unacknowledged:
+                return True
+        return False
+
+    def skip_ticks(self, count: int) -> None:
+        """Counts ticks in which nothing is repeated."""
+        self._tick += count
+
     def _update(self, turns: list[Turn], batch: _Batch) -> Update:
         ordered = tuple(sorted(turns))
         return Update(

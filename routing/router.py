@@ -16,6 +16,9 @@ from routing.messages import EntryId, Heartbeat, LinkState, Message, Publish, Ro
 from routing.reorganisation import CloseLink, OpenLink
 from routing.tables import TableWork
 
+ANY_NUMBER = 1 << 62
+"""As many ticks as a driver likes."""
+
 
 @dataclass(frozen=True, slots=True)
 class ForwardingLeg:
@@ -202,6 +205,12 @@ class Router(Protocol):
 
     def tick(self) -> None:
         """Repeats updates that were not acknowledged, and counts a tick."""
+
+    def idle_ticks(self) -> int:
+        """Returns how many ticks from now on only count, if the last tick sent nothing and no message comes."""
+
+    def skip_ticks(self, count: int) -> None:
+        """Counts ticks without running them: at most `idle_ticks`."""
 
     def greeting(self) -> Heartbeat:
         """Returns the heartbeat for all neighbours."""

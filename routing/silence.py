@@ -42,6 +42,12 @@ class Silence(Generic[Key]):
                 }
         self._since = since
 
+    def skip_ticks(self, count: int, remember: int = 0) -> None:
+        """Counts ticks in which the same keys are silent as in the last one."""
+        self.now += count
+        if self._ended:
+            self._ended = {key: times for key, times in self._ended.items() if self.now - times[1] <= remember}
+
     def ticks(self, key: Key, known_since: int) -> int:
         """Returns for how many ticks the key has been silent."""
         return self.now - self._began(key, known_since)

@@ -41,6 +41,7 @@ ROOMS = {
     "experiments/scenario": {"workloads"},
     "experiments/simulate": {"scenario"},
     "experiments/sweeps": {"analysis", "scenario", "simulate", "studies"},
+    "experiments/torture": {"simulate", "sweeps"},
     "matching/indexes": {"expressions", "languages", "native"},
     "matching/languages": {"expressions"},
     "matching/native": {"expressions", "languages"},
@@ -249,6 +250,7 @@ def test_randomness_comes_from_a_generator_that_was_passed_in(path: Path) -> Non
         "up --help",
         "broker --help",
         "analyse --help",
+        "torture --help",
     ],
 )
 def test_help_and_version_load_nothing_heavy(words: str) -> None:

@@ -220,6 +220,23 @@ class Broker:
         self._recovery.store_members()
         self._recovery.store_settled()
 
+    def idle_ticks(self, at: int) -> int:
+        """Returns how many ticks, the next one at time `at`, would only send heartbeats.
+
+        This holds if the last tick did no more, if no other input comes, and while no neighbour is silent for too long.
+        A driver in virtual time may skip these ticks.
+        """
+        if self._recovery.is_active or not self._links.is_idle or self._sessions.clients.has_ending_sessions:
+            return 0
+        timely = (self._publications.idle_until() - at) // self._settings.tick + 1
+        return max(0, min(timely, self.router.idle_ticks()))
+
+    def skip_ticks(self, count: int, last: int) -> None:
+        """Counts ticks without running them: at most `idle_ticks`, the last one at time `last`."""
+        self._context.now = max(self._context.now, last)
+        self.router.skip_ticks(count)
+        self._publications.skip_retransmission(last)
+
     def _flush(self) -> None:
         """Turns the router's output into effects, and writes the records of dropped deliveries."""
         if self._arrivals.outdated:

@@ -122,6 +122,11 @@ class Clients:
             if not client.is_connected and client.keep is not None and now - client.disconnected_at >= client.keep
         ]
 
+    @property
+    def has_ending_sessions(self) -> bool:
+        """Whether a session of a disconnected client ends after some time."""
+        return any(not client.is_connected and client.keep is not None for client in self.by_name.values())
+
     def add_subscription(self, client: Client, name: str, entry: EntryId) -> None:
         client.subscriptions[name] = entry
         self.subscription_names[entry] = name

@@ -168,6 +168,18 @@ class Links:
             link.acknowledged_at_tick = link.outbox.acknowledged_through if link.outbox.in_flight else None
         return effects
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no publication frame waits, is in flight or is unacknowledged."""
+        for link in self._links.values():
+            if link.inbox.has_unacknowledged or link.outbox.in_flight or link.outbox.waiting:
+                return False
+        return True
+
+    def last_received(self, peer: str) -> int:
+        """Returns the time of the neighbour's last frame."""
+        return self._links[peer].last_received
+
     def queues(self) -> dict[str, tuple[int, int]]:
         """The numbers of waiting publications and of those in flight, by neighbour."""
         return {peer: (link.outbox.waiting, link.outbox.in_flight) for peer, link in sorted(self._links.items())}

@@ -557,6 +557,20 @@ class Publications:
             self._retransmission.reroute(pending.id, copy, self._context.now)
             self._router.send(copy)
 
+    def idle_until(self) -> int:
+        """Returns the last time at which a tick would send nothing again, drop nothing and evict nothing."""
+        now = self._context.now
+        if self._to_settle:
+            return now
+        return min(
+            self._retransmission.idle_until(now, self._router.is_reachable),
+            self._retention.idle_until(now, is_settling=self._router.is_converging),
+        )
+
+    def skip_retransmission(self, now: int) -> None:
+        """Does what `retransmit` does at a time when nothing is due."""
+        self._retransmission.skip(now, self._router.is_reachable)
+
     # Restart.
 
     def restore_arrival(self, id: PublicationId, record: object) -> None:

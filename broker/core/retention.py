@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from broker.core.context import CoreContext
+from broker.core.settings import FOREVER
 from matching import MatchingError
 from matching.indexes.with_fallback import for_any_expression
 from routing.messages import EntryId, PublicationId, Publish
@@ -186,6 +187,13 @@ class Retention:
                 self._evicted_bytes += len(message.attributes)
         self._forget(now)
         return evicted
+
+    def idle_until(self, now: int, *, is_settling: bool) -> int:
+        """Returns the last time at which `evict` would change nothing, if no publication is added until then."""
+        if self._evicted:
+            return now
+        oldest = next(iter(self._closed.values()), None)
+        return FOREVER if oldest is None else oldest.arrived_at + (2 * self._keep if is_settling else self._keep)
 
     def _forget(self, now: int) -> None:
         while self._evicted:

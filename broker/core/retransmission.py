@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from broker.core.settings import FOREVER
 from routing.messages import PASS_ON, SERVE, PublicationId, Publish
 from routing.multicast import destinations_of, narrowed
 
@@ -158,6 +159,27 @@ class Retransmission:
             else:
                 leg.missed.add(broker)
         return chosen
+
+    def idle_until(self, now: int, is_reachable: Callable[[str, str], bool]) -> int:
+        """Returns the last time at which `collect_due` would collect nothing, if routes do not change until then."""
+        until = FOREVER
+        for pending in self._pending.values():
+            until = min(until, pending.sent + pending.patience - 1)
+            for leg in pending.legs:
+                for broker, reached in leg.waiting.items():
+                    if not is_reachable(leg.message.domain, broker):
+                        until = min(until, reached + self._unreachable_timeout)
+                    elif broker in leg.missed:
+                        return now
+        return until
+
+    def skip(self, now: int, is_reachable: Callable[[str, str], bool]) -> None:
+        """Records which destinations are reachable, as `collect_due` does when nothing is due."""
+        for pending in self._pending.values():
+            for leg in pending.legs:
+                for broker in leg.waiting:
+                    if is_reachable(leg.message.domain, broker):
+                        leg.waiting[broker] = now
 
     def pop_settled(self) -> list[PublicationId]:
         """Removes and returns the publications without unsettled destinations, after destinations were given up."""

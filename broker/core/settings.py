@@ -8,6 +8,8 @@ MILLISECOND = 1_000_000
 """A millisecond in nanoseconds, the unit of all times of the core."""
 SECOND = 1_000_000_000
 """A second in nanoseconds."""
+FOREVER = 1 << 62
+"""A time that never comes."""
 
 
 @dataclass(frozen=True, slots=True)

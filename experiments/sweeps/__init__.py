@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from broker.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from experiments.sweeps.spark import SparkTasks
+    from experiments.sweeps.spark import SparkCalls, SparkTasks
     from experiments.sweeps.sweep import LocalProcesses, RunOutcome, RunSpec, Submit, Value, read_outcome
 
-__all__ = ["LocalProcesses", "RunOutcome", "RunSpec", "SparkTasks", "Submit", "Value", "read_outcome"]
+__all__ = ["LocalProcesses", "RunOutcome", "RunSpec", "SparkCalls", "SparkTasks", "Submit", "Value", "read_outcome"]
 
 __getattr__ = lazy_exports(
     __name__,
@@ -20,6 +20,7 @@ __getattr__ = lazy_exports(
         "LocalProcesses": "experiments.sweeps.sweep",
         "RunOutcome": "experiments.sweeps.sweep",
         "RunSpec": "experiments.sweeps.sweep",
+        "SparkCalls": "experiments.sweeps.spark",
         "SparkTasks": "experiments.sweeps.spark",
         "Submit": "experiments.sweeps.sweep",
         "Value": "experiments.sweeps.sweep",

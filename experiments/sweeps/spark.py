@@ -12,17 +12,19 @@ import shutil
 import sys
 import tarfile
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from experiments.sweeps.sweep import RunOutcome, RunSpec, error_text, execute_run, read_outcome
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+Argument = TypeVar("Argument")
+Result = TypeVar("Result")
 
 MEMORY = "512m"
 """Memory of Java on each worker. Java only transfers folders; a run uses the memory of its Python process."""
@@ -30,27 +32,47 @@ SUBMITTED_MAX = 64
 """The largest number of runs that are submitted to the cluster. It executes one on each of its cores."""
 
 
-class SparkTasks(AbstractContextManager["SparkTasks"]):
-    """Executes runs as tasks of a cluster, or of Spark on this machine."""
+class SparkCalls:
+    """Calls functions in tasks of a cluster, or of Spark on this machine. Functions, arguments and results are
+    pickled."""
 
-    def __init__(self, runs: Path, master: str) -> None:
+    def __init__(self, master: str) -> None:
         from experiments import analysis
 
-        self._runs = runs
         self._session: SparkSession = analysis.start_session(master, memory=MEMORY, is_short=True)
         # Without this a task uses the first Python on the worker's path.
         self._session.sparkContext.pythonExec = os.environ.get("PYSPARK_PYTHON", sys.executable)
         self._threads = ThreadPoolExecutor(SUBMITTED_MAX)
 
-    def submit(self, spec: RunSpec) -> Future[RunOutcome]:
-        return self._threads.submit(self._run, spec)
+    def submit_call(self, function: Callable[[Argument], Result], argument: Argument) -> Future[Result]:
+        """Calls the function in a job of one task."""
+        return self._threads.submit(self.call, function, argument)
+
+    def call(self, function: Callable[[Argument], Result], argument: Argument) -> Result:
+        """Calls the function in a job of one task, and waits for its result."""
+        (result,) = self._session.sparkContext.parallelize([argument], 1).map(function).collect()
+        return result
+
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(self, *_: object) -> None:
         self._threads.shutdown(cancel_futures=True)
         self._session.stop()
 
+
+class SparkTasks(SparkCalls):
+    """Executes runs as tasks of a cluster, or of Spark on this machine."""
+
+    def __init__(self, runs: Path, master: str) -> None:
+        super().__init__(master)
+        self._runs = runs
+
+    def submit(self, spec: RunSpec) -> Future[RunOutcome]:
+        return self._threads.submit(self._run, spec)
+
     def _run(self, spec: RunSpec) -> RunOutcome:
-        ((packed, error),) = self._session.sparkContext.parallelize([spec], 1).map(execute_and_pack).collect()
+        packed, error = self.call(execute_and_pack, spec)
         if error:
             return RunOutcome(error=error)
         folder = self._runs / spec.folder_name

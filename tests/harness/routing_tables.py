@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from broker.core.effects import MatchedRow
+from experiments.torture.world import World
 from routing.destination_based import DestinationBased
 from routing.messages import GAP, EntryId, PublicationId
 from routing.shortest_paths import TopologyTable
-from tests.harness.fake_wire import World
 
 Rows = list[tuple[str, str]]
 """The broker of an entry, and the source that the table has for it."""

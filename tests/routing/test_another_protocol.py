@@ -9,10 +9,10 @@ import pytest
 from broker.config.overlay_config import read_config
 from experiments.scenario.load import load
 from experiments.simulate.run import simulate
+from experiments.torture.world import World
 from routing import registry
 from routing.flooding import Flooding
 from routing.registry import RouterInfo
-from tests.harness.fake_wire import World
 
 OVERLAY = """
 schema = 1

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.core.settings import MILLISECOND, SECOND, Settings
+from experiments.torture.random_scenario import EXPRESSIONS, REACH, Scenario
+from experiments.torture.world import World
 from matching.expressions.intersection import covers
 from matching.languages.sql import parse
 from routing.covering import ForwardAll, Forwarding, ForwardUncovered
 from routing.fbr import FBR
 from routing.messages import EntryId, PublicationId, Subscribe, Unsubscribe
-from tests.harness.fake_wire import World
-from tests.harness.random_scenario import EXPRESSIONS, REACH, Scenario
 
 TREE = EntryId("home", 1, 1)
 LINE = [("b1", "b2"), ("b2", "b3"), ("b3", "b4")]

@@ -11,9 +11,9 @@ import pytest
 from broker.core.effects import DroppedRow, Send
 from broker.core.inputs import FrameReceived, Input, Published
 from broker.core.settings import MILLISECOND, SECOND, Settings
+from experiments.torture.world import World
 from routing.messages import PublicationId, Publish
 from routing.registry import names
-from tests.harness.fake_wire import World
 
 LINE = [("b1", "b2"), ("b2", "b3"), ("b3", "b4")]
 CLUSTERS = {"b1": ("x",), "b2": ("x", "y"), "b3": ("y",), "b4": ("y",)}

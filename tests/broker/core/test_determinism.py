@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from experiments.torture.random_scenario import SETTLED, Scenario
 from routing.registry import names
-from tests.harness.random_scenario import SETTLED, Scenario
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -12,9 +12,9 @@ import pytest
 from broker.core.effects import DroppedRow
 from broker.core.inputs import ClientConnected, ClientLost
 from broker.core.settings import MILLISECOND, SECOND, Settings
+from experiments.torture.world import World
 from routing.messages import PublicationId
 from routing.registry import names
-from tests.harness.fake_wire import World
 
 LINE = [("b1", "b2"), ("b2", "b3"), ("b3", "b4")]
 CLUSTERS = {"b1": ("x",), "b2": ("x", "y"), "b3": ("y",), "b4": ("y",)}
@@ -109,7 +109,7 @@ def test_a_delivery_that_was_not_acknowledged_is_repeated_after_restart_and_reco
     world.connect_client("b4", "subscriber")
     world.run(70 * SECOND)
     assert world.delivered == {(id, "subscriber"): 2}
-    assert world.delivered_in_life == {(id, "subscriber", 1): 1, (id, "subscriber", 2): 1}
+    assert world.delivered_in_life == {(id, "subscriber", "b4", 1): 1, (id, "subscriber", "b4", 2): 1}
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

@@ -6,9 +6,9 @@ import pytest
 
 from broker.core.inputs import FrameReceived
 from broker.core.settings import SECOND, Settings
+from experiments.torture.random_scenario import Scenario
+from experiments.torture.world import World
 from routing.messages import EntryId, PublicationId, Publish
-from tests.harness.fake_wire import World
-from tests.harness.random_scenario import Scenario
 
 STRICT = Settings(is_open=False)
 LINE = [("b1", "b2"), ("b2", "b3"), ("b3", "b4")]

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 from broker.core.settings import SECOND, Settings
+from experiments.torture.world import Seat, World
 from routing.registry import names
-from tests.harness.fake_wire import Seat, World
 from tests.harness.routing_tables import holders, remote_advertisements, remote_subscriptions, route_of, topology
 
 STRICT = Settings(is_open=False)

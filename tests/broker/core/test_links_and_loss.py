@@ -8,9 +8,9 @@ import pytest
 from broker.core.effects import ResetLink, Send
 from broker.core.inputs import FrameReceived, PeerUp, TimerFired
 from broker.core.settings import MILLISECOND, SECOND, Settings
+from experiments.torture.world import World
 from routing.messages import EntryId, Heartbeat, PublicationId, Publish, Settled, Subscribe, Turn, Update
 from routing.registry import names
-from tests.harness.fake_wire import World
 from tests.harness.routing_tables import remote_advertisements, remote_subscriptions, route_of, topology
 
 STRICT = Settings(is_open=False)

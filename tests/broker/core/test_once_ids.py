@@ -22,10 +22,10 @@ from broker.core.inputs import (
 )
 from broker.core.publications import PUBLISHED_BEFORE, SETTLE
 from broker.core.settings import MILLISECOND, SECOND, Settings
+from experiments.torture.world import World
 from routing.messages import OnceId, PublicationId, Publish, Settled
 from routing.registry import create, names
 from tests.broker.core.test_sessions import Place, numbers, subscribed
-from tests.harness.fake_wire import World
 from tests.harness.slow_store import SlowPlace, delivered
 
 DURABLE = Settings(is_durable=True)

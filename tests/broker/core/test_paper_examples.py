@@ -6,8 +6,8 @@ The figures themselves are not available. Each test says which links it assumes,
 from __future__ import annotations
 
 from broker.core.settings import Settings
+from experiments.torture.world import World
 from routing.multicast import destinations_of
-from tests.harness.fake_wire import World
 from tests.harness.routing_tables import (
     local_advertisements,
     local_subscriptions,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker.core.settings import MILLISECOND, SECOND, Settings
-from tests.harness.fake_wire import World
+from experiments.torture.world import World
 
 LINE = [("b1", "b2"), ("b2", "b3"), ("b3", "b4"), ("b4", "b5"), ("b5", "b6")]
 RING = [*LINE, ("b1", "b6")]

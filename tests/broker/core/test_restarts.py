@@ -10,9 +10,9 @@ import pytest
 from broker.core.effects import DroppedRow
 from broker.core.inputs import FrameReceived
 from broker.core.settings import MILLISECOND, SECOND, Settings
+from experiments.torture.world import Link, World
 from routing.messages import PublicationId, Publish, Update
 from routing.registry import names
-from tests.harness.fake_wire import Link, World
 
 LINE = [("b1", "b2"), ("b2", "b3"), ("b3", "b4")]
 CLUSTERS = {"b1": ("x",), "b2": ("x", "y"), "b3": ("y",), "b4": ("y",)}

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 from broker.core.settings import MILLISECOND, SECOND, Settings
+from experiments.torture.world import World
 from routing.registry import names
-from tests.harness.fake_wire import World
 
 SMALL = Settings(window=16)
 SHAPES: dict[str, dict[str, tuple[str, ...]]] = {

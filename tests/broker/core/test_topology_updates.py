@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from broker.core.settings import SECOND, Settings
-from tests.harness.fake_wire import World, link
+from experiments.torture.world import World, link
 from tests.harness.routing_tables import topology
 
 BROKERS = [f"b{number}" for number in range(1, 9)]

@@ -10,11 +10,11 @@ import topologies
 from broker.core.effects import DroppedRow, MatchedRow
 from broker.core.inputs import FrameReceived
 from broker.core.settings import SECOND, Settings
+from experiments.torture.world import Link, World
 from routing.d_dbr import DDBR
 from routing.messages import PublicationId, Publish
 from routing.multicast import destinations_of
 from routing.router import Router, RoutingDecision
-from tests.harness.fake_wire import Link, World
 from tests.harness.routing_tables import holders, local_subscriptions, matching_brokers, remote_subscriptions, route_of
 
 STRICT = Settings(is_open=False)

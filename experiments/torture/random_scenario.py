@@ -1,9 +1,12 @@
 """Random overlays with random clients, churn and faults, and an oracle that knows the owed deliveries.
 
-A scenario depends on its seed only, so that a failure can be replayed. The oracle's rule: an accepted publication is
-owed to each client with a matching subscription that was confirmed before and is not withdrawn. It is delivered exactly
-once, or a counted drop names it. In memory mode it may also be lost with a crashed broker that alone knew it. The rule
-allows no delay: it holds from the first moment after a subscription or a fault.
+A scenario depends on its seed and its steps only, so that a failure can be replayed. Each step draws its choices from a
+generator of its own, so a schedule with fewer steps does the same in those that are left.
+
+The oracle's rule: an accepted publication is owed to each client with a matching subscription that was confirmed before
+and is not withdrawn. It is delivered exactly once, or a counted drop names it. In memory mode it may also be lost with
+a crashed broker that alone knew it. The rule allows no delay: it holds from the first moment after a subscription or a
+fault.
 
 Each scenario ends with a check of liveness. After all faults are repaired, a probe from each broker arrives at each
 broker. Then no publication, frame or change is left in a queue or store.
@@ -14,18 +17,20 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cache
 
 import topologies
 from broker.core.effects import DroppedRow
 from broker.core.settings import MILLISECOND, SECOND, Settings
 from experiments.simulate.drop_reasons import TERMINAL_DROPS
+from experiments.torture.overlay_shapes import SHAPES, overlay_of
+from experiments.torture.schedule import BASIC_FAULTS, DURABLE_FAULTS, FAULTS, STEPS, Step, steps_of, text_of
+from experiments.torture.world import FailingCommit, Link, World, link
 from matching.expressions.intersection import intersects
 from matching.expressions.model import TRUE, Expression
 from matching.expressions.values import Value
 from matching.languages.sql import parse
 from routing.messages import PublicationId
-from tests.harness.fake_wire import Link, World, link
-from tests.harness.overlay_shapes import SHAPES, overlay_of
 
 FOREVER = 2**62
 SETTLED = 20 * SECOND
@@ -49,6 +54,25 @@ EXPRESSIONS = (
 )
 ADVERTISEMENTS = ("TRUE", "a < 4", "a >= 2", "b < 3 AND a < 4", "s = 'x'", "EXISTS s")
 PROBES = "EXISTS probe"
+
+
+CLOCK_OFFSETS = (0, SECOND, 4 * SECOND, 8 * SECOND)
+"""How far a broker's clock may be ahead."""
+
+
+class ScheduleFailedError(AssertionError):
+    """A scenario broke a promise: a delivery is missing, repeated or not owed, or the overlay does not come to rest."""
+
+
+def require(condition: object, message: str) -> None:
+    if not condition:
+        raise ScheduleFailedError(message)
+
+
+@cache
+def parsed(text: str) -> Expression:
+    """The expression of a text. Schedules have few texts."""
+    return parse(text)
 
 
 @dataclass(slots=True)
@@ -92,6 +116,11 @@ class Scenario:
     reorganises: bool = False
     options: dict[str, object] = field(default_factory=dict)
     """Options of the router. Each is switched on."""
+    faults: tuple[str, ...] = BASIC_FAULTS
+    """The kinds of faults, if there are any."""
+    steps: tuple[Step, ...] | None = None
+    """The schedule; None: the one of the seed."""
+    skips_idle_ticks: bool = True
     random: random.Random = field(init=False)
     world: World = field(init=False)
     shape: str = field(init=False)
@@ -101,6 +130,8 @@ class Scenario:
     outages: list[tuple[str, int, int]] = field(default_factory=list)
     """Brokers that were down, with start and end."""
     departed: dict[str, int] = field(default_factory=dict)
+    links: list[Link] = field(default_factory=list)
+    """The links of the overlay, up or down."""
     pairs: Counter[str] = field(default_factory=Counter)
     """The number of expected pairs of publication and client by result. Set by `check`."""
     _names: int = 0
@@ -110,46 +141,58 @@ class Scenario:
         self.shape = self.random.choice(SHAPES)
         self.overlay = overlay_of(self.shape, self.random)
         cycle = 5 * SECOND if self.reorganises else 0
-        settings = Settings(is_durable=self.is_durable, is_open=self.is_open, reorganise_every=cycle, most_links=3)
+        self.links = [link(each.a, each.b) for each in self.overlay.links]
+        settings = Settings(
+            is_durable=self.is_durable,
+            is_open=self.is_open,
+            reorganise_every=cycle,
+            most_links=3,
+            clock_skew=max(CLOCK_OFFSETS) if self.has_faults and "clock" in self.faults else 0,
+        )
         self.world = World(
             self.protocol,
-            [(each.a, each.b) for each in self.overlay.links],
+            self.links,
             clusters={broker.id: broker.clusters for broker in self.overlay.brokers},
             matcher=self.matcher,
             seed=self.seed,
             settings=settings,
             loss=self.loss,
             options=self.options,
+            skips_idle_ticks=self.skips_idle_ticks,
         )
+        self.world.stop_broker = self._crash
         self.world.run(self.random.choice((0, MILLISECOND, SECOND)))
 
     def command(self) -> str:
         """The command that replays the scenario."""
-        options = {
-            "--durable": self.is_durable,
-            "--strict": not self.is_open,
-            "--faults": self.has_faults,
-            "--reorganise": self.reorganises,
-        }
-        chosen = " ".join(option for option, is_on in options.items() if is_on)
-        return (
-            f"python -m tests.harness.replay {self.seed} --protocol {self.protocol} --matcher {self.matcher} "
-            f"--loss {self.loss} {chosen} {' '.join(f'--option {option}' for option in self.options)}"
-        )
+        words = [f"mercast torture --seed {self.seed} --protocol {self.protocol}"]
+        words += [f"--mode {'durable' if self.is_durable else 'memory'}"]
+        words += [f"--matcher {self.matcher}"] * (self.matcher != "auto")
+        words += ["--open" if self.is_open else "--strict", f"--loss {self.loss:g}", *self._fault_words()]
+        words += ["--reorganise" if self.reorganises else "--no-reorganise"]
+        words += [f"--option {option}" for option in self.options or ("none",)]
+        words += [f"--steps '{text_of(self.steps)}'"] if self.steps is not None else []
+        return " ".join(words)
+
+    def _fault_words(self) -> list[str]:
+        if not self.has_faults:
+            return ["--no-faults"]
+        return ["--faults"] if self.faults == FAULTS else [f"--fault {kind}" for kind in self.faults]
+
+    @property
+    def schedule(self) -> tuple[Step, ...]:
+        """The steps that `run` executes."""
+        if self.steps is not None:
+            return self.steps
+        kinds = [kind for kind in self.faults if self.is_durable or kind not in DURABLE_FAULTS]
+        return steps_of(self.seed, kinds if self.has_faults else (), is_open=self.is_open)
 
     def run(self) -> None:
-        """Subscribes, runs churn and faults, repairs all faults, and checks the result."""
-        for _ in range(4):
-            self.subscribe()
-        if self.has_faults:
-            for _ in range(10):
-                self.churn(3)
-                self.fault()
-                self.pause()
-            self.heal()
-            self.churn(4)
-        else:
-            self.churn(25)
+        """Executes the schedule, repairs all faults, and checks the result."""
+        actions = {kind: getattr(self, kind.replace("-", "_")) for kind in STEPS}
+        for step in self.schedule:
+            self.random = random.Random(step.draw)
+            actions[step.kind]()
         self.finish()
 
     def finish(self) -> None:
@@ -193,8 +236,9 @@ class Scenario:
 
     def _subscribe(self, broker: str, client: str, text: str) -> None:
         self._names += 1
-        self.subscriptions.append(Entry(broker, client, f"n{self._names}", parse(text), self.world.now))
-        self.world.subscribe(broker, client, f"n{self._names}", text)
+        expression = parsed(text)
+        self.subscriptions.append(Entry(broker, client, f"n{self._names}", expression, self.world.now))
+        self.world.subscribe(broker, client, f"n{self._names}", expression)
 
     def advertise(self) -> None:
         broker, client = self._someone()
@@ -202,8 +246,9 @@ class Scenario:
 
     def _advertise(self, broker: str, client: str, text: str) -> None:
         self._names += 1
-        self.advertisements.append(Entry(broker, client, f"n{self._names}", parse(text), self.world.now))
-        self.world.advertise(broker, client, f"n{self._names}", text)
+        expression = parsed(text)
+        self.advertisements.append(Entry(broker, client, f"n{self._names}", expression, self.world.now))
+        self.world.advertise(broker, client, f"n{self._names}", expression)
 
     def _someone(self) -> tuple[str, str]:
         broker = self.random.choice(self.brokers())
@@ -260,13 +305,35 @@ class Scenario:
             self.world.cut(*self.random.choice(sorted(self.world.links)))
 
     def repair(self) -> None:
-        for each in self.overlay.links:
-            if link(each.a, each.b) not in self.world.links and self.random.random() < 0.5:
-                self._repair(link(each.a, each.b))
+        """Repairs about half of the links that are down, half-open or slow."""
+        for each in self.links:
+            if self.random.random() < 0.5:
+                self._repair(each)
 
     def _repair(self, chosen: Link) -> None:
+        first, second = chosen
+        self.world.muted -= {(first, second), (second, first)}
+        self.world.slow.pop(chosen, None)
         if not set(chosen) & set(self.departed):
             self.world.connect(*chosen)
+
+    def partition(self) -> None:
+        """Cuts all links between some brokers and the others."""
+        apart = {name for name in self.world.seats if self.random.random() < 0.5}
+        for each in [each for each in self.world.links if len(apart & set(each)) == 1]:
+            self.world.cut(*each)
+
+    def half_open(self) -> None:
+        """Mutes one direction of a link. Its receiver notices the silence and resets the link, which stays down."""
+        if self.world.links:
+            first, second = self.random.choice(sorted(self.world.links))
+            self.world.muted.add(self.random.choice(((first, second), (second, first))))
+
+    def slow(self) -> None:
+        """Delays the frames of a link, so that frames of other links overtake them."""
+        if self.world.links:
+            delay = self.random.choice((20 * MILLISECOND, 200 * MILLISECOND, 700 * MILLISECOND))
+            self.world.slow[self.random.choice(sorted(self.world.links))] = delay
 
     def crash(self) -> None:
         up = self.brokers()
@@ -286,10 +353,30 @@ class Scenario:
                 # Its withdrawal was not committed.
                 entry.removed, entry.removed_as = FOREVER, None
 
+    def failed_commit(self) -> None:
+        """Lets the next commit of a broker fail. The broker stops then."""
+        up = self.brokers()
+        if len(up) >= 3:
+            seat = self.world.seats[self.random.choice(up)]
+            seat.failing_commit = self.random.choice((FailingCommit.LOST, FailingCommit.WRITTEN))
+
+    def clock(self) -> None:
+        """Restarts a broker whose clock is set meanwhile, ahead or back."""
+        up = self.brokers()
+        if len(up) >= 3:
+            name = self.random.choice(up)
+            self._crash(name)
+            self.world.run(self.random.choice((MILLISECOND, SECOND, 4 * SECOND)))
+            self.world.seats[name].clock = self.random.choice(CLOCK_OFFSETS)
+            self._restart(name)
+
     def restart(self) -> None:
-        down = [name for name, seat in self.world.seats.items() if seat.broker is None]
+        down = self._down()
         if down:
             self._restart(self.random.choice(down))
+
+    def _down(self) -> list[str]:
+        return [name for name, seat in self.world.seats.items() if seat.broker is None and name not in self.departed]
 
     def _restart(self, name: str) -> None:
         """Restarts a broker. Its clients reconnect; in memory mode they enter most of their entries again."""
@@ -305,9 +392,9 @@ class Scenario:
                 for entry in list(entries):
                     if entry.broker == name and entry.removed == crashed and self.random.random() < 0.7:
                         enter(name, entry.client, str(entry.expression))
-        for each in self.overlay.links:
-            if name in (each.a, each.b) and self.random.random() < 0.8:
-                self._repair(link(each.a, each.b))
+        for each in self.links:
+            if name in each and self.random.random() < 0.8:
+                self._repair(each)
 
     def bounce(self) -> None:
         """Crashes and restarts a broker once or twice, the second time during its recovery."""
@@ -321,11 +408,97 @@ class Scenario:
             self._restart(name)
             self.world.run(self.random.choice((MILLISECOND, 10 * MILLISECOND, 500 * MILLISECOND)))
 
-    def leave(self) -> None:
+    def join(self) -> None:
+        """Adds a broker with one or two links, in a cluster of its first neighbour."""
         up = self.brokers()
-        if len(up) < 3:
+        chosen = self.random.choice(up)
+        clusters = self.world.seats[chosen].clusters
+        cluster = (self.random.choice(clusters),) if clusters else ()
+        others = [name for name in up if name != chosen and set(cluster) <= set(self.world.seats[name].clusters)]
+        neighbours = [chosen, *self.random.sample(others, min(len(others), self.random.randrange(2)))]
+        name = f"joined{len(self.world.seats)}"
+        self.links += [link(name, each) for each in neighbours]
+        self.world.join(name, neighbours, cluster)
+
+    def leave(self) -> None:
+        """Takes a broker out of the overlay in good order: all links are up, it has passed everything on, and the
+        others stay connected."""
+        is_whole = not self._down() and all(
+            set(each) & set(self.departed) or self._is_whole(each) for each in self.links
+        )
+        up = [name for name in self.brokers() if self._is_dispensable(name)]
+        if is_whole and up:
+            self._leave(self.random.choice(up))
+
+    def _is_whole(self, each: Link) -> bool:
+        return each in self.world.links and not self.world.muted & {each, each[::-1]}
+
+    def _is_dispensable(self, name: str) -> bool:
+        """Whether the broker has nothing to do, and its clusters and the overlay are connected without it."""
+        broker, seats = self.world.broker(name), self.world.seats
+        if broker.in_custody or broker.unsettled or broker.postponed or broker.is_recovering or broker.retained:
+            return False
+        rest = [other for other in self.brokers() if other != name]
+        groups = [rest, *([other for other in rest if each in seats[other].clusters] for each in seats[name].clusters)]
+        return len(rest) >= 2 and len(seats[name].clusters) <= 1 and all(self._is_connected(group) for group in groups)
+
+    def _is_connected(self, brokers: list[str]) -> bool:
+        reached, ahead = set(brokers[:1]), brokers[:1]
+        while ahead:
+            name = ahead.pop()
+            for each in self.links:
+                if name in each:
+                    other = each[0] if each[1] == name else each[1]
+                    if other in brokers and other not in reached:
+                        reached.add(other)
+                        ahead.append(other)
+        return len(reached) == len(brokers)
+
+    def narrow(self) -> None:
+        """Narrows the rights of a client: the broker withdraws some of its confirmed entries."""
+        up = self.brokers()
+        confirmed = self.world.confirmed_as
+        live = [
+            each
+            for each in (*self.subscriptions, *self.advertisements)
+            if each.is_live and each.broker in up and (each.client, each.name) in confirmed
+        ]
+        if not live:
             return
-        name = self.random.choice(up)
+        chosen = self.random.choice(live)
+        lost = [
+            each for each in live if each.client == chosen.client and (each is chosen or self.random.random() < 0.5)
+        ]
+        lost = [each for each in lost if each.broker == chosen.broker]
+        self._end(lost)
+        self.world.narrow_rights(
+            chosen.broker,
+            chosen.client,
+            [each.name for each in lost if each in self.subscriptions],
+            [each.name for each in lost if each in self.advertisements],
+        )
+
+    def move(self) -> None:
+        """Moves a client to another broker. It enters its subscriptions there."""
+        up = self.brokers()
+        live = [each for each in self.subscriptions if each.is_live and each.broker in up]
+        others = [name for name in up if live and name != live[0].broker]
+        if not others:
+            return
+        chosen = self.random.choice(live)
+        target = self.random.choice([name for name in up if name != chosen.broker])
+        mine = [
+            each
+            for each in (*self.subscriptions, *self.advertisements)
+            if each.is_live and (each.broker, each.client) == (chosen.broker, chosen.client)
+        ]
+        self._end(mine)
+        self.world.client_leaves(chosen.broker, chosen.client)
+        for each in mine:
+            if each in self.subscriptions:
+                self._subscribe(target, chosen.client, str(each.expression))
+
+    def _leave(self, name: str) -> None:
         self._end(
             [each for each in (*self.subscriptions, *self.advertisements) if each.broker == name and each.is_live]
         )
@@ -337,17 +510,20 @@ class Scenario:
 
     def heal(self) -> None:
         """Restarts all brokers that are down, and connects all links."""
-        for name in [name for name, seat in self.world.seats.items() if seat.broker is None]:
+        for name, seat in self.world.seats.items():
+            if name not in self.departed:
+                seat.failing_commit = None
+        for name in self._down():
             self._restart(name)
-        for each in self.overlay.links:
-            self._repair(link(each.a, each.b))
+        for each in self.links:
+            self._repair(each)
 
     def settle_all(self) -> None:
         """Runs until `unrest` finds nothing. Fails after MOST_UNREST."""
         start = self.world.now
         while (unrest := self.unrest()) and self.world.now < start + MOST_UNREST:
             self.world.run(5 * SECOND)
-        assert not unrest, f"{unrest} after {MOST_UNREST // SECOND} s\nreplay: {self.command()}"
+        require(not unrest, f"{unrest} after {MOST_UNREST // SECOND} s\nreplay: {self.command()}")
 
     def unrest(self) -> list[str]:
         """The publications, deliveries, frames, changes of tables and records that brokers still have, as texts."""
@@ -371,19 +547,19 @@ class Scenario:
         """Asserts that each expected pair was delivered once or has a reason, and that no other pair was delivered."""
         replay = f"replay: {self.command()}"
         twice = {pair: count for pair, count in self.world.delivered_in_life.items() if count > 1}
-        assert not twice, f"delivered twice: {twice}\n{replay}"
+        require(not twice, f"delivered twice: {twice}\n{replay}")
         drops = self.dropped()
         if not (self.has_faults or self.loss or self.departed):
-            assert not drops, f"dropped without a fault: {drops}\n{replay}"
+            require(not drops, f"dropped without a fault: {drops}\n{replay}")
         self.pairs.clear()
         for sent in self.sent:
             got = {client for id, client in self.world.delivered if id == sent.id}
             expected = self.expected(sent)
             self.pairs.update(self.classify(sent, client, drops) for client in expected)
             missed = {client for client in expected if self.classify(sent, client, drops) == "missed"}
-            assert not missed, f"{sent} missed {missed}\n{replay}"
+            require(not missed, f"{sent} missed {missed}\n{replay}")
             strangers = got - self.allowed(sent)
-            assert not strangers, f"{sent} reached {strangers}\n{replay}"
+            require(not strangers, f"{sent} reached {strangers}\n{replay}")
 
     def dropped(self) -> dict[PublicationId, str]:
         """Publications that a counted drop names, with its reason. Dropped frames are excluded: they are sent again."""
@@ -449,14 +625,14 @@ class Scenario:
             self.world.run(2 * MILLISECOND)
         probes = [sent for sent in self.sent if "probe" in sent.attributes]
         replay = f"replay: {self.command()}"
-        assert len(probes) == len(names), f"probes were not accepted\n{replay}"
+        require(len(probes) == len(names), f"probes were not accepted\n{replay}")
         self.settle_all()
         drops = self.dropped()
         for sent in probes:
-            assert sent.id not in drops, f"probe {sent.id} was dropped: {drops[sent.id]}\n{replay}"
+            require(sent.id not in drops, f"probe {sent.id} was dropped: {drops.get(sent.id)}\n{replay}")
             reached = {client for id, client in self.world.delivered if id == sent.id}
             lacking = {f"{name}-probed" for name in names} - reached
-            assert not lacking, f"probe {sent.id} did not reach {lacking}\n{replay}"
+            require(not lacking, f"probe {sent.id} did not reach {lacking}\n{replay}")
         self.check()
 
     def check_tables(self) -> None:
