@@ -253,7 +253,7 @@ def as_prometheus(status: Status) -> str:
     for key, value in asdict(status.queues).items():
         family(f"queue_{key}", "gauge", "What waits.", {own: value})
     up = {each.id: int(each.is_up) for each in status.neighbours}
-    family("link_up", "gauge", "Is the link to the neighbour up?", labelled("neighbour", up))
+    family("link_up", "gauge", "1 if the link to the neighbour is up, otherwise 0.", labelled("neighbour", up))
     waiting = {each.id: each.waiting for each in status.neighbours}
     family("link_waiting", "gauge", "Publications that wait for the link.", labelled("neighbour", waiting))
     offsets = {each.id: each.clock_offset_s for each in status.neighbours if each.clock_offset_s is not None}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import matplotlib
 import matplotlib.ticker
@@ -14,27 +13,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.analysis.results import Result
+from experiments.plotting import RUN_COLOURS, STYLE, save, use_logarithmic_y
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#000000")
-RUNS_MOST = len(COLOURS)
+RUNS_MOST = len(RUN_COLOURS)
 """The largest number of runs in a figure. The tables have all runs."""
 LOGARITHMIC_FROM = 50
 """The axis is logarithmic if the largest value is more than this many times the smallest."""
 LEGEND_CHARACTERS = 110
 """The number of characters of a line of the legend."""
-
-STYLE: Any = {
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "font.size": 10,
-    "grid.alpha": 0.3,
-    "legend.frameon": False,
-    "svg.fonttype": "path",
-    # Without this, ids in the drawing are random, and equal drawings give different files.
-    "svg.hashsalt": "mercast",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +55,8 @@ def _draw(name: str, drawing: Drawing, results: Mapping[str, Result], runs: Sequ
     figure = Figure(figsize=(7.2, 4.2), layout="constrained")
     drawing.draw(figure.add_subplot(), results, runs)
     drawn_figure = DrawnFigure(name, drawing.title, folder / f"{name}.png", folder / f"{name}.svg")
-    figure.savefig(drawn_figure.png, dpi=150, metadata={"Software": None})
-    figure.savefig(drawn_figure.svg, metadata={"Date": None})
+    save(figure, drawn_figure.png)
+    save(figure, drawn_figure.svg)
     return drawn_figure
 
 
@@ -82,7 +68,7 @@ def _latency(axes: Axes, results: Mapping[str, Result], runs: Sequence[str]) -> 
 
 
 def _latency_over_time(axes: Axes, results: Mapping[str, Result], runs: Sequence[str]) -> None:
-    for run, colour in zip(runs, COLOURS, strict=False):
+    for run, colour in zip(runs, RUN_COLOURS, strict=False):
         rows = results["latency_over_time"].of_run(run)
         since = [at_s - rows.column("at_s")[0] for at_s in rows.column("at_s")]
         for column, line, word in (("latency_ms_p50", "-", "median"), ("latency_ms_p99", "--", "99%")):
@@ -99,7 +85,7 @@ def _latency_by_broker(axes: Axes, results: Mapping[str, Result], runs: Sequence
 
 
 def _hop_distribution(axes: Axes, results: Mapping[str, Result], runs: Sequence[str]) -> None:
-    for run, colour in zip(runs, COLOURS, strict=False):
+    for run, colour in zip(runs, RUN_COLOURS, strict=False):
         rows = results["hop_distribution"].of_run(run)
         axes.plot(rows.column("hops"), rows.column("share"), "o-", color=colour, label=run)
     _whole_numbers(axes)
@@ -107,7 +93,7 @@ def _hop_distribution(axes: Axes, results: Mapping[str, Result], runs: Sequence[
 
 
 def _destination_distribution(axes: Axes, results: Mapping[str, Result], runs: Sequence[str]) -> None:
-    for run, colour in zip(runs, COLOURS, strict=False):
+    for run, colour in zip(runs, RUN_COLOURS, strict=False):
         for place, line, word in (("all", "-", "on all hops"), ("source", "--", "at the source")):
             rows = results["destination_distribution"].of_run(run).where("place", place)
             lengths, shares = rows.column("destinations"), rows.column("share_at_most")
@@ -146,7 +132,7 @@ def _links(axes: Axes, results: Mapping[str, Result], runs: Sequence[str]) -> No
 def _kinds(axes: Axes, results: Mapping[str, Result], runs: Sequence[str]) -> None:
     kinds = list(dict.fromkeys(results["messages_by_kind"].column("kind")))
     left = [0] * len(runs)
-    for kind, colour in zip(kinds, COLOURS * len(kinds), strict=False):
+    for kind, colour in zip(kinds, RUN_COLOURS * len(kinds), strict=False):
         counted = results["messages_by_kind"].where("kind", kind)
         counts = dict(zip(counted.column("run"), counted.column("messages"), strict=True))
         widths = [counts.get(run, 0) for run in runs]
@@ -174,7 +160,7 @@ def _bars(axes: Axes, result: Result, runs: Sequence[str], columns: Mapping[str,
         values = dict(zip(names, result.column(column), strict=True))
         places = [place + (number - (len(columns) - 1) / 2) * width for place in range(len(shown))]
         heights = [values[run] or 0 for run in shown]
-        bars = axes.bar(places, heights, width * 0.92, color=COLOURS[number], label=word)
+        bars = axes.bar(places, heights, width * 0.92, color=RUN_COLOURS[number], label=word)
         if len(shown) <= 4:
             axes.bar_label(bars, fmt="{:.3g}", fontsize=8, padding=2)
     axes.set_xticks(range(len(shown)), shown, rotation=0 if len(shown) <= 4 else 30)
@@ -184,7 +170,7 @@ def _bars(axes: Axes, result: Result, runs: Sequence[str], columns: Mapping[str,
 
 def _ranked(axes: Axes, result: Result, runs: Sequence[str], column: str) -> None:
     """Draws a line for each run: its values from the largest to the smallest."""
-    for run, colour in zip(runs, COLOURS, strict=False):
+    for run, colour in zip(runs, RUN_COLOURS, strict=False):
         values = sorted((value for value in result.of_run(run).column(column) if value is not None), reverse=True)
         mark = "o" if len(values) <= 40 else None
         axes.plot(range(1, len(values) + 1), values, marker=mark, markersize=4, color=colour, label=run)
@@ -197,7 +183,7 @@ def _scale_y(axes: Axes) -> None:
     heights += [float(bar.get_height()) for bar in axes.patches]  # type: ignore[attr-defined]
     seen = [height for height in heights if height > 0]
     if seen and max(seen) > LOGARITHMIC_FROM * min(seen):
-        axes.set_yscale("log")
+        use_logarithmic_y(axes)
     else:
         axes.set_ylim(bottom=0)
 

@@ -10,7 +10,7 @@ from broker.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from experiments.figures.figure import Figure, Panel, Point, Row, Rows, Scale, Shape, Verdict, overall, verdicts
-    from experiments.figures.plotting import draw, panel_paths
+    from experiments.figures.panels import draw, panel_paths
     from experiments.figures.points import simulation_point
     from experiments.figures.registry import find, names
     from experiments.figures.results import FigureResult, read_result
@@ -54,12 +54,12 @@ __getattr__ = lazy_exports(
         "Scale": "experiments.figures.figure",
         "Shape": "experiments.figures.figure",
         "Verdict": "experiments.figures.figure",
-        "draw": "experiments.figures.plotting",
+        "draw": "experiments.figures.panels",
         "evaluate_runs": "experiments.figures.run_figure",
         "find": "experiments.figures.registry",
         "names": "experiments.figures.registry",
         "overall": "experiments.figures.figure",
-        "panel_paths": "experiments.figures.plotting",
+        "panel_paths": "experiments.figures.panels",
         "read_result": "experiments.figures.results",
         "run_points": "experiments.figures.run_figure",
         "simulation_point": "experiments.figures.points",

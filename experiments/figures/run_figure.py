@@ -8,7 +8,7 @@ from pathlib import Path
 
 from broker.progress import ShowProgress
 from experiments.figures.figure import Figure, Point, Rows, Scale, Verdict, overall, rows_of, verdicts
-from experiments.figures.plotting import draw
+from experiments.figures.panels import draw
 from experiments.figures.results import Provenance, provenance_of, write_rows
 from experiments.figures.spark_columns import has_spark_columns, with_spark_columns
 from experiments.sweeps.sweep import RunOutcome, RunSpec, Submit, read_outcome, sweep

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from experiments.errors import FigureError
 from experiments.figures.figure import TOLERANCE, Figure, Verdict, overall, verdicts
-from experiments.figures.plotting import draw, panel_paths
+from experiments.figures.panels import draw, panel_paths
 from experiments.figures.registry import find, names
 from experiments.figures.results import NOT_RECORDED, FigureResult, read_result
 from experiments.html_pages import render, svg_address

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from experiments.figures.figure import Scale, verdicts
-from experiments.figures.plotting import panel_paths
+from experiments.figures.panels import panel_paths
 from experiments.figures.registry import find, names
 from experiments.figures.results import read_result
 from experiments.figures.run_figure import RunOutcomes, evaluate_runs, run_points

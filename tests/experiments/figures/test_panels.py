@@ -6,9 +6,10 @@ import shutil
 from pathlib import Path
 
 from experiments.figures.figure import Row, Rows
-from experiments.figures.plotting import COLOURS, panel_paths, series_styles
+from experiments.figures.panels import panel_paths, series_styles
 from experiments.figures.registry import find
 from experiments.figures.results import read_result
+from experiments.plotting import PROTOCOL_COLOURS
 from experiments.report.page import redraw_figures
 
 RESULTS = Path(__file__).resolve().parents[3] / "experiments" / "results"
@@ -19,7 +20,7 @@ def test_variants_of_a_protocol_have_its_colour_and_other_dashes() -> None:
     measure = figure.panels[0].measure
     names = ("FBR, uniform", "D-DBR, uniform", "FBR, Zipf", "D-DBR, Zipf")
     styles = series_styles(figure, Rows([Row(measure, name, 0, 1.0) for name in names]))
-    assert [styles[name].colour for name in names] == [COLOURS["FBR"], COLOURS["D-DBR"]] * 2
+    assert [styles[name].colour for name in names] == [PROTOCOL_COLOURS["FBR"], PROTOCOL_COLOURS["D-DBR"]] * 2
     assert len({styles[name] for name in names}) == len(names)
     assert styles["FBR, uniform"].dash != styles["FBR, Zipf"].dash
 

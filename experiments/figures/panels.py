@@ -9,14 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from experiments.figures.figure import Figure, Panel, Rows, Scale, X
+from experiments.plotting import PROTOCOL_COLOURS, SERIES_COLOURS, STYLE, save, use_logarithmic_y, write_out
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLOURS = {"FBR": "#c44536", "D-DBR": "#1f5f8b", "MERC": "#2a7f4f"}
-OTHER_COLOURS = (
-    "#1f5f8b", "#c44536", "#2a7f4f", "#8a5fa8", "#b8860b", "#4a4e57", "#3aa0a0", "#d1739c", "#7a8b2f", "#5b6ee1",
-)  # fmt: skip
 MARKERS = "osv^Dx+<>p"
 DASHES = ("solid", "dashed", "dotted", "dashdot")
 PANEL_INCHES = (5.6, 4.2)
@@ -43,14 +40,14 @@ def series_styles(figure: Figure, rows: Rows) -> dict[str, SeriesStyle]:
     """
     names = list(dict.fromkeys(name for panel in figure.panels for name in rows.series(panel.measure)))
     protocols = [name.partition(",")[0] for name in names]
-    has_own_colours = any(each not in COLOURS or protocols.count(each) > len(DASHES) for each in protocols)
+    has_own_colours = any(each not in PROTOCOL_COLOURS or protocols.count(each) > len(DASHES) for each in protocols)
     styles = {}
     for number, (name, protocol) in enumerate(zip(names, protocols, strict=True)):
         marker = MARKERS[number % len(MARKERS)]
         if has_own_colours:
-            styles[name] = SeriesStyle(OTHER_COLOURS[number % len(OTHER_COLOURS)], DASHES[0], marker)
+            styles[name] = SeriesStyle(SERIES_COLOURS[number % len(SERIES_COLOURS)], DASHES[0], marker)
         else:
-            styles[name] = SeriesStyle(COLOURS[protocol], DASHES[protocols[:number].count(protocol)], marker)
+            styles[name] = SeriesStyle(PROTOCOL_COLOURS[protocol], DASHES[protocols[:number].count(protocol)], marker)
     return styles
 
 
@@ -64,20 +61,20 @@ def draw(figure: Figure, rows: Rows, scale: Scale, folder: Path) -> list[Path]:
     width, height = PANEL_INCHES
     paths = [folder / f"{figure.name}.png", *panel_paths(figure, folder)]
     styles = series_styles(figure, rows)
-    with matplotlib.rc_context({"svg.hashsalt": "mercast", "font.size": 10, "axes.titlesize": 11}):
+    with matplotlib.rc_context(STYLE):
         canvas, axes = pyplot.subplots(
             1, len(figure.panels), figsize=(width * len(figure.panels), height), squeeze=False
         )
         for panel, panel_axes in zip(figure.panels, axes[0], strict=True):
             _draw_panel(panel, rows, scale, styles, panel_axes)
         canvas.tight_layout()
-        canvas.savefig(paths[0], dpi=110)
+        save(canvas, paths[0], dpi=110)
         pyplot.close(canvas)
         for panel, path in zip(figure.panels, paths[1:], strict=True):
             single, panel_axes = pyplot.subplots(figsize=PANEL_INCHES)
             _draw_panel(panel, rows, scale, styles, panel_axes)
             single.tight_layout()
-            single.savefig(path, metadata={"Date": None})
+            save(single, path)
             pyplot.close(single)
     return paths
 
@@ -108,39 +105,24 @@ def _draw_panel(panel: Panel, rows: Rows, scale: Scale, styles: Mapping[str, Ser
     axes.set_title(panel.title)
     axes.set_xlabel(panel.x)
     axes.set_ylabel(panel.y)
-    axes.grid(alpha=0.3, linewidth=0.6)
-    axes.set_axisbelow(True)
     if panel.kind == "bars":
         order = _order(rows, panel.measure)
         step = max(1, len(order) // 10)
         axes.set_xticks(range(0, len(order), step), [str(x) for x in order[::step]])
     else:
         axes.locator_params(axis="x", integer=True)
-        axes.xaxis.set_major_formatter(_written_out)
+        axes.xaxis.set_major_formatter(write_out)
     if panel.is_log:
-        _logarithmic(axes)
+        use_logarithmic_y(axes)
     else:
         # The limit is infinite if nothing was drawn because all runs failed.
         highest = axes.dataLim.ymax
         axes.set_ylim(bottom=0, top=1.06 * highest if 0 < highest < math.inf else 1)
-    axes.yaxis.set_major_formatter(_written_out)
+    axes.yaxis.set_major_formatter(write_out)
     if len(names) > INSIDE or (panel.kind == "bars" and len(names) > 1):
         axes.legend(fontsize=8, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.16), frameon=False)
     elif names:
         axes.legend(fontsize=8, framealpha=0.9)
-
-
-def _logarithmic(axes: Axes) -> None:
-    """Makes the y axis logarithmic, with ticks at 1, 2 and 5 of each power of ten."""
-    from matplotlib.ticker import LogLocator, NullFormatter
-
-    axes.set_yscale("log")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.yaxis.set_minor_formatter(NullFormatter())
-
-
-def _written_out(value: float, _: float) -> str:
-    return f"{value:,.10g}"
 
 
 def _bar_width(names: Sequence[str]) -> float:
