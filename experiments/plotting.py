@@ -48,4 +48,5 @@ def use_logarithmic_y(axes: Axes) -> None:
 
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(write_out)
     axes.yaxis.set_minor_formatter(NullFormatter())
