@@ -222,7 +222,8 @@ class Client:
     ) -> asyncio.Future[PublicationId | None]:
         """Publishes as `publish_soon` does. The attributes are encoded already, as one MessagePack map."""
         lifetime = 0 if expires is None else lifetime_ms(expires)
-        body = payload_bytes(payload) if payload != b"" else b""
+        # Only other buffers are checked and copied: bytes never change.
+        body = payload if type(payload) is bytes else payload_bytes(payload)
         if id is not None:
             check_once_id(id)
         await self._publish_queue.wait_for_room()

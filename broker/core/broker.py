@@ -325,8 +325,8 @@ class Broker:
 
     @property
     def admits(self) -> bool:
-        """Whether the broker has room for a publication, and knows which brokers want it unless it recovers still. A
-        driver may let clients wait rather than refuse."""
+        """Whether the broker has room for a publication and knows which brokers want it: it does not recover. A driver
+        may let clients wait rather than refuse."""
         return not self._recovery.is_active and self._publications.overload() is None
 
     @property
